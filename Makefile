@@ -1,0 +1,57 @@
+# rvtrace: `make demo` shows it, `make test` proves it. Both install what is missing first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test check setup bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo                a traced program in gdb, as you would see it"
+	@echo "make demo INTERACTIVE=1  the same, and you are left at the gdb prompt"
+	@echo "make test                all tests (ARGS='-k word' for some)"
+	@echo "make check               ruff and mypy, warnings are errors"
+	@echo "make bench               speed, as figures and ratios within one run"
+
+# A stamp per set of extras: pip runs again only when pyproject.toml changes.
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+$(VENV)/.run: pyproject.toml | $(VENV)/.made
+	$(PIP) install --editable .
+	@touch $@
+$(VENV)/.test: pyproject.toml | $(VENV)/.made
+	$(PIP) install --editable '.[test]'
+	@touch $@ $(VENV)/.run
+$(VENV)/.check: pyproject.toml | $(VENV)/.made
+	$(PIP) install --editable '.[test,check]'
+	@touch $@ $(VENV)/.run $(VENV)/.test
+
+.PHONY: tools-demo tools-test
+tools-demo:
+	@scripts/setup-tools demo
+tools-test:
+	@scripts/setup-tools test
+
+setup: tools-demo
+	@$(MAKE) --no-print-directory $(VENV)/.run
+
+demo: setup
+	@$(BIN)/python scripts/demo.py $(if $(INTERACTIVE),--interactive)
+
+test: tools-test
+	@$(MAKE) --no-print-directory $(VENV)/.test
+	$(BIN)/python -m pytest $(ARGS)
+
+check: tools-demo
+	@$(MAKE) --no-print-directory $(VENV)/.check
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: tools-test
+	@$(MAKE) --no-print-directory $(VENV)/.test
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf build $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

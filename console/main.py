@@ -1,0 +1,47 @@
+"""The command line `rvtrace ...`: one sub-command per module of this room."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from console import decode, sim
+from support.errors import RvtraceError
+
+
+def _gdb_script(arguments: argparse.Namespace) -> int:
+    """Print the path to `source` in gdb: `gdb -ex "source $(rvtrace gdb-script)"`."""
+    print(Path(__file__).resolve().parent.parent / "rvtrace.py")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line, for `main` and for the tests of its help."""
+    root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
+    commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    sim.add_parser(commands)
+    decode.add_parser(commands)
+    script = commands.add_parser("gdb-script", help="print the path of the file to `source` in gdb")
+    script.set_defaults(run=_gdb_script)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status. What goes wrong is one line on standard error, never a traceback."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except RvtraceError as error:
+        print(f"rvtrace: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("rvtrace: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `rvtrace decode ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

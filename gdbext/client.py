@@ -1,0 +1,153 @@
+"""The gdb side of the session process: one request at a time, JSON lines over its standard input and output.
+
+A request can be interrupted (KeyboardInterrupt, as gdb turns Ctrl-C into): the session is told to stop and what it had
+captured stays. Progress it reports is handed to a callable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+from typing import Any, Callable, Optional
+
+from . import environment
+
+ProgressCallback = Callable[[str, int, Optional[int]], None]
+
+
+class SessionError(Exception):
+    """The session answered with an error, or is gone. `str()`: the line for the user; `kind`: the session's class."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Client:
+    """A running session process; started on the first request, and again when it has gone."""
+
+    def __init__(self, home: str, progress: ProgressCallback | None = None) -> None:
+        self._home = home
+        self._progress = progress
+        self._process: subprocess.Popen[bytes] | None = None
+        self._buffer = b""
+        self._last_id = 0
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def request(self, method: str, **params: Any) -> Any:
+        """The result of `method`. Raises SessionError, or KeyboardInterrupt after telling the session to stop."""
+        if not self.running:
+            self._start()
+        return self._exchange(method, params)
+
+    def close(self) -> None:
+        """End the session process: it ends by itself when its standard input does."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                stream.close()
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _start(self) -> None:
+        self.close()
+        try:
+            interpreter = environment.find_interpreter(self._home, os.environ)
+            self._process = environment.start_session(interpreter, os.environ)
+        except (LookupError, OSError) as error:
+            raise SessionError(str(error), "NoEnvironment") from None
+        self._buffer = b""
+        try:
+            self._exchange("hello", {})
+        except SessionError:
+            stderr = self._stderr()
+            self.close()
+            raise SessionError(environment.explain_failure(interpreter, stderr, self._home), "NoSession") from None
+
+    def _stderr(self) -> str:
+        process = self._process
+        if process is None or process.stderr is None or process.poll() is None:
+            return ""
+        return process.stderr.read().decode(errors="replace")
+
+    def _exchange(self, method: str, params: dict[str, Any]) -> Any:
+        self._last_id += 1
+        number = self._last_id
+        self._send({"id": number, "method": method, "params": params})
+        try:
+            return self._wait(number)
+        except KeyboardInterrupt:
+            self._cancel(number)
+            raise
+
+    def _cancel(self, number: int) -> None:
+        """Tell the session to stop and take its (error) reply, so that the next request finds a quiet line."""
+        try:
+            self._send({"cancel": number})
+            self._wait(number, timeout=5.0)
+        except SessionError:
+            pass
+
+    def _send(self, message: dict[str, Any]) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            raise SessionError("the rvtrace session is not running", "SessionGone")
+        try:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+        except (BrokenPipeError, OSError):
+            raise self._gone() from None
+
+    def _wait(self, number: int, timeout: float | None = None) -> Any:
+        while True:
+            message = json.loads(self._line(timeout))
+            if message.get("id") != number:
+                continue
+            if "progress" in message:
+                self._report(message["progress"])
+            elif "error" in message:
+                raise SessionError(message["error"]["message"], message["error"].get("kind", ""))
+            else:
+                return message.get("result")
+
+    def _report(self, progress: dict[str, Any]) -> None:
+        if self._progress is not None:
+            self._progress(progress["label"], progress["done"], progress.get("total"))
+
+    def _line(self, timeout: float | None) -> bytes:
+        process = self._process
+        if process is None or process.stdout is None:
+            raise SessionError("the rvtrace session is not running", "SessionGone")
+        descriptor = process.stdout.fileno()
+        while b"\n" not in self._buffer:
+            # A short wait per turn: gdb delivers Ctrl-C between Python instructions, not inside select().
+            ready, _, _ = select.select([descriptor], [], [], 0.1 if timeout is None else timeout)
+            if ready:
+                data = os.read(descriptor, 1 << 16)
+                if not data:
+                    raise self._gone()
+                self._buffer += data
+            elif timeout is not None:
+                raise SessionError("the rvtrace session does not answer", "SessionTimeout")
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _gone(self) -> SessionError:
+        process = self._process
+        if process is not None:
+            process.wait()
+        return SessionError(
+            "the rvtrace session has ended unexpectedly; the next trace command starts a new one"
+            " (a running trace goes on in the target: `trace start` takes it over)",
+            "SessionGone",
+        )

@@ -1,0 +1,179 @@
+"""Lines in the shape of gdb's `record instruction-history`.
+
+`NUMBER \\t [=> | 3 spaces] ADDRESS <function+offset>: \\t instruction`; a gap takes a number of its own and is shown
+in brackets. Instruction text, symbols and source come from gdb, so that a line reads as gdb's own commands print it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import gdb
+
+MODIFIERS = "mrsfp"
+
+
+_starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
+
+
+def forget() -> None:
+    """Forget line tables and sources: the program was rebuilt or another was loaded."""
+    _starts.clear()
+    _source_file.cache_clear()
+
+
+class Format(NamedTuple):
+    """The modifiers of `trace history /mrsfp`."""
+
+    source: bool = False
+    raw: bool = False
+    omit_function: bool = False
+    omit_pc: bool = False
+
+
+def parse_modifiers(letters: str) -> Format:
+    """The format for the letters after a slash. Raises gdb.GdbError for an unknown one, worded as gdb does."""
+    if not letters:
+        raise gdb.GdbError("Missing modifier.")
+    for letter in letters:
+        if letter not in MODIFIERS:
+            raise gdb.GdbError(f"Invalid modifier: {letter}.")
+    return Format("m" in letters or "s" in letters, "r" in letters, "f" in letters, "p" in letters)
+
+
+class Lister:
+    """Formats positions of a history. Made per command: what gdb knows about an address is asked once per listing."""
+
+    def __init__(self, style: Format) -> None:
+        self._style = style
+        inferior = gdb.selected_inferior()
+        self._architecture = _architecture(inferior)
+        self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
+        self._current = _selected_pc() if not style.omit_pc else None
+        self._last_source: tuple[str, range] | None = None
+        self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
+
+    def lines(self, rows: Iterable[list[Any]]) -> Iterator[str]:
+        """Lines for `rows`: [number, pc], or [number, None, text] for a gap."""
+        for number, pc, *text in rows:
+            if pc is None:
+                yield f"{number}\t[{text[0]}]"
+                continue
+            if self._style.source:
+                yield from self._source(pc)
+            marker = "=> " if pc == self._current else "   "
+            yield f"{number}\t{marker}{self.body(pc)}"
+
+    def _body(self, pc: int) -> str:
+        address = _styled(f"0x{pc:0{self._digits}x}", "address")
+        return f"{address}{self._symbol(pc)}:\t{self._instruction(pc)}"
+
+    def _symbol(self, pc: int) -> str:
+        name, offset = _symbol_of(pc)
+        if name is None:
+            return ""
+        function = "" if self._style.omit_function else _styled(name, "function")
+        return f" <{function}+{offset}>"
+
+    def _instruction(self, pc: int) -> str:
+        try:
+            if self._style.raw:
+                # The command, because how raw bytes are grouped differs between gdb versions.
+                text = gdb.execute(f"disassemble /r {pc:#x},{pc + 1:#x}", to_string=True)
+                return re.sub(r"^.*?:\t", "", text.splitlines()[1])
+            return str(self._architecture.disassemble(pc)[0]["asm"])
+        except gdb.MemoryError as error:
+            return str(error)
+        except gdb.error as error:
+            return f"({error})"
+
+    def _source(self, pc: int) -> Iterator[str]:
+        """The source lines whose code starts at `pc`, unless they were shown last."""
+        symtab: gdb.Symtab | None = gdb.find_pc_line(pc).symtab
+        lines = _line_starts(symtab).get(pc) if symtab else None
+        if symtab is None or lines is None or (symtab.filename, lines) == self._last_source:
+            return
+        self._last_source = (symtab.filename, lines)
+        for line in lines:
+            yield f"{symtab.filename}:{line}\t{_source_text(symtab.fullname(), line)}"
+
+
+def _architecture(inferior: gdb.Inferior) -> gdb.Architecture:
+    try:
+        return gdb.selected_frame().architecture()
+    except gdb.error:
+        return inferior.architecture()
+
+
+def _selected_pc() -> int | None:
+    try:
+        return int(gdb.selected_frame().pc())
+    except gdb.error:
+        return None
+
+
+def _symbol_of(pc: int) -> tuple[str | None, int]:
+    """(name, offset) as gdb prints them after an address; (None, 0) where it prints none."""
+    if hasattr(gdb, "format_address"):  # gdb >= 13
+        match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc))
+    else:
+        text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
+        match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
+    return (match.group(1), int(match.group(2) or 0)) if match else (None, 0)
+
+
+def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:
+    """For each address a statement starts at: its source lines."""
+    key = symtab.fullname()
+    if key not in _starts:
+        _starts[key] = _read_line_table(symtab)
+    return _starts[key]
+
+
+def _read_line_table(symtab: gdb.Symtab) -> dict[int, range]:
+    starts: dict[int, range] = {}
+    for entry in symtab.linetable():
+        if entry.line > 0:
+            before = starts.get(entry.pc)
+            first, last = (before.start, before.stop - 1) if before else (entry.line, entry.line)
+            starts[entry.pc] = range(min(first, entry.line), max(last, entry.line) + 1)
+    return starts
+
+
+@functools.lru_cache(maxsize=64)
+def _source_file(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def _source_text(path: str, line: int) -> str:
+    lines = _source_file(path)
+    return lines[line - 1] if 0 < line <= len(lines) else f"in {path}"
+
+
+def _styled(text: str, style: str) -> str:
+    """`text` in gdb's own style for addresses or functions, when styling is on and somebody looks."""
+    colours = {"address": "34", "function": "33"}
+    if not _styling():
+        return text
+    name = str(gdb.parameter(f"style {style} foreground"))
+    known = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+    code = str(30 + known.index(name)) if name in known else colours[style] if name != "none" else ""
+    return f"\033[{code}m{text}\033[m" if code else text
+
+
+@functools.lru_cache(maxsize=1)
+def _terminal() -> bool:
+    return os.environ.get("TERM", "dumb") != "dumb" and sys.__stdout__ is not None and os.isatty(1)
+
+
+def _styling() -> bool:
+    return _terminal() and bool(gdb.parameter("style enabled"))

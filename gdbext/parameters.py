@@ -1,0 +1,104 @@
+"""`set trace ...` / `show trace ...`: where the trace components and OpenOCD are.
+
+One table; every entry becomes a gdb parameter and, when set, travels to the session as an override of the target
+description.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gdb
+
+
+class Setting(NamedTuple):
+    """A parameter: its name after `set trace`, what kind of value, the session's name for it, and its documentation."""
+
+    name: str
+    kind: str  # "file", "address", "port" or "text"
+    key: str
+    doc: str
+
+
+SETTINGS = (
+    Setting(
+        "target",
+        "file",
+        "target_file",
+        "the target description (TOML): trace components, base addresses, connections.\n"
+        "Without it: $RVTRACE_TARGET, else rvtrace.toml beside the program.",
+    ),
+    Setting("encoder-base", "address", "encoder_base", "base address of the trace encoder (trTe* registers)."),
+    Setting("ram-sink-base", "address", "ram_sink_base", "base address of the RAM sink (trRam* registers)."),
+    Setting("buffer-start", "address", "buffer_start", "first address of the trace buffer (SMEM mode)."),
+    Setting("buffer-size", "address", "buffer_size", "size of the trace buffer in bytes (SMEM mode)."),
+    Setting("openocd-host", "text", "openocd_host", "host OpenOCD's Tcl RPC server runs on (127.0.0.1)."),
+    Setting("openocd-port", "port", "openocd_port", "port of OpenOCD's Tcl RPC server (6666)."),
+)
+
+
+def _parse(setting: Setting, text: str) -> Any:
+    """The value of a setting; an empty text unsets it. Raises gdb.GdbError with one line."""
+    if not text or setting.kind in ("file", "text"):
+        return text or None
+    try:
+        value = int(gdb.parse_and_eval(text))
+    except (gdb.error, OverflowError):
+        raise gdb.GdbError(f"set trace {setting.name}: {text!r} is not a number or expression.") from None
+    if value < 0 or (setting.kind == "port" and value > 65535):
+        raise gdb.GdbError(f"set trace {setting.name}: {text} is out of range.")
+    return value
+
+
+class _Parameter(gdb.Parameter):
+    """One `set trace NAME`; the text is evaluated when it is set, so that `set trace encoder-base $base` works."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.parsed: Any = None
+        self.__doc__ = f"The {setting.name} of the trace target."
+        self.set_doc = f"Set {setting.doc}"
+        self.show_doc = f"Show {setting.doc}"
+        is_file = setting.kind == "file"
+        kind = gdb.PARAM_OPTIONAL_FILENAME if is_file else gdb.PARAM_STRING
+        super().__init__(f"trace {setting.name}", gdb.COMMAND_DATA, kind)
+        self.value = ""
+        self._accepted = ""
+
+    def get_set_string(self) -> str:
+        text = str(self.value or "")
+        try:
+            self.parsed = _parse(self.setting, text)
+        except gdb.GdbError:
+            self.value = self._accepted
+            raise
+        self._accepted = text
+        return ""
+
+    def get_show_string(self, svalue: str) -> str:
+        if not svalue:
+            return f"The trace {self.setting.name} is not set."
+        shown = f"{self.parsed:#x}" if self.setting.kind == "address" else svalue
+        return f"The trace {self.setting.name} is {shown}."
+
+
+class _Prefix(gdb.Command):
+    def __init__(self, verb: str) -> None:
+        self.__doc__ = f"{verb.capitalize()} where the trace hardware of the target is, and how it is reached."
+        super().__init__(f"{verb} trace", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
+
+
+_parameters: list[_Parameter] = []
+
+
+def register() -> None:
+    """Define `set trace` and `show trace` with everything below them."""
+    _Prefix("set")
+    _Prefix("show")
+    _parameters[:] = [_Parameter(setting) for setting in SETTINGS]
+
+
+def target_settings() -> tuple[str | None, dict[str, Any]]:
+    """(target description file, overrides that are set)."""
+    values = {parameter.setting.key: parameter.parsed for parameter in _parameters if parameter.parsed is not None}
+    return values.pop("target_file", None), values

@@ -1,0 +1,34 @@
+"""rvtrace: the past of a RISC-V program, inside gdb.
+
+Inside gdb (`source rvtrace.py`) this file finds the folder it lies in and loads the extension from there. Outside gdb,
+`import rvtrace` is the public Python API: the names below, and nothing else, are meant to be used by others.
+"""
+
+import importlib.util
+import os
+import sys
+
+
+def _load_extension() -> None:
+    """Load `gdbext` from beside this file, without putting this folder on gdb's module path (its names are common)."""
+    home = os.path.dirname(os.path.realpath(__file__))
+    folder = os.path.join(home, "gdbext")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "gdbext"]:
+        del sys.modules[name]
+    spec = importlib.util.spec_from_file_location(
+        "gdbext", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    if spec is None or spec.loader is None or not os.path.isdir(folder):
+        print(f"rvtrace: the folder gdbext is missing in {home}: source the rvtrace.py of a complete copy.")
+        return
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["gdbext"] = package
+    spec.loader.exec_module(package)
+    importlib.import_module("gdbext.commands").register(home)
+
+
+if "gdb" in sys.modules:
+    if sys.version_info < (3, 9):  # noqa: UP036 - gdb's Python is not the project's
+        print("rvtrace: gdb was built with Python {}.{}; 3.9 or newer is needed.".format(*sys.version_info[:2]))
+    else:
+        _load_extension()

@@ -1,0 +1,81 @@
+"""`make demo`: a C program on the simulated target, the real OpenOCD and the real gdb with rvtrace.py sourced.
+
+Prints a short session as the user would see it; with --interactive the user goes on at the gdb prompt.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from console.rig import Rig
+from support.errors import RvtraceError
+
+HOME = Path(__file__).resolve().parent.parent
+EXAMPLES = HOME / "examples"
+BUILD = HOME / "build" / "demo"
+
+# (what is shown as typed, what gdb is given when it differs)
+SESSION = [
+    "source rvtrace.py",
+    "target extended-remote :{port}",
+    "trace start",
+    "break finish",
+    "continue",
+    "trace history",
+    "trace history /s -",
+    "trace status",
+]
+
+
+def build() -> Path:
+    """Compile the demo program; its path."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    elf = BUILD / "demo.elf"
+    command = ["riscv64-unknown-elf-gcc", "-march=rv64imac_zicsr", "-mabi=lp64", "-mcmodel=medany", "-Og", "-g"]
+    command += ["-specs=picolibc.specs", "-nostartfiles", "-T", "link.ld", "start.S", "demo.c", "-o", str(elf)]
+    subprocess.run(command, cwd=EXAMPLES, check=True)
+    return elf
+
+
+def gdb_script(rig: Rig) -> Path:
+    """A gdb command file that shows each command of the session before it runs."""
+    lines = ["set pagination off", "set confirm off", "set height 0"]
+    for template in SESSION:
+        command = template.format(port=rig.gdb_port)
+        lines += [f"echo (gdb) {command}\\n", command]
+    script = BUILD / "session.gdb"
+    script.write_text("\n".join(lines) + "\n")
+    return script
+
+
+def run(interactive: bool) -> int:
+    gdb = shutil.which("gdb-multiarch")
+    if gdb is None:
+        raise RvtraceError("gdb-multiarch is not installed: run `make demo`, which installs it")
+    elf = build()
+    with Rig(elf, BUILD) as rig:
+        command = [gdb, "-q", "-nx", str(elf), "-x", str(gdb_script(rig))]
+        if not interactive:
+            return subprocess.run([*command, "-batch"], cwd=HOME, stdin=subprocess.DEVNULL, check=False).returncode
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is gdb's
+        return subprocess.run(command, cwd=HOME, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--interactive", action="store_true", help="stay at the gdb prompt")
+    arguments = parser.parse_args()
+    os.chdir(HOME)
+    try:
+        return run(arguments.interactive)
+    except RvtraceError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""Compiling the programs the tests run, with the real cross compiler."""
+
+import subprocess
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+EXAMPLES = HOME / "examples"
+ABI = {"rv64imac_zicsr": "lp64", "rv64gc": "lp64d", "rv32imac_zicsr": "ilp32", "rv32gc": "ilp32d"}
+
+
+def compile_program(folder: Path, *sources: Path, march: str = "rv64imac_zicsr", options: tuple[str, ...] = ()) -> Path:
+    """A bare-metal ELF in *folder* from *sources*, with the start-up and the memory layout of examples/."""
+    elf = folder / f"{sources[0].stem}-{march}.elf"
+    command = ["riscv64-unknown-elf-gcc", f"-march={march}", f"-mabi={ABI[march]}", "-mcmodel=medany", "-Og", "-g"]
+    command += ["-specs=picolibc.specs", "-nostartfiles", "-T", str(EXAMPLES / "link.ld"), *options]
+    command += [str(EXAMPLES / "start.S"), *map(str, sources), "-o", str(elf)]
+    subprocess.run(command, check=True, capture_output=True)
+    return elf
+
+
+def demo(folder: Path, march: str = "rv64imac_zicsr") -> Path:
+    """The program of `make demo`."""
+    return compile_program(folder, EXAMPLES / "demo.c", march=march)
