@@ -1,0 +1,74 @@
+"""Finding the Python of the session process, and what is said when it cannot be found - in the real gdb."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from gdbext import environment
+from tests.gdb.running import HOME, SOURCE, run_gdb
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of what gdb loads, without an environment beside it."""
+    shutil.copy(HOME / "rvtrace.py", tmp_path)
+    shutil.copytree(HOME / "gdbext", tmp_path / "gdbext")
+    return tmp_path
+
+
+def answer(copy: Path, **environ: str) -> str:
+    out = run_gdb(None, [f"source {copy / 'rvtrace.py'}", "trace status"], **environ)
+    return out["trace status"].strip()
+
+
+def test_without_an_environment_says_what_to_do(copy: Path) -> None:
+    assert answer(copy) == (
+        f"no Python environment for rvtrace beside {copy / 'rvtrace.py'}: run `make setup` in {copy},"
+        " or set RVTRACE_VENV to the virtual environment rvtrace is installed in"
+    )
+
+
+def test_a_variable_that_leads_nowhere_is_named(copy: Path) -> None:
+    assert answer(copy, RVTRACE_VENV="/nowhere") == (
+        "$RVTRACE_VENV leads to /nowhere/bin/python3, which does not exist: correct it, or unset it"
+    )
+
+
+def test_a_python_without_the_package_is_named(copy: Path) -> None:
+    base = Path(sys.base_prefix) / "bin" / "python3"
+    line = answer(copy, RVTRACE_PYTHON=str(base))
+    assert line.startswith(f"{base} does not have rvtrace (")
+    assert f"run `make setup` in {copy}" in line
+    assert "\n" not in line
+
+
+def test_the_gdbext_folder_is_missing(copy: Path) -> None:
+    shutil.rmtree(copy / "gdbext")
+    command = f"source {copy / 'rvtrace.py'}"
+    assert run_gdb(None, [command])[command].strip() == (
+        f"rvtrace: the folder gdbext is missing in {copy}: source the rvtrace.py of a complete copy."
+    )
+
+
+def test_works_through_a_symbolic_link(tmp_path: Path) -> None:
+    link = tmp_path / "rvtrace.py"
+    link.symlink_to(HOME / "rvtrace.py")
+    out = run_gdb(None, [f"source {link}", "help trace start"])
+    assert "Usage: trace start" in out["help trace start"]
+
+
+def test_sourcing_twice_is_harmless() -> None:
+    out = run_gdb(None, [SOURCE, SOURCE, "help trace start", "show trace target"])
+    assert "Usage: trace start" in out["help trace start"]
+    assert out[SOURCE] == ""
+
+
+def test_installed_in_site_packages_finds_its_own_environment() -> None:
+    home = "/opt/env/lib/python3.11/site-packages"
+    assert next(environment.candidates(home, {}))[0] == "/opt/env/bin/python3"
+
+
+def test_gdbs_own_python_variables_do_not_reach_the_child() -> None:
+    assert environment.clean_environ({"PYTHONHOME": "/x", "PYTHONPATH": "/y", "PATH": "/bin"}) == {"PATH": "/bin"}
