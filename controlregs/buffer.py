@@ -1,0 +1,138 @@
+"""The RAM sink's buffer: finding out what it can be, and setting it.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, section on the RAM sink (trRam*).
+"""
+
+from controlregs import ram_sink
+from controlregs.component import Component
+from controlregs.errors import BufferRefused, SettingRefused
+from controlregs.fields import Register
+from controlregs.ram_sink import RamMode
+from controlregs.request import SinkInForce, TraceRequest
+
+SRAM_ACCESS_BYTES = 4
+WORD_MASK = 0xFFFF_FFFC
+
+
+def read_address(sink: Component, low: Register, high: Register) -> int:
+    return sink.read(high) << 32 | sink.read(low) & WORD_MASK
+
+
+def write_address(sink: Component, low: Register, high: Register, address: int) -> int:
+    """High word first: writing trRamWPLow last makes the new pointer complete when the wrap flag is cleared."""
+    upper = sink.write(high, address >> 32)
+    return upper << 32 | sink.write(low, address & WORD_MASK) & WORD_MASK
+
+
+def _lowest_bit(value: int) -> int:
+    return value & -value
+
+
+def configure_sink(sink: Component, request: TraceRequest) -> tuple[SinkInForce, list[str]]:
+    """Set storage mode and buffer of a sink that was just reset, and empty it: pointers at Start, wrap flag clear.
+
+    The sink is never let loose on memory outside [buffer_start, buffer_start + buffer_size).
+    Raises SettingRefused, BufferRefused, ComponentAccess, FieldRange.
+    """
+    mode = _set_mode(sink, request)
+    control = sink.set(
+        ram_sink.CONTROL, trRamStopOnWrap=int(request.stop_on_wrap), trRamMemFormat=0, trRamAsyncFreq=request.async_freq
+    )
+    if ram_sink.CONTROL.get(control, "trRamMemFormat"):
+        raise SettingRefused(sink.name, sink.base, "stores trace in a custom memory format, which cannot be read")
+    start, limit, access = _set_sram(sink, request) if mode is RamMode.SRAM else _set_smem(sink, request)
+    _rewind(sink, mode, start)
+    in_force = SinkInForce(sink.name, sink.base, control, sink.read(ram_sink.IMPL), start, limit, access)
+    return in_force, _sink_notes(in_force, request)
+
+
+def _set_mode(sink: Component, request: TraceRequest) -> RamMode:
+    """First of all, because the other registers depend on it. What the mode bit reads back counts, not trRamHasS*."""
+    wanted = RamMode.SRAM if request.buffer_start is None else RamMode.SMEM
+    control = sink.set(ram_sink.CONTROL, trRamMode=wanted)
+    mode = RamMode(ram_sink.CONTROL.get(control, "trRamMode"))
+    if mode is RamMode.SMEM and (request.buffer_start is None or request.buffer_size is None):
+        raise SettingRefused(
+            sink.name, sink.base, "stores trace in system memory: give a buffer (start, size) in the target description"
+        )
+    return mode
+
+
+def _sink_notes(sink: SinkInForce, request: TraceRequest) -> list[str]:
+    notes = []
+    if sink.mode is RamMode.SRAM and request.buffer_start is not None:
+        notes.append(f"{sink.name} cannot use system memory; using its own SRAM of {sink.size} bytes")
+    elif request.buffer_size is not None and sink.size != request.buffer_size:
+        notes.append(f"{sink.name}: the buffer has {sink.size} bytes, not {request.buffer_size}")
+    if sink.stop_on_wrap != request.stop_on_wrap:
+        notes.append(
+            f"{sink.name} has no stop-on-wrap; the oldest trace will be overwritten"
+            if request.stop_on_wrap
+            else f"{sink.name} always stops when the buffer is full"
+        )
+    return notes
+
+
+def _set_sram(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
+    """Start is usually fixed at 0, Limit fixed or trimmable; trRam*High need not exist."""
+    start = write_address(sink, ram_sink.START_LOW, ram_sink.START_HIGH, 0)
+    limit = sink.write(ram_sink.LIMIT_LOW, 0xFFFF_FFFF) & WORD_MASK
+    if request.buffer_size is not None and request.buffer_size < limit + SRAM_ACCESS_BYTES - start:
+        last = start + max(request.buffer_size & WORD_MASK, SRAM_ACCESS_BYTES) - SRAM_ACCESS_BYTES
+        limit = sink.write(ram_sink.LIMIT_LOW, last) & WORD_MASK
+    if limit < start:
+        raise SettingRefused(sink.name, sink.base, f"its SRAM ends ({limit:#x}) before it starts ({start:#x})")
+    return start, limit, SRAM_ACCESS_BYTES
+
+
+def _set_smem(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
+    assert request.buffer_start is not None and request.buffer_size is not None
+    asked = request.buffer_start, request.buffer_start + request.buffer_size
+    sink.write(ram_sink.START_HIGH, asked[0] >> 32)  # reset leaves anything in it
+    grain, start_bit = _probe(sink, ram_sink.START_LOW)
+    aligned = -(-asked[0] // grain) * grain
+    start = write_address(sink, ram_sink.START_LOW, ram_sink.START_HIGH, aligned)
+    sink.write(ram_sink.LIMIT_HIGH, (asked[1] - 1) >> 32)  # only now: the range of Limit may depend on Start
+    grain, limit_bit = _probe(sink, ram_sink.LIMIT_LOW)
+    access = min(start_bit, limit_bit)
+    end = asked[1] // grain * grain
+    limit = write_address(sink, ram_sink.LIMIT_LOW, ram_sink.LIMIT_HIGH, max(end - access, 0))
+    if not asked[0] <= start <= limit or limit + access > asked[1]:
+        raise BufferRefused(sink.name, sink.base, asked, (start, limit + access))
+    return start, limit, access
+
+
+def _probe(sink: Component, register: Register) -> tuple[int, int]:
+    """(lowest settable bit, lowest bit that can be 1) of an address register, as values; restores nothing.
+
+    The second is the width of the sink's memory accesses, which nothing reports: it stores at multiples of it.
+    """
+    zeros = sink.write(register, 0) & WORD_MASK
+    ones = sink.write(register, 0xFFFF_FFFF) & WORD_MASK
+    return _lowest_bit(zeros ^ ones) or 1, _lowest_bit(ones) or 1 << 32
+
+
+def access_bytes(sink: Component) -> int:
+    """Width in bytes of a disabled, empty sink's memory accesses; 4 in SRAM mode. Start and Limit keep their values."""
+    if not sink.get(ram_sink.CONTROL, "trRamMode"):
+        return SRAM_ACCESS_BYTES
+    widths = []
+    for register in (ram_sink.START_LOW, ram_sink.LIMIT_LOW):
+        value = sink.read(register)
+        widths.append(_probe(sink, register)[1])
+        sink.write(register, value)
+    return min(widths)
+
+
+def _rewind(sink: Component, mode: RamMode, start: int) -> None:
+    """Pointers to Start. Only this clears the wrap flag; a stale one would make the next read-out return old trace."""
+    if mode is RamMode.SRAM:
+        write_address(sink, ram_sink.RP_LOW, ram_sink.RP_HIGH, start)
+    sink.write(ram_sink.WP_HIGH, start >> 32)
+    low = sink.write(ram_sink.WP_LOW, start & WORD_MASK)
+    if low != start & WORD_MASK:
+        raise SettingRefused(
+            sink.name,
+            sink.base,
+            f"cannot be emptied: trRamWPLow reads {low:#010x}, not {start & WORD_MASK:#010x}; reset the target",
+        )

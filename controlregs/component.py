@@ -1,0 +1,92 @@
+"""One trace component: registers by name, every write read back, polls with a time-out.
+
+Nearly all fields are WARL, so what counts is what a write leaves behind: `set` returns it. A configured register is
+written from a shadow copy, never by read-modify-write: between the read and the write a trigger may have changed
+trTeInstTracing, and a sticky RW1C flag read as 1 would be cleared by writing it back.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on accessing trace components and on enabling.
+"""
+
+import time
+
+from controlregs.errors import ComponentAccess, ComponentTimeout
+from controlregs.fields import Access, Register, RegisterBlock
+from controlregs.target import Target
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+POLL_PAUSE = 0.0005  # seconds; doubled with each poll up to the maximum
+POLL_PAUSE_MAX = 0.05
+
+
+class Component:
+    """The component of kind *block* at address *base*, called *name* in messages. *timeout* (seconds) bounds a poll."""
+
+    def __init__(
+        self, target: Target, base: int, block: RegisterBlock, name: str | None = None, timeout: float = 1.0
+    ) -> None:
+        self.target, self.base, self.block, self.timeout = target, base, block, timeout
+        self.name = name or block.name
+        self._shadow: dict[Register, int] = {}
+
+    def read(self, register: Register) -> int:
+        """The register's value now. Raises ComponentAccess when it is refused."""
+        try:
+            return self.target.read32(self.base + register.offset)
+        except RvtraceError as error:
+            raise self._refused(register, "read", error) from error
+
+    def write(self, register: Register, value: int) -> int:
+        """Write *value*, return what the register holds then. Raises ComponentAccess."""
+        try:
+            self.target.write32(self.base + register.offset, value)
+        except RvtraceError as error:
+            raise self._refused(register, "written", error) from error
+        in_force = self.read(register)
+        # Active and Enable (RW) may take their time; what they will be is what was written.
+        granted = in_force & register.mask_of(Access.WARL)
+        self._shadow[register] = value & register.mask_of(Access.RW) | granted
+        return in_force
+
+    def get(self, register: Register, field: str) -> int:
+        """One field of the register, read now."""
+        return register.get(self.read(register), field)
+
+    def set(self, register: Register, **fields: int) -> int:
+        """Write these fields and leave the others as last configured; return the register's value then in force.
+
+        Sticky flags (RW1C) and actions (W1) are written 0 unless they are named. Raises FieldRange, ComponentAccess.
+        """
+        if register not in self._shadow:
+            self._shadow[register] = self.read(register) & register.mask_of(Access.RW, Access.WARL)
+        value = self._shadow[register]
+        for name, field_value in fields.items():
+            value = register.put(value, name, field_value)
+        return self.write(register, value)
+
+    def forget(self) -> None:
+        """Drop the shadow copies: the component was reset."""
+        self._shadow.clear()
+
+    def wait(self, register: Register, progress: Progress = silent, **fields: int) -> int:
+        """Poll until all named fields have these values; return the register's value. Raises ComponentTimeout."""
+        wanted, mask = register.pack(**fields), register.mask(*fields)
+        waited_for = " ".join(f"{name}={value}" for name, value in fields.items())
+        deadline = time.monotonic() + self.timeout
+        pause = POLL_PAUSE
+        while True:
+            late = time.monotonic() > deadline
+            value = self.read(register)
+            if value & mask == wanted:
+                return value
+            if late:
+                raise ComponentTimeout(self.name, self.base, register, waited_for, value, self.timeout)
+            progress(f"waiting for {self.name} ({waited_for})", 0)
+            time.sleep(pause)
+            pause = min(2 * pause, POLL_PAUSE_MAX)
+
+    def _refused(self, register: Register, verb: str, error: RvtraceError) -> RvtraceError:
+        """Say which register it was, unless the way to the target itself is gone."""
+        if getattr(error, "address", None) is None:
+            return error
+        return ComponentAccess(self.name, self.base, register, verb, error)

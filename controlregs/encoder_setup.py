@@ -1,0 +1,196 @@
+"""Configuration of a trace encoder, and in the user's terms what of it was not granted.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on reset and discovery (initial values),
+trTeControl, trTeInstFeatures, trTsControl; N-Trace 1.0 chapter 4 for what the protocol allows.
+"""
+
+from collections.abc import Iterable
+
+from controlregs import encoder, timestamp
+from controlregs.component import Component
+from controlregs.encoder import Format, InstMode, SyncMode
+from controlregs.errors import SettingRefused, UnsupportedProtocol
+from controlregs.fields import Register
+from controlregs.request import EncoderInForce, TraceRequest
+
+MESSAGE_BYTES = 40  # the longest message there is: IndirectBranchHistSync with all fields at their widest, rounded up
+SYNCS_PER_BUFFER = 8
+SYNC_MAX_LOWEST_UNIT = 4  # the period is 2**(trTeInstSyncMax + 4)
+SYNC_MAX_DEFAULT_LIMIT = 8  # 4096 units: rarer synchronisation saves nothing more and only costs after a loss
+
+ZEROED = (
+    encoder.INST_FILTERS,
+    encoder.DATA_CONTROL,
+    encoder.DATA_FILTERS,
+    encoder.TRIG_DBG_CONTROL,
+    encoder.TRIG_EXT_IN_CONTROL,
+    encoder.TRIG_EXT_OUT_CONTROL,
+    timestamp.CONTROL,
+)
+# Name, and the trTeProtocolMajor that can be decoded.
+PROTOCOLS: dict[int, tuple[str, int]] = {Format.N_TRACE: ("N-Trace", 1), Format.E_TRACE: ("E-Trace", 0)}
+MODE_NAMES: dict[int, str] = {InstMode.OFF: "off", InstMode.BTM: "BTM", InstMode.HTM: "HTM", InstMode.VENDOR: "mode 7"}
+FEATURE_NAMES = {
+    "trTeInstNoAddrDiff": "full addresses",
+    "trTeInstNoTrapAddr": "omission of trap addresses",
+    "trTeInstEnSequentialJump": "sequential jump optimisation",
+    "trTeInstEnImplicitReturn": "implicit return",
+    "trTeInstEnBranchPrediction": "branch prediction",
+    "trTeInstEnJumpTargetCache": "jump target cache",
+    "trTeInstEnRepeatedHistory": "repeated history",
+    "trTeInstEnAllJumps": "messages for all jumps",
+    "trTeInstExtendAddrMSB": "address MSB extension",
+}
+
+
+def configure_encoder(component: Component, request: TraceRequest, src_id: int, buffer_size: int) -> list[str]:
+    """Write all settings of an encoder that was just reset, Enable excepted; returns a line per thing not granted.
+
+    Raises SettingRefused, UnsupportedProtocol, ComponentAccess, FieldRange.
+    """
+    for register in ZEROED:
+        component.write(register, 0)
+    notes = _set_features(component, request, src_id)
+    notes += _set_control(component, request)
+    notes += _set_sync(component, request, buffer_size)
+    if request.timestamps:
+        notes += _set_timestamps(component, request)
+    _check_protocol(component)
+    return notes
+
+
+def in_force(component: Component) -> EncoderInForce:
+    """What the encoder is set to, read now."""
+    return EncoderInForce(
+        component.name,
+        component.base,
+        component.read(encoder.CONTROL),
+        component.read(encoder.IMPL),
+        component.read(encoder.INST_FEATURES),
+        component.read(timestamp.CONTROL),
+    )
+
+
+def default_sync_max(buffer_size: int) -> int:
+    """trTeInstSyncMax with which a buffer of this many bytes holds several synchronisations, however long messages are.
+
+    The same for all units: a clock cycle or a retired halfword makes at most one message.
+    """
+    period = max(buffer_size // (SYNCS_PER_BUFFER * MESSAGE_BYTES), 1)
+    return min(max(period.bit_length() - 1 - SYNC_MAX_LOWEST_UNIT, 0), SYNC_MAX_DEFAULT_LIMIT)
+
+
+def _set_features(component: Component, request: TraceRequest, src_id: int) -> list[str]:
+    register = encoder.INST_FEATURES
+    asked = dict.fromkeys(request.features, 1) | {"trTeSrcID": src_id, "trTeSrcBits": request.src_bits}
+    value = component.write(register, register.pack(**asked))
+    notes = [
+        f"{component.name} has no {FEATURE_NAMES.get(name, name)} ({name} stays 0)"
+        for name in request.features
+        if not register.get(value, name)
+    ]
+    notes += [
+        f"{component.name} always uses {FEATURE_NAMES[name]} ({name} stays 1)"
+        for name in FEATURE_NAMES
+        if register.get(value, name) and name not in request.features
+    ]
+    if (got := register.get(value, "trTeSrcBits")) != request.src_bits:
+        notes.append(f"{component.name}: source IDs in messages have {got} bits, not {request.src_bits}")
+    if request.src_bits and (got := register.get(value, "trTeSrcID")) != src_id:
+        notes.append(f"{component.name}: its source ID is {got}, not {src_id}")
+    return notes
+
+
+def _set_control(component: Component, request: TraceRequest) -> list[str]:
+    register = encoder.CONTROL
+    asked = {
+        "trTeInstMode": int(request.inst_mode),
+        "trTeContext": int(request.context),
+        "trTeInstStallEna": int(request.stall),
+    }
+    if request.format is not None:
+        asked["trTeFormat"] = request.format
+    value = component.set(
+        register, trTeInstTracing=0, trTeInstTrigEnable=0, trTeInstStallOrOverflow=1, trTeInhibitSrc=0, **asked
+    )
+    if not register.get(value, "trTeInstMode"):
+        raise SettingRefused(component.name, component.base, "has no instruction trace (trTeInstMode stays 0)")
+    return list(_control_notes(component.name, register, value, request))
+
+
+def _control_notes(name: str, register: Register, value: int, request: TraceRequest) -> Iterable[str]:
+    mode, asked = register.get(value, "trTeInstMode"), request.inst_mode
+    # An E-Trace encoder has one mode, which reads 7 whatever is written.
+    if mode != asked and register.get(value, "trTeFormat") != Format.E_TRACE:
+        yield f"{name} has no {_mode_name(asked)}; using {_mode_name(mode)}"
+    if request.format is not None and (got := register.get(value, "trTeFormat")) != request.format:
+        yield f"{name} cannot produce {_protocol_name(request.format)}; it produces {_protocol_name(got)}"
+    if request.context and not register.get(value, "trTeContext"):
+        yield f"{name} does not report context and privilege"
+    if bool(register.get(value, "trTeInstStallEna")) != request.stall:
+        yield (
+            f"{name} cannot stall its hart; trace may be lost when the path is full"
+            if request.stall
+            else f"{name} always stalls its hart when the path is full"
+        )
+    if request.src_bits and register.get(value, "trTeInhibitSrc"):
+        yield f"{name} puts no source ID into messages"
+
+
+def _mode_name(mode: int) -> str:
+    return MODE_NAMES.get(mode, f"mode {mode}")
+
+
+def _protocol_name(code: int) -> str:
+    return PROTOCOLS[code][0] if code in PROTOCOLS else f"format {code}"
+
+
+def _set_sync(component: Component, request: TraceRequest, buffer_size: int) -> list[str]:
+    """Periodic synchronisation: as asked, else in the first unit there is; the period read back decides."""
+    register = encoder.CONTROL
+    preferred = (SyncMode.MESSAGES, SyncMode.HALFWORDS, SyncMode.CLOCK_CYCLES)
+    wanted_max = default_sync_max(buffer_size) if request.sync_max is None else request.sync_max
+    got_mode, got_max = 0, 0
+    for mode in preferred if request.sync_mode is None else (request.sync_mode,):
+        value = component.set(register, trTeInstSyncMode=mode, trTeInstSyncMax=wanted_max)
+        got_mode, got_max = register.get(value, "trTeInstSyncMode"), register.get(value, "trTeInstSyncMax")
+        if got_mode != SyncMode.OFF:
+            break
+    return list(_sync_notes(component.name, request, wanted_max, (got_mode, got_max)))
+
+
+def _sync_notes(name: str, request: TraceRequest, wanted_max: int, got: tuple[int, int]) -> Iterable[str]:
+    got_mode, got_max = got
+    unit = encoder.CONTROL.by_name["trTeInstSyncMode"].value_name(got_mode).replace("_", " ")
+    period = f"every {1 << got_max + SYNC_MAX_LOWEST_UNIT} {unit}"
+    if request.sync_mode is not None and got_mode != request.sync_mode:
+        yield f"{name}: periodic synchronisation is {'off' if got_mode == SyncMode.OFF else period}"
+    elif got_mode == SyncMode.OFF and request.sync_mode is None:
+        yield f"{name} has no periodic synchronisation; a buffer that wraps cannot be decoded"
+    elif got_mode != SyncMode.OFF and request.sync_max is not None and got_max != request.sync_max:
+        yield f"{name}: synchronises {period}, not every {1 << request.sync_max + SYNC_MAX_LOWEST_UNIT}"
+    elif got_mode != SyncMode.OFF and got_max > wanted_max:
+        yield f"{name}: synchronises {period}, which may be too rare for the buffer: use a larger one"
+
+
+def _set_timestamps(component: Component, request: TraceRequest) -> list[str]:
+    register = timestamp.CONTROL
+    component.set(register, trTsActive=1)
+    value = component.set(
+        register, trTsActive=1, trTsMode=request.ts_mode, trTsReset=1, trTsCount=1, trTsPrescale=0, trTsEnable=1
+    )
+    if not register.get(value, "trTsEnable"):
+        return [f"{component.name} has no timestamps"]
+    if (mode := register.get(value, "trTsMode")) != request.ts_mode:
+        name = register.by_name["trTsMode"].value_name
+        return [f"{component.name}: time comes from {name(mode)}, not {name(request.ts_mode)}"]
+    return []
+
+
+def _check_protocol(component: Component) -> None:
+    """The major version of N-Trace or E-Trace that decoders know; a higher minor one only adds what is not enabled."""
+    now = in_force(component)
+    if now.format not in PROTOCOLS or PROTOCOLS[now.format][1] != now.protocol_version[0]:
+        raise UnsupportedProtocol(
+            component.name, component.base, _protocol_name(now.format), now.protocol_version, now.impl
+        )

@@ -1,0 +1,169 @@
+"""Registers as data: bit fields declared LSB first, widths checked when the module with the table is imported.
+
+A table module declares `Register`s and one `RegisterBlock` per kind of component, under the names of its document. All
+else (access, dumps, the simulated devices' storage, documentation) is derived from these objects.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+from support.errors import RvtraceError
+
+REGISTER_BITS = 32
+BLOCK_BYTES = 0x1000
+
+
+class Access(Enum):
+    """What software can do with a field, as the document's access column says."""
+
+    RO = "RO"
+    RW = "RW"
+    RW1C = "RW1C"  # sticky flag: writing 1 clears it
+    W1 = "W1"  # writing 1 starts an action; reads 0
+    WARL = "WARL"  # may be hard-wired or limited: believe only what is read back
+    R_OR_RW = "R or RW"  # reading is required, writing an option of the implementation
+
+
+class Reset(Enum):
+    """Reset values that are not a number."""
+
+    UNDEFINED = "undef"  # whatever: the tool must initialise it
+    CONSTANT = "sd"  # fixed by the implementation
+    NONE = "none"  # nothing is stored
+
+
+class Compliance(Enum):
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+
+
+class FieldRange(RvtraceError):
+    """A value that does not fit the field it is meant for."""
+
+    def __init__(self, field_name: str, value: int, width: int) -> None:
+        self.field_name, self.value, self.width = field_name, value, width
+        super().__init__(
+            f"{value} does not fit {field_name}, which has {width} bit{'s' * (width > 1)}: give 0 to {(1 << width) - 1}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """One bit field. *name* None: reserved bits, written 0. *values* names the codes; codes it lacks are reserved."""
+
+    name: str | None
+    width: int
+    access: Access = Access.WARL
+    reset: int | Reset = Reset.UNDEFINED
+    doc: str = ""
+    values: type[IntEnum] | None = None
+
+    def value_name(self, value: int) -> str:
+        """The name of a code, lower case; the number itself where the document gives no name."""
+        names = {int(code): code.name.lower() for code in self.values or ()}
+        return names.get(value, str(value))
+
+
+def reserved(width: int) -> Field:
+    """*width* bits that read as anything and are written 0."""
+    return Field(None, width, Access.RO, Reset.NONE, "reserved, write 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """A 32-bit register: its place in the component's 4 KiB block and its fields, LSB first, reserved bits included."""
+
+    name: str
+    offset: int
+    compliance: Compliance
+    doc: str
+    fields: tuple[Field, ...]
+    by_name: Mapping[str, Field] = field(init=False, repr=False)
+    _lsb: Mapping[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        width = sum(f.width for f in self.fields)
+        if width != REGISTER_BITS:
+            raise ValueError(f"the fields of {self.name} have {width} bits, not {REGISTER_BITS}")
+        if self.offset % 4 or not 0 <= self.offset < BLOCK_BYTES:
+            raise ValueError(f"{self.name} cannot be at offset {self.offset:#x}")
+        lsb: dict[str, int] = {}
+        position = 0
+        for f in self.fields:
+            if f.name is not None:
+                if f.name in lsb:
+                    raise ValueError(f"{self.name} declares {f.name} twice")
+                lsb[f.name] = position
+            position += f.width
+        object.__setattr__(self, "_lsb", lsb)
+        object.__setattr__(self, "by_name", {f.name: f for f in self.fields if f.name is not None})
+
+    def lsb(self, name: str) -> int:
+        """Position of the field's lowest bit."""
+        return self._lsb[name]
+
+    def mask(self, *names: str) -> int:
+        """Ones in the bits of the named fields."""
+        return sum(((1 << self.by_name[name].width) - 1) << self._lsb[name] for name in names)
+
+    def get(self, value: int, name: str) -> int:
+        """The field *name* of a register value, right-aligned."""
+        return (value >> self._lsb[name]) & ((1 << self.by_name[name].width) - 1)
+
+    def put(self, value: int, name: str, field_value: int) -> int:
+        """*value* with one field replaced. Raises FieldRange."""
+        width = self.by_name[name].width
+        if not 0 <= field_value < 1 << width:
+            raise FieldRange(name, field_value, width)
+        return (value & ~self.mask(name)) | field_value << self._lsb[name]
+
+    def pack(self, **fields: int) -> int:
+        """A register value with these fields set and all others 0. Raises FieldRange."""
+        value = 0
+        for name, field_value in fields.items():
+            value = self.put(value, name, field_value)
+        return value
+
+    def unpack(self, value: int) -> dict[str, int]:
+        """All named fields of a register value, LSB first."""
+        return {name: self.get(value, name) for name in self._lsb}
+
+    def mask_of(self, *access: Access) -> int:
+        """Ones in the bits of all fields of these kinds of access."""
+        return self.mask(*(name for name, f in self.by_name.items() if f.access in access))
+
+    @property
+    def reset_value(self) -> int:
+        """The defined part of the value after reset; bits the document leaves open are 0."""
+        return self.pack(**{name: f.reset for name, f in self.by_name.items() if isinstance(f.reset, int)})
+
+
+@dataclass(frozen=True, eq=False)
+class RegisterBlock:
+    """The registers of one kind of component. *prefix* begins field names; *comp_type* is its tr??CompType."""
+
+    name: str
+    prefix: str
+    comp_type: int
+    registers: tuple[Register, ...]
+    by_name: Mapping[str, Register] = field(init=False, repr=False)
+    by_offset: Mapping[int, Register] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        by_name = {r.name: r for r in self.registers}
+        by_offset = {r.offset: r for r in self.registers}
+        if not len(by_name) == len(by_offset) == len(self.registers):
+            raise ValueError(f"{self.name}: two registers share a name or an offset")
+        object.__setattr__(self, "by_name", by_name)
+        object.__setattr__(self, "by_offset", by_offset)
+
+    @property
+    def control(self) -> Register:
+        """tr??Control, at offset 0 in every component."""
+        return self.by_name[self.prefix + "Control"]
+
+    @property
+    def impl(self) -> Register:
+        """tr??Impl, at offset 4 in every component."""
+        return self.by_name[self.prefix + "Impl"]

@@ -1,0 +1,125 @@
+"""What a user asks of the trace components, and what they then really do.
+
+A decoder is given `TraceInForce`, which holds register values as read back and never what was asked for.
+"""
+
+from dataclasses import dataclass
+
+from controlregs import encoder, ram_sink, timestamp
+from controlregs.encoder import InstMode
+from controlregs.ram_sink import RamMode
+from controlregs.timestamp import TsMode
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """What to trace and how. None: what suits the hardware and the buffer best."""
+
+    inst_mode: int = InstMode.HTM
+    context: bool = False
+    format: int | None = None
+    features: tuple[str, ...] = ()  # fields of trTeInstFeatures to set to 1
+    src_id: int = 0  # of the first encoder; the following ones count up
+    src_bits: int = 0
+    sync_mode: int | None = None
+    sync_max: int | None = None
+    stall: bool = False  # stall the hart instead of losing trace
+    timestamps: bool = False
+    ts_mode: int = TsMode.INTERNAL_SYSTEM
+    stop_on_wrap: bool = False
+    buffer_start: int | None = None  # byte address; None: the sink's own SRAM
+    buffer_size: int | None = None  # bytes; None: all of the SRAM
+    async_freq: int = 0
+
+
+@dataclass(frozen=True)
+class EncoderInForce:
+    """One encoder's registers as read back when tracing had started."""
+
+    name: str
+    base: int
+    control: int
+    impl: int
+    features: int
+    ts_control: int
+
+    @property
+    def format(self) -> int:
+        return encoder.CONTROL.get(self.control, "trTeFormat")
+
+    @property
+    def protocol_version(self) -> tuple[int, int]:
+        return encoder.IMPL.get(self.impl, "trTeProtocolMajor"), encoder.IMPL.get(self.impl, "trTeProtocolMinor")
+
+    @property
+    def inst_mode(self) -> int:
+        return encoder.CONTROL.get(self.control, "trTeInstMode")
+
+    @property
+    def sync(self) -> tuple[int, int]:
+        """trTeInstSyncMode and trTeInstSyncMax."""
+        return encoder.CONTROL.get(self.control, "trTeInstSyncMode"), encoder.CONTROL.get(
+            self.control, "trTeInstSyncMax"
+        )
+
+    @property
+    def stall(self) -> bool:
+        return bool(encoder.CONTROL.get(self.control, "trTeInstStallEna"))
+
+    @property
+    def src_bits(self) -> int:
+        """Width of the source field in messages: 0 also where trTeInhibitSrc suppresses it."""
+        inhibited = encoder.CONTROL.get(self.control, "trTeInhibitSrc")
+        return 0 if inhibited else encoder.INST_FEATURES.get(self.features, "trTeSrcBits")
+
+    @property
+    def src_id(self) -> int:
+        return encoder.INST_FEATURES.get(self.features, "trTeSrcID")
+
+    @property
+    def timestamps(self) -> bool:
+        return bool(timestamp.CONTROL.get(self.ts_control, "trTsEnable"))
+
+    def feature(self, field: str) -> int:
+        """A field of trTeInstFeatures."""
+        return encoder.INST_FEATURES.get(self.features, field)
+
+
+@dataclass(frozen=True)
+class SinkInForce:
+    """A RAM sink's set-up as read back. The buffer is [start, end); *access_bytes* is the width of its writes."""
+
+    name: str
+    base: int
+    control: int
+    impl: int
+    start: int
+    limit: int
+    access_bytes: int
+
+    @property
+    def end(self) -> int:
+        """One past the last byte: trRamLimit is the address of the last write, so inclusive."""
+        return self.limit + self.access_bytes
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    @property
+    def mode(self) -> RamMode:
+        return RamMode(ram_sink.CONTROL.get(self.control, "trRamMode"))
+
+    @property
+    def stop_on_wrap(self) -> bool:
+        return bool(ram_sink.CONTROL.get(self.control, "trRamStopOnWrap"))
+
+
+@dataclass(frozen=True)
+class TraceInForce:
+    """What the hardware does since `start`. *notes*: one line per thing that was asked for and not granted."""
+
+    encoders: tuple[EncoderInForce, ...]
+    sink: SinkInForce
+    notes: tuple[str, ...] = ()
+
