@@ -86,12 +86,12 @@ class Rig:
             raise RigError("openocd is not installed", "apt install openocd")
         with self.openocd_log.open("wb") as log:
             self.openocd = subprocess.Popen(
-                [openocd, "-f", str(self.folder / "openocd.cfg"), "-c", "init", "-c", "halt"],
+                [openocd, "-f", str(self.folder / "openocd.cfg"), "-c", "init; halt; echo {rig is ready}"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         self._children.append(self.openocd)
         deadline = time.monotonic() + 20
-        while not _listens(self.gdb_port) or b"halted" not in self.openocd_log.read_bytes():
+        while not _listens(self.gdb_port) or b"rig is ready" not in self.openocd_log.read_bytes():
             if self.openocd.poll() is not None or time.monotonic() > deadline:
                 raise RigError("openocd did not start", self.openocd_log.read_text(errors="replace"))
             time.sleep(0.02)

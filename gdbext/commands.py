@@ -43,6 +43,7 @@ class Tracer:
     def __init__(self, home: str) -> None:
         self._progress = _Progress()
         self._client = Client(home, self._progress)
+        self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
 
     def request(self, method: str, **params: Any) -> Any:
         """The session's result; its errors become gdb.GdbError, one line."""
@@ -56,7 +57,11 @@ class Tracer:
     def context(self) -> dict[str, Any]:
         """The program and the target as gdb and the user's settings have them now."""
         target_file, overrides = parameters.target_settings()
-        return {"elf": program(), "target_file": target_file, "overrides": overrides}
+        return {"elf": program(), "target_file": target_file, "overrides": overrides, "runs": self._runs}
+
+    def resumed(self) -> None:
+        """The program goes on."""
+        self._runs += 1
 
     def close(self) -> None:
         self._client.close()
@@ -287,6 +292,7 @@ def register(home: str) -> None:
     parameters.register()
     with contextlib.suppress(gdb.error):  # there from an earlier `source`
         gdb.execute("alias rvtrace = trace", to_string=True)
+    gdb.events.cont.connect(lambda event: tracer().resumed())
     gdb.events.new_objfile.connect(lambda event: listing.forget())
     if hasattr(gdb.events, "gdb_exiting"):  # gdb >= 12
         gdb.events.gdb_exiting.connect(lambda event: _tracer.close() if _tracer else None)

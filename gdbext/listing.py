@@ -6,6 +6,7 @@ in brackets. Instruction text, symbols and source come from gdb, so that a line 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import gdb
 
 MODIFIERS = "mrsfp"
+FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
 
 
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
@@ -51,9 +53,8 @@ class Lister:
 
     def __init__(self, style: Format) -> None:
         self._style = style
-        inferior = gdb.selected_inferior()
-        self._architecture = _architecture(inferior)
         self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
+        self._texts = Texts(style.raw)
         self._current = _selected_pc() if not style.omit_pc else None
         self._last_source: tuple[str, range] | None = None
         self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
@@ -82,15 +83,9 @@ class Lister:
 
     def _instruction(self, pc: int) -> str:
         try:
-            if self._style.raw:
-                # The command, because how raw bytes are grouped differs between gdb versions.
-                text = gdb.execute(f"disassemble /r {pc:#x},{pc + 1:#x}", to_string=True)
-                return re.sub(r"^.*?:\t", "", text.splitlines()[1])
-            return str(self._architecture.disassemble(pc)[0]["asm"])
-        except gdb.MemoryError as error:
+            return self._texts.at(pc)
+        except gdb.error as error:  # gdb.MemoryError included
             return str(error)
-        except gdb.error as error:
-            return f"({error})"
 
     def _source(self, pc: int) -> Iterator[str]:
         """The source lines whose code starts at `pc`, unless they were shown last."""
@@ -103,11 +98,38 @@ class Lister:
             yield f"{symtab.filename}:{line}\t{_source_text(symtab.fullname(), line)}"
 
 
-def _architecture(inferior: gdb.Inferior) -> gdb.Architecture:
-    try:
-        return gdb.selected_frame().architecture()
-    except gdb.error:
-        return inferior.architecture()
+class Texts:
+    """Instruction text as the command `disassemble` prints it for the function.
+
+    The disassembler carries the upper half of an address from one instruction to the next (`# 0x80001130 <table>`), so
+    an instruction on its own would read differently, and differently again depending on where a listing begins. The
+    command, not gdb.Architecture.disassemble, which carries nothing; and it groups raw bytes as this gdb does.
+    """
+
+    def __init__(self, raw: bool) -> None:
+        self._command = "disassemble /r" if raw else "disassemble"
+        self._known: dict[int, str] = {}
+
+    def at(self, pc: int) -> str:
+        """Raises gdb.MemoryError where there is no code."""
+        if pc not in self._known:
+            _, offset = _symbol_of(pc)
+            if not 0 < offset <= FUNCTION_BYTES or pc not in self._read(pc - offset, pc):
+                self._known[pc] = self._disassemble(pc, pc)[pc]
+        return self._known[pc]
+
+    def _read(self, start: int, pc: int) -> dict[int, str]:
+        """All instructions of a function up to `pc`, unless they turn out not to lead to it."""
+        with contextlib.suppress(gdb.error):  # code that cannot be read: the instruction alone will say so
+            found = self._disassemble(start, pc)
+            if pc in found:
+                self._known.update(found)
+        return self._known
+
+    def _disassemble(self, start: int, last: int) -> dict[int, str]:
+        lines = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True).splitlines()
+        rows = (line.partition(":\t") for line in lines[1:-1])
+        return {int(place[3:].split()[0], 16): text for place, _, text in rows}
 
 
 def _selected_pc() -> int | None:

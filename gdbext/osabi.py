@@ -31,5 +31,9 @@ def restore() -> None:
     """Put back what `set_for_tracing` changed, unless the user has changed it since."""
     global _before
     before, _before = _before, None
-    if before is not None and str(gdb.parameter("osabi")) == "none":
+    if before is None or str(gdb.parameter("osabi")) != "none":
+        return
+    try:
+        gdb.execute(f"set osabi {before}", to_string=True)
+    except gdb.error:  # gdb notices only now that the connection is gone, and lets go of it
         gdb.execute(f"set osabi {before}", to_string=True)

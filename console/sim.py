@@ -1,0 +1,206 @@
+"""`rvtrace sim`: run a program on the simulated target and serve it to OpenOCD, until Ctrl-C or SIGTERM."""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from support.errors import RvtraceError
+from transport.simulated.debug_spec import DebugSpec
+from transport.simulated.machine import Machine, MemoryMap, build
+from transport.simulated.server import Server, listen_tcp, listen_unix
+from transport.simulated.side_door import SideDoor
+from transport.simulated.tap import IDCODE, IR_LENGTH
+
+DEFAULT_PORT = 9824
+
+
+class SimError(RvtraceError):
+    """Something else that keeps the simulation from starting."""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """The command line of `rvtrace sim`."""
+    parser = subparsers.add_parser(
+        "sim",
+        help="run a program on the simulated target, for OpenOCD to connect to",
+        description="Runs a RISC-V program on a simulated target with a debug module, a trace encoder and a trace RAM,"
+        " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use.",
+    )
+    parser.add_argument("--elf", required=True, metavar="FILE", help="the program to load")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, help=f"TCP port on 127.0.0.1, 0: a free one (default {DEFAULT_PORT})"
+    )
+    where.add_argument("--unix", metavar="PATH", help="listen on a unix socket instead")
+    parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="default: the program's")
+    parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
+    parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
+    parser.add_argument(
+        "--trace-size", type=_size, default=0x1_0000, metavar="BYTES", help="trace RAM: a power of two (default 65536)"
+    )
+    parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
+    parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
+    parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
+    parser.add_argument("--tcl-port", type=int, default=6666, help="of the OpenOCD configuration (default %(default)s)")
+    parser.add_argument(
+        "--run", action="store_true", dest="run_at_once", help="start the program at once, not when a debugger says so"
+    )
+    parser.add_argument("--side-door", metavar="PATH", help="also serve raw memory reads on this unix socket")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate until interrupted. Returns the exit status: 0, or 1 after a message why it could not start."""
+    try:
+        with ExitStack() as cleanup:
+            _simulate(args, cleanup)
+    except RvtraceError as error:
+        print(f"rvtrace sim: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
+    machine = _machine(args)
+    listener = _listener(args, cleanup)
+    side_door = SideDoor(machine.bus, _unix(args.side_door, cleanup)) if args.side_door else None
+    config = openocd_config(listener, args.gdb_port, args.tcl_port)
+    if args.write_openocd:
+        _write(args.write_openocd, config)
+    if args.write_target:
+        _write(args.write_target, target_description(machine.memory_map, Path(args.elf).stem, args.tcl_port))
+    server = Server(machine, listener, side_door)
+    _stop_on_signals(server.stop, cleanup)
+    machine.printed = _print_output
+    machine.exited = lambda status: print(f"program ended with status {status}", flush=True)
+    if not args.run_at_once:
+        machine.halt_at_start()
+    _announce(args, machine, config, listener)
+    server.serve()
+
+
+def _machine(args: argparse.Namespace) -> Machine:
+    extensions = args.isa.upper()
+    if extensions.strip("IMAFDC") or "I" not in extensions or ("D" in extensions and "F" not in extensions):
+        raise SimError(f"--isa {args.isa}: give some of IMAFDC, with I, and F where D is")
+    size = args.trace_size
+    if size & size - 1 or not 8 <= size <= 1 << 28:
+        raise SimError(f"--trace-size {size}: give a power of two from 8 bytes to 256 MiB")
+    return build(
+        args.elf,
+        xlen=None if args.xlen == "auto" else int(args.xlen),
+        extensions=extensions,
+        spec=DebugSpec(args.debug_spec),
+        memory_map=MemoryMap(trace_ram_size=size),
+    )
+
+
+def _listener(args: argparse.Namespace, cleanup: ExitStack) -> socket.socket:
+    if args.unix:
+        return _unix(args.unix, cleanup)
+    listener = listen_tcp(args.port)
+    cleanup.callback(listener.close)
+    return listener
+
+
+def _unix(path: str, cleanup: ExitStack) -> socket.socket:
+    listener = listen_unix(path)
+    cleanup.callback(os.unlink, path)
+    cleanup.callback(listener.close)
+    return listener
+
+
+def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
+    """Ctrl-C and SIGTERM end the server in an orderly way, and once: while it cleans up they are ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        cleanup.callback(signal.signal, number, signal.signal(number, lambda *_: stop()))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SimError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _print_output(text: bytes) -> None:
+    sys.stdout.write(text.decode("utf-8", "replace"))
+    sys.stdout.flush()
+
+
+def _name(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    return name if isinstance(name, str) else f"{name[0]}:{name[1]}"
+
+
+def _announce(args: argparse.Namespace, machine: Machine, config: str, listener: socket.socket) -> None:
+    hart = machine.hart
+    state = "runs" if args.run_at_once else "waits for the debugger"
+    print(f"RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
+    print("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
+    print("".join(f"    {line}\n" for line in config.splitlines()))
+    print(f"listening on {_name(listener)}; end with Ctrl-C", flush=True)
+
+
+def openocd_config(listener: socket.socket, gdb_port: int = 3333, tcl_port: int = 6666) -> str:
+    """What OpenOCD 0.12 needs to debug the target that is served at *listener*."""
+    if listener.family == socket.AF_UNIX:
+        where = f"remote_bitbang host {listener.getsockname()}"
+    else:
+        host, port = listener.getsockname()
+        where = f"remote_bitbang host {host}\nremote_bitbang port {port}"
+    return f"""adapter driver remote_bitbang
+{where}
+adapter speed 10000
+jtag newtap sim cpu -irlen {IR_LENGTH} -expected-id {IDCODE:#010x}
+target create sim.cpu riscv -chain-position sim.cpu
+# Without this, memory cannot be read while the hart runs.
+riscv set_enable_virt2phys off
+gdb_report_data_abort enable
+gdb_report_register_access_error enable
+# Milliseconds; the default of 100 makes every breakpoint wait.
+poll_period 5
+gdb_port {gdb_port}
+tcl_port {tcl_port}
+telnet_port disabled
+"""
+
+
+def target_description(memory_map: MemoryMap, name: str, tcl_port: int = 6666) -> str:
+    """The rvtrace.toml of the simulated target."""
+    return f"""# Written by rvtrace sim: where the trace components of the simulated target are.
+[target]
+name = "{name} on the simulated target"
+
+[openocd]
+host = "127.0.0.1"
+tcl_port = {tcl_port}
+
+[[component]]
+name = "encoder0"
+type = "encoder"
+base = {memory_map.encoder:#x}
+hart = 0
+to = ["ram0"]
+
+[[component]]
+name = "ram0"
+type = "ram_sink"
+base = {memory_map.ram_sink:#x}
+mode = "SMEM"
+start = {memory_map.trace_ram:#x}
+size = {memory_map.trace_ram_size:#x}
+"""
+
+
+def _size(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes") from None
