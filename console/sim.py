@@ -5,12 +5,14 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from support.errors import RvtraceError
+from transport.simulated.block import HartBlock, TrapEntry
 from transport.simulated.debug_spec import DebugSpec
+from transport.simulated.hart import Retired
 from transport.simulated.machine import Machine, MemoryMap, build
 from transport.simulated.server import Server, listen_tcp, listen_unix
 from transport.simulated.side_door import SideDoor
@@ -51,6 +53,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--run", action="store_true", dest="run_at_once", help="start the program at once, not when a debugger says so"
     )
     parser.add_argument("--side-door", metavar="PATH", help="also serve raw memory reads on this unix socket")
+    parser.add_argument(
+        "--log-retired", metavar="FILE", help="write the address of each instruction retired while traced, to compare"
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -77,12 +82,38 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
         _write(args.write_target, target_description(machine.memory_map, Path(args.elf).stem, args.tcl_port))
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
+    if args.log_retired:
+        machine.encoder.watch = cleanup.enter_context(_retired_log(args.log_retired))
     machine.printed = _print_output
     machine.exited = lambda status: print(f"program ended with status {status}", flush=True)
     if not args.run_at_once:
         machine.halt_at_start()
     _announce(args, machine, config, listener)
     server.serve()
+
+
+@contextmanager
+def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
+    """Writes the addresses of all instructions it is given, in hexadecimal, one a line."""
+    known: dict[HartBlock, str] = {}
+    try:
+        with open(path, "w", encoding="ascii") as file:
+
+            def write(retired: Sequence[Retired]) -> None:
+                for item in retired:
+                    if isinstance(item, HartBlock):
+                        file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
+                    elif not isinstance(item, TrapEntry):
+                        block, count = item
+                        file.write(_lines(block.pcs[:count]))
+
+            yield write
+    except OSError as error:
+        raise SimError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _lines(pcs: Sequence[int]) -> str:
+    return "".join(f"{pc:x}\n" for pc in pcs)
 
 
 def _machine(args: argparse.Namespace) -> Machine:

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from console.rig import Rig
+from tests.compiling import compile_program, demo
 from tests.gdb.running import SOURCE, run_gdb
-from tests.programs import compile_program, demo
+
+OTHER = """
+int finish(int v) { return v + 1; }
+int main(void) { int s = 3; while (s < 1000) s *= finish(s); return s; }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +28,7 @@ def other_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program with the same symbols at other places."""
     folder = tmp_path_factory.mktemp("other")
     source = folder / "other.c"
-    source.write_text("int finish(int v) { return v + 1; }\nint main(void) { int s = 3; while (s < 1000) s *= finish(s); return s; }\n")
+    source.write_text(OTHER)
     return compile_program(folder, source)
 
 
@@ -138,7 +143,8 @@ def test_openocd_dies(tmp_path: Path) -> None:
     """What was read before is kept, can be listed and saved; gdb stays usable."""
     capture = tmp_path / "kept.rvt"
     with Rig(demo(tmp_path), tmp_path / "rig") as rig:
-        commands = [*connect(rig), "trace start", "stepi 100", "trace history", f"shell kill {rig.openocd.pid}; sleep 0.3"]
+        commands = [*connect(rig), "trace start", "stepi 100", "trace history"]
+        commands += [f"shell kill {rig.openocd.pid}; sleep 0.3"]
         commands += ["trace history 90,100", f"trace save {capture}", "trace status", "print 6 * 7"]
         out = run_gdb(rig.elf, commands)
     assert "100\t" in out["trace history"]

@@ -14,7 +14,7 @@ def gdb_environ(**more: str) -> dict[str, str]:
     return {**keep, "TERM": "dumb", "LC_ALL": "C.UTF-8", **more}
 
 
-def run_gdb(elf: Path | None, commands: list[str], timeout: float = 120, **environ: str) -> dict[str, str]:
+def run_gdb(elf: Path | None, commands: list[str], **environ: str) -> dict[str, str]:
     """What each command printed (both streams), in a gdb that goes on after errors: {command: output}.
 
     A command given twice has its last output under its own text; use distinct spellings to tell them apart.
@@ -24,7 +24,7 @@ def run_gdb(elf: Path | None, commands: list[str], timeout: float = 120, **envir
         words += ["-ex", f"echo \\n\x01{command}\x02\\n", "-ex", command]
     words += ["-ex", "echo \\n\x01end\x02\\n"]
     done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
         env=gdb_environ(**environ), check=False,
     )  # fmt: skip
     text = done.stdout.decode(errors="replace")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiling import demo
 from tests.gdb.running import SOURCE, run_gdb
-from tests.programs import demo
 
 LOCATIONS = ["fib", "demo.c:20", "*0x80000056", "-function fib", "fib if n > 3", "nosuchfunction"]
 
