@@ -91,11 +91,16 @@ class Lister:
         """The source lines whose code starts at `pc`, unless they were shown last."""
         symtab: gdb.Symtab | None = gdb.find_pc_line(pc).symtab
         lines = _line_starts(symtab).get(pc) if symtab else None
-        if symtab is None or lines is None or (symtab.filename, lines) == self._last_source:
+        if symtab is None or lines is None or self._shown(symtab.filename, lines):
             return
         self._last_source = (symtab.filename, lines)
         for line in lines:
             yield f"{symtab.filename}:{line}\t{_source_text(symtab.fullname(), line)}"
+
+    def _shown(self, file: str, lines: range) -> bool:
+        """Whether these lines are among those shown last, which gdb does not repeat."""
+        last_file, last = self._last_source or ("", range(0))
+        return file == last_file and lines.start in last and lines[-1] in last
 
 
 class Texts:
