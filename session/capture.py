@@ -1,0 +1,125 @@
+"""The capture file (.rvt): the bytes of each sink and everything needed to read them, on another machine, next year.
+
+A ZIP container with one description, capture.json, and one member for each sink and each stretch of code that is not
+in the ELF. docs/capture-format.md documents it; the JSON is written and read in `session.capture_json`.
+"""
+
+import io
+import json
+import lzma
+import os
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+from session import capture_json
+from session.capture_json import Member
+from session.captured import Capture
+from support.errors import RvtraceError
+
+DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
+# zipfile answers damaged containers with whatever its parsing ran into.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+)
+
+
+class CaptureError(RvtraceError):
+    """A capture file that cannot be read or written; *file* is its name."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"{file}: {problem}")
+        self.file, self.problem = file, problem
+
+
+def save(capture: Capture, path: str | Path) -> None:
+    """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`."""
+    path = Path(path)
+    content = dump(capture)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise CaptureError(str(path), f"cannot be written: {why}") from None
+
+
+def dump(capture: Capture) -> bytes:
+    """The bytes of a capture file; the same for the same capture."""
+    description, members = capture_json.describe(capture)
+    text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are no text
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as container:
+        for name, data in [(capture_json.NAME, text), *members.items()]:
+            entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: when it was made is in the description
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            container.writestr(entry, data)
+    return buffer.getvalue()
+
+
+def load(path: str | Path) -> Capture:
+    """Read the capture at *path*. Raises `CaptureError` with one line for anything that is not a sound capture."""
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise CaptureError(str(path), f"cannot be read: {why}") from None
+    return parse(content, str(path))
+
+
+def parse(content: bytes, file: str) -> Capture:
+    """The capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`."""
+    if not content.startswith(b"PK\x03\x04"):
+        raise CaptureError(file, "is empty" if not content else "is not a capture file (.rvt, written by `trace save`)")
+    try:
+        container = zipfile.ZipFile(io.BytesIO(content))
+    except _DAMAGE:
+        raise CaptureError(file, "is truncated or damaged: the list of its members is not readable") from None
+    with container:
+        text = _member(container, Member(capture_json.NAME, None), file)
+        try:
+            return capture_json.read(text, lambda member: _member(container, member, file))
+        except capture_json.BadDescription as error:
+            raise CaptureError(file, str(error)) from None
+
+
+def _member(container: zipfile.ZipFile, member: Member, file: str) -> bytes:
+    """One member, its checksum verified."""
+    try:
+        entry = container.getinfo(member.name)
+    except KeyError:
+        what = "is not a capture file" if member.name == capture_json.NAME else "is incomplete"
+        raise CaptureError(file, f"{what}: it has no member {member.name}") from None
+    limit = DESCRIPTION_LIMIT if member.size is None else member.size
+    if entry.file_size > limit or (member.size is not None and entry.file_size != member.size):
+        raise CaptureError(file, f"is damaged: {member.name} has {entry.file_size} bytes, not {limit}")
+    try:
+        data = container.read(entry)
+    except _DAMAGE:
+        data = None
+    if data is None or len(data) != entry.file_size:
+        raise CaptureError(file, f"is truncated or damaged: {member.name} cannot be read")
+    return data

@@ -1,0 +1,96 @@
+"""From captured bytes to a history: the right decoder with the right options, and whether the ELF is the right one."""
+
+from pathlib import PurePath
+
+from controlregs.encoder import Format, InstMode
+from controlregs.request import EncoderInForce
+from decode.history import EventKind, History
+from decode.image import Image
+from decode.ntrace import decoder as ntrace
+from session.captured import CapturedEncoder, CapturedSink, ElfIdentity, printable
+from session.errors import NoTrace, Unsupported
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+
+def decode(
+    sink: CapturedSink, encoders: tuple[CapturedEncoder, ...], image: Image, progress: Progress = silent
+) -> History:
+    """The history of what *sink* holds. Raises `Unsupported`, `NoTrace`, and what *progress* raises."""
+    feeding = [encoder.in_force for encoder in encoders if encoder.in_force.name in sink.encoders]
+    if not feeding:
+        raise NoTrace(printable(f"no encoder is known that feeds {sink.in_force.name}"))
+    options = ntrace_options(feeding[0], alone=len(feeding) == 1)
+    return ntrace.decode(sink.data, image, options, wrapped=sink.wrapped, progress=progress)
+
+
+def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> ntrace.Options:
+    """How to decode what *encoder* sends; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
+    if encoder.format != Format.N_TRACE:
+        name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
+        raise Unsupported(
+            f"{printable(encoder.name)} produces {name}, which cannot be decoded yet; `trace save` keeps it"
+        )
+    return ntrace.Options(
+        src_bits=encoder.src_bits,
+        src_id=None if alone or not encoder.src_bits else encoder.src_id,
+        timestamps=encoder.timestamps,
+        btm=encoder.inst_mode == InstMode.BTM,
+    )
+
+
+def identity_of(image: Image) -> ElfIdentity:
+    """What tells the image's ELF from others."""
+    return ElfIdentity(image.path, image.build_id, image.sha256)
+
+
+def other_elf(captured: ElfIdentity | None, image: Image) -> str | None:
+    """A line when *image* is not the program that was captured. The same build-id is the same code, stripped or not."""
+    if captured is None or captured.sha256 == image.sha256:
+        return None
+    if captured.build_id is not None and captured.build_id == image.build_id:
+        return None
+    was, now = printable(PurePath(captured.path).name), PurePath(image.path).name
+    return (
+        f"warning: the trace was made with {was} ({_build(captured.build_id, captured.sha256)}), not with this {now}"
+        f" ({_build(image.build_id, image.sha256)}): where their code differs, the history is wrong or missing"
+    )
+
+
+def _build(build_id: str | None, sha256: str) -> str:
+    return printable(f"build-id {build_id[:12]}" if build_id else f"SHA-256 {sha256[:12]}")
+
+
+def mismatch(history: History) -> str | None:
+    """A line when trace and program contradict each other: most likely another program runs."""
+    found = [event for event in history.events if event.kind is EventKind.MISMATCH]
+    if not found:
+        return None
+    places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+    return f"warning: {found[0].text}{places}: is this the ELF that runs on the target?"
+
+
+def warnings(captured: ElfIdentity | None, image: Image, history: History, problem: RvtraceError | None) -> list[str]:
+    """What the user must know about a history. *problem*: why code could not be read from the target."""
+    unread = f"warning: code that is not in the ELF could not be read from the target: {problem}" if problem else None
+    return [line for line in (other_elf(captured, image), mismatch(history), unread) if line is not None]
+
+
+def same_rows(before: History, after: History) -> bool:
+    """Whether the numbers of a history still mean the same, though it was decoded anew."""
+    if (len(before), before.instructions) != (len(after), after.instructions):
+        return False
+    return not len(before) or all(before.pc(i) == after.pc(i) for i in (0, len(before) // 2, len(before) - 1))
+
+
+def nothing_decoded(sink: CapturedSink, history: History) -> NoTrace:
+    """Why a history is empty."""
+    if not sink.data:
+        return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
+    problem = mismatch(history)
+    if problem is not None:
+        return NoTrace(problem.removeprefix("warning: "))
+    return NoTrace(
+        f"the {len(sink.data)} bytes of trace hold nothing that can be decoded: no synchronizing message in them;"
+        " let the program run on, or ask for more of them (`trace start -sync-period N`)"
+    )

@@ -1,0 +1,49 @@
+"""What can be wrong with a request to the session, each a line that says what to do."""
+
+from support.errors import RvtraceError
+
+
+class NoElf(RvtraceError):
+    """No program is known, and without one nothing can be decoded."""
+
+
+class NoTrace(RvtraceError):
+    """There is nothing to show, or to save."""
+
+
+class BadOption(RvtraceError):
+    """An option of `trace start` that does not exist or has no usable value."""
+
+
+class Unsupported(RvtraceError):
+    """The trace is of a kind that rvtrace does not know yet."""
+
+
+class HartUnreachable(RvtraceError):
+    """OpenOCD is there, the hart is not. *hart*: its number in the target description."""
+
+    def __init__(self, hart: int, why: str) -> None:
+        super().__init__(f"hart {hart} cannot be reached: {why}")
+        self.hart = hart
+
+
+class Busy(RvtraceError):
+    """Something must be ended first."""
+
+
+class NotResumed(RvtraceError):
+    """The trace was read out and is whole so far, but it does not go on. *cause*: why."""
+
+    def __init__(self, cause: RvtraceError) -> None:
+        super().__init__(
+            f"tracing could not go on after this was read, and waits for the next `trace history`: {cause}"
+        )
+        self.cause = cause
+
+
+class WrongXlen(RvtraceError):
+    """Program and trace have different register widths. *whose*: what the other width is of."""
+
+    def __init__(self, elf: str, elf_xlen: int, whose: str, xlen: int) -> None:
+        super().__init__(f"{elf} is an RV{elf_xlen} program, but {whose} is RV{xlen}: load the ELF that ran there")
+        self.elf, self.elf_xlen, self.whose, self.xlen = elf, elf_xlen, whose, xlen

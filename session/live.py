@@ -1,0 +1,176 @@
+"""A trace being made on a target: started, read out as often as wanted, stopped.
+
+Whatever happens on the way, bytes that were read are kept; what went wrong is in `failure` until a read-out succeeds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from controlregs import procedures
+from controlregs.component import Component
+from controlregs.encoder import CONTROL, ENCODER
+from controlregs.errors import ComponentError, DrainFailed
+from controlregs.ram_sink import RAM_SINK, WP_LOW, RamMode
+from controlregs.request import TraceInForce, TraceRequest
+from session.captured import CapturedEncoder, CapturedSink
+from session.description import Description, Encoder, RamSink
+from session.errors import NotResumed, Unsupported
+from session.link import Link
+from session.ring import Ring
+from support.errors import Cancelled, RvtraceError
+from support.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The components of a description that are used together: the encoders, and the one sink they feed."""
+
+    encoders: tuple[Encoder, ...]
+    sink: RamSink
+
+    @classmethod
+    def of(cls, description: Description) -> "Hardware":
+        """Raises `Unsupported` for what cannot be traced together yet."""
+        if len(description.encoders) > 1:
+            names = ", ".join(encoder.name for encoder in description.encoders)
+            raise Unsupported(
+                f"{description.file}: only one encoder can be traced yet, there are {names}: remove all but one"
+            )
+        return cls(description.encoders, description.sink_of(description.encoders[0]))
+
+
+class LiveTrace:
+    """A trace on the target behind *link*. `start` makes one."""
+
+    def __init__(
+        self, link: Link, hardware: Hardware, sink: Component, encoders: Sequence[Component], ring: Ring
+    ) -> None:
+        self.link, self.hardware = link, hardware
+        self._sink, self._encoders, self._ring = sink, encoders, ring
+        self.in_force: TraceInForce
+        self.captured: CapturedSink
+        self.tracing = False
+        """The components are enabled, or are to be again after an interruption."""
+        self.failure: RvtraceError | None = None
+        """Why the last read-out is not complete, or the trace could not be resumed after it."""
+        self.behind = False
+        """The buffer may hold more than was read out."""
+        self.notes: list[str] = []
+
+    @classmethod
+    def start(cls, link: Link, hardware: Hardware, request: TraceRequest, progress: Progress = silent) -> "LiveTrace":
+        """Set up and start everything; what was in the buffer is lost. Raises ComponentError and transport errors."""
+        ring = Ring(link)
+        sink = Component(ring, hardware.sink.base, RAM_SINK, hardware.sink.name)
+        encoders = [Component(ring, encoder.base, ENCODER, encoder.name) for encoder in hardware.encoders]
+        trace = cls(link, hardware, sink, encoders, ring)
+        trace.in_force = procedures.start(sink, encoders, request, progress)
+        names = tuple(encoder.name for encoder in hardware.encoders)
+        trace.captured = CapturedSink(trace.in_force.sink, b"", False, 0, names, ())
+        trace.notes = list(trace.in_force.notes)
+        trace.tracing = trace.behind = True
+        ring.start = trace.in_force.sink.start
+        return trace
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        harts = [encoder.hart for encoder in self.hardware.encoders]
+        return tuple(CapturedEncoder(*pair) for pair in zip(harts, self.in_force.encoders, strict=True))
+
+    def status(self) -> tuple[procedures.SinkStatus, tuple[procedures.EncoderStatus, ...]]:
+        """The state of the components now. Raises ComponentError and transport errors."""
+        return procedures.status(self._sink, self._encoders)
+
+    def read_out(self, progress: Progress = silent) -> None:
+        """Bring `captured` up to date and go on tracing. Raises only what *progress* raises.
+
+        An encoder keeps its last messages until it is disabled, so it is, for the moment the read-out takes; the sink's
+        write pointer stays, so that the ring goes on.
+        """
+        if not self.tracing:
+            if self.behind:
+                self._read(progress)
+            return
+        try:
+            self._read(progress)
+        finally:
+            if self.tracing:
+                self._resume()
+
+    def stop(self, progress: Progress = silent) -> None:
+        """End the trace and bring `captured` up to date. Raises only what *progress* raises."""
+        try:
+            if self.tracing or self.behind:
+                self._read(progress)
+        finally:
+            self.tracing = False
+
+    def abandon(self) -> None:
+        """Touch the target no more; it is being used for something else."""
+        self.tracing = self.behind = False
+        self.failure = None
+
+    def close(self) -> None:
+        """End the link; a trace that runs goes on in the target."""
+        self.link.close()
+
+    def _read(self, progress: Progress) -> None:
+        self.failure, self.behind = None, True
+        try:
+            self._stop_components(progress)
+            self._prepare_ring()
+            drained = procedures.drain(self._sink, self.in_force.sink, progress)
+        except Cancelled:
+            raise
+        except DrainFailed as error:
+            self.failure = error
+            self._keep(error)
+        except RvtraceError as error:
+            self.failure = error
+        else:
+            self.behind = False
+            overwritten = drained.wrapped and not self.in_force.sink.stop_on_wrap
+            self.captured = replace(self.captured, data=drained.data, wrapped=overwritten, missing=0)
+            if drained.wrapped and not overwritten:
+                self.tracing = False  # the sink has stopped by itself
+
+    def _keep(self, error: DrainFailed) -> None:
+        """What was read before is worth more than a shorter piece, even if that is newer."""
+        overwritten = error.wrapped and not self.in_force.sink.stop_on_wrap
+        missing = error.wanted - len(error.partial)
+        if len(error.partial) >= len(self.captured.data):
+            self.captured = replace(self.captured, data=error.partial, wrapped=overwritten, missing=missing)
+        else:
+            known = len(error.partial) if overwritten else len(self.captured.data)
+            self.captured = replace(self.captured, missing=error.wanted - known)
+
+    def _stop_components(self, progress: Progress) -> None:
+        try:
+            stopped = procedures.stop(self._sink, self._encoders, progress)
+        except ComponentError as error:
+            self._note(str(error))  # what reached the sink can still be read, if that has stopped
+            return
+        for note in stopped.notes:
+            self._note(note)
+        lost = sorted({*self.captured.lost, *stopped.lost})
+        self.captured = replace(self.captured, lost=tuple(lost))
+
+    def _prepare_ring(self) -> None:
+        """What is known of the buffer stays true as long as nothing was overwritten."""
+        in_memory = self.in_force.sink.mode is RamMode.SMEM
+        valid = in_memory and not self.captured.wrapped and not self._sink.get(WP_LOW, "trRamWrap")
+        self._ring.known = self.captured.data if valid else b""
+
+    def _resume(self) -> None:
+        self.behind = True
+        try:
+            procedures.enable(self._sink)
+            for component in self._encoders:
+                procedures.enable(component)
+                component.set(CONTROL, trTeInstTracing=1)
+        except RvtraceError as error:
+            self.failure = self.failure or NotResumed(error)
+
+    def _note(self, line: str) -> None:
+        if line not in self.notes:
+            self.notes.append(line)

@@ -1,0 +1,119 @@
+"""The methods of the session protocol (see `session.server`): parameters checked, results as plain JSON values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from session.context import Context
+from session.session import Session, tool
+from support.errors import RvtraceError
+from support.progress import Progress
+
+PROTOCOL = 1
+ROWS_AT_MOST = 4096
+
+
+class BadRequest(RvtraceError):
+    """A request that is not of the protocol: the client is of another version, or wrong."""
+
+
+class Methods:
+    """What a client can ask of *session*."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._by_name = {
+            "hello": self._hello,
+            "start": self._start,
+            "stop": self._stop,
+            "status": self._status,
+            "history": self._history,
+            "rows": self._rows,
+            "save": self._save,
+            "open": self._open,
+        }
+
+    def call(self, name: object, params: object, progress: Progress) -> Any:
+        """The result of a method. Raises `BadRequest` and the session's errors."""
+        method = self._by_name.get(name) if isinstance(name, str) else None
+        if method is None:
+            raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: is this the rvtrace.py of {tool()}?")
+        return method(Params(params, str(name)), progress)
+
+    def _hello(self, params: "Params", progress: Progress) -> Any:
+        return {"tool": tool(), "protocol": PROTOCOL}
+
+    def _start(self, params: "Params", progress: Progress) -> Any:
+        return _lines(self._session.start(params.context(), params.table("options"), progress))
+
+    def _stop(self, params: "Params", progress: Progress) -> Any:
+        return _lines(self._session.stop(progress))
+
+    def _status(self, params: "Params", progress: Progress) -> Any:
+        return _lines(self._session.status(params.context(), progress))
+
+    def _history(self, params: "Params", progress: Progress) -> Any:
+        size = params.number("size") if params.given("size") else 0
+        listing = self._session.history(params.text("args", ""), size, params.context(), progress)
+        return listing._asdict()
+
+    def _rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.number("begin"), params.number("end")
+        if not 1 <= begin <= end <= begin + ROWS_AT_MOST:
+            raise BadRequest(f"rows {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
+        return self._session.rows(begin, end)
+
+    def _save(self, params: "Params", progress: Progress) -> Any:
+        return _lines(self._session.save(params.text("path"), params.context(), progress))
+
+    def _open(self, params: "Params", progress: Progress) -> Any:
+        return _lines(self._session.open(params.text("path"), params.optional_text("elf")))
+
+
+def _lines(lines: list[str]) -> dict[str, list[str]]:
+    return {"lines": lines}
+
+
+class Params:
+    """The parameters of a request to *method*, asked for by kind. Raises `BadRequest`; unknown ones are ignored."""
+
+    def __init__(self, values: object, method: str) -> None:
+        if not isinstance(values, dict):
+            raise BadRequest(f"{method}: params must be an object")
+        self._values, self._method = values, method
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._values.get(name, default)
+        if not isinstance(value, str):
+            raise self._bad(name)
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return None if self._values.get(name) is None else self.text(name)
+
+    def number(self, name: str) -> int:
+        value = self._values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self._bad(name)
+        return value
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        value = self._values.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._bad(name)
+        return value
+
+    def context(self) -> Context:
+        inner = Params(self.table("context"), self._method)
+        runs = inner.number("runs") if inner.given("runs") else None
+        return Context(inner.optional_text("elf"), inner.optional_text("target_file"), inner.table("overrides"), runs)
+
+    def given(self, name: str) -> bool:
+        """Whether it is there and not null."""
+        return self._values.get(name) is not None
+
+    def _bad(self, name: str) -> BadRequest:
+        return BadRequest(
+            f"{self._method}: {name} is {self._values.get(name)!r}, which is not what protocol {PROTOCOL} says"
+        )

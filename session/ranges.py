@@ -1,0 +1,124 @@
+"""Which part of the history a listing shows: the arguments of gdb's `record instruction-history`.
+
+Same arguments, same errors, same wording, so that whoever knows gdb's command knows ours. Checked against a transcript
+of gdb 13.1 (tests/data/gdb-transcripts), with two deliberate differences: numbers are not cut to 32 bits, and the
+number after the last one is out of bounds (in gdb it is the current instruction, for which gdb prints nothing at all).
+
+Numbers count the positions of a `History` from 1, gaps included. Ranges are half-open: *end* is the number after the
+last.
+"""
+
+import re
+from typing import NamedTuple
+
+from support.errors import RvtraceError
+
+AT_END = "At the end of the branch trace record."
+AT_START = "At the start of the branch trace record."
+
+_NUMBER = re.compile(r"\s*([0-9]+)")
+
+
+class RangeError(RvtraceError):
+    """The argument of a history listing makes no sense, in gdb's words."""
+
+
+class Selection(NamedTuple):
+    """The positions numbered *begin* to *end* - 1 are to be shown; *notice* is said instead when there are none."""
+
+    begin: int
+    end: int
+    notice: str | None = None
+
+
+class Cursor:
+    """What the last listing showed, from which the next one goes on. One per history: gdb and the console share it."""
+
+    def __init__(self) -> None:
+        self._shown: Selection | None = None
+
+    def reset(self) -> None:
+        """Forget what was shown: the history has changed and the next listing starts at its end again."""
+        self._shown = None
+
+    def select(self, args: str, size: int | None, length: int) -> Selection:
+        """What `record instruction-history ARGS` shows of *length* positions and move there; modifiers (/r) are not
+        part of *args*.
+
+        *size* is gdb's `record instruction-history-size`, None or 0 for unlimited. Raises `RangeError`, which leaves
+        the cursor.
+        """
+        if length == 0:
+            raise RangeError("No trace.")
+        args = args.strip()
+        size = size or length
+        if args in ("", "+"):
+            selection = self._forward(size, length)
+        elif args == "-":
+            selection = self._backward(size, length)
+        else:
+            selection = _explicit(args, size, length)
+        self._shown = selection
+        return selection
+
+    def _forward(self, size: int, length: int) -> Selection:
+        if self._shown is None:
+            return _last(size, length)
+        begin = self._shown.end
+        end = min(begin + size, length + 1)
+        return Selection(begin, end, AT_END if begin == end else None)
+
+    def _backward(self, size: int, length: int) -> Selection:
+        if self._shown is None:
+            return _last(size, length)
+        end = self._shown.begin
+        begin = max(end - size, 1)
+        return Selection(begin, end, AT_START if begin == end else None)
+
+
+def _last(size: int, length: int) -> Selection:
+    return Selection(max(length + 1 - size, 1), length + 1)
+
+
+def _explicit(args: str, size: int, length: int) -> Selection:
+    """`A`, `A,B`, `A,+N` and `A,-N`."""
+    first, rest = _number(args)
+    if not rest.startswith(","):
+        _nothing_follows(rest)
+        return _within(first, first + size, length)
+    rest = rest[1:].lstrip()
+    if rest[:1] not in ("+", "-"):
+        last, rest = _number(rest)
+        _nothing_follows(rest)
+        return _within(first, last + 1, length)
+    forward = rest[0] == "+"
+    count, rest = _number(rest[1:])
+    _nothing_follows(rest)
+    if count == 0:
+        raise RangeError("Bad record instruction-history-size.")
+    if forward:
+        return _within(first, first + count, length)
+    # More than there are before A is an error in gdb, exactly as many is not.
+    return _within(first - count + 1 if first >= count else 0, first + 1, length)
+
+
+def _within(begin: int, end: int, length: int) -> Selection:
+    """The end is cut silently, the beginning never."""
+    if end <= begin:
+        raise RangeError("Bad range.")
+    if not 1 <= begin <= length:
+        raise RangeError("Range out of bounds.")
+    return Selection(begin, min(end, length + 1))
+
+
+def _number(text: str) -> tuple[int, str]:
+    match = _NUMBER.match(text)
+    if match is None:
+        raise RangeError(f"Expected positive number, got: {text.lstrip()}.")
+    # 40 digits are beyond any history, and Python refuses to convert thousands.
+    return int(match[1].lstrip("0")[:40] or "0"), text[match.end() :]
+
+
+def _nothing_follows(text: str) -> None:
+    if text:
+        raise RangeError(f"Junk after argument: {text}.")

@@ -1,0 +1,158 @@
+"""What the session says about a trace: lines ready to print."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import PurePath
+
+from controlregs.encoder import Format, InstMode, SyncMode
+from controlregs.procedures import EncoderStatus, SinkStatus
+from controlregs.ram_sink import RamMode
+from controlregs.request import EncoderInForce, SinkInForce
+from decode.history import EventKind, History
+from session.captured import Capture, CapturedSink, printable
+from session.description import Description
+from session.errors import NotResumed
+from session.live import LiveTrace
+from support.errors import RvtraceError
+
+_PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
+_UNITS = {SyncMode.MESSAGES: "messages", SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"}
+
+
+def line(topic: str, text: str) -> str:
+    """`topic:   text`, the texts below each other."""
+    return f"{topic + ':':<10}{printable(text)}"
+
+
+def target(description: Description) -> str:
+    """Which target it is, and how it is reached."""
+    file = f" ({description.file})" if description.file else ""
+    openocd = f"OpenOCD {description.openocd.host}:{description.openocd.tcl_port}"
+    return line("target", f"{description.name}{file}, {openocd}, hart {description.encoders[0].hart}")
+
+
+def nothing(description: Callable[[], Description]) -> list[str]:
+    """The status when there is no trace."""
+    try:
+        found = target(description())
+    except RvtraceError as error:
+        found = line("target", str(error))
+    return ["Nothing is being traced.", found]
+
+
+def protocol(encoder: EncoderInForce) -> str:
+    """E.g. "N-Trace 1.0 HTM, sync every 4096 messages"."""
+    name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
+    major, minor = encoder.protocol_version
+    mode, unit = encoder.sync
+    sync = f"sync every {1 << unit + 4} {_UNITS[SyncMode(mode)]}" if mode else "no periodic sync"
+    stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
+    return f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}, {sync}{stall}"
+
+
+def buffer(sink: SinkInForce) -> str:
+    """E.g. "SMEM 0x30000000, 65536 bytes, keeps the newest"."""
+    where = f"SMEM {sink.start:#x}" if sink.mode is RamMode.SMEM else "SRAM"
+    return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
+
+
+def started(live: LiveTrace) -> list[str]:
+    """What `trace start` has set up, and what was not granted."""
+    lines = [line("tracing", f"{e.name}: {protocol(e)}") for e in live.in_force.encoders]
+    lines.append(line("into", f"{live.in_force.sink.name}: {buffer(live.in_force.sink)}"))
+    return lines + [line("note", note) for note in live.notes]
+
+
+def live(trace: LiveTrace) -> list[str]:
+    """The components as they are now, as far as they can be asked, and what is known to be lost."""
+    state, sink_now, encoders_now, problem = "cannot be asked", None, {}, []
+    try:
+        state = trace.link.state()
+        sink_now, statuses = trace.status()
+        encoders_now = {status.name: status for status in statuses}
+    except RvtraceError as error:
+        problem = [f"warning: {error}"]
+    lines = [line("hart", state)]
+    for in_force in trace.in_force.encoders:
+        now = _encoder_state(encoders_now.get(in_force.name), trace.tracing)
+        lines.append(line("encoder", f"{in_force.name} at {in_force.base:#x}: {now}, {protocol(in_force)}"))
+    lines.append(sink(trace.in_force.sink, sink_now, trace.captured))
+    lines += losses(trace.captured) + [line("note", note) for note in trace.notes]
+    return lines + failure(trace) + problem
+
+
+def failure(trace: LiveTrace | None) -> list[str]:
+    """Why the trace is not complete, or does not go on."""
+    if trace is None or trace.failure is None:
+        return []
+    if isinstance(trace.failure, NotResumed):
+        return [f"warning: {trace.failure}"]
+    return [f"warning: the trace is not complete: {trace.failure}"]
+
+
+def _encoder_state(status: EncoderStatus | None, tracing: bool) -> str:
+    if status is None:
+        return "tracing when last asked" if tracing else "stopped"
+    if not status.active:
+        return "in reset"
+    if not status.enabled:
+        return "off"
+    return "tracing" if status.tracing else "on, not tracing"
+
+
+def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
+    """A sink's buffer, and how full it is (as it stands now, if it could be asked, else when it was read)."""
+    if status is not None and status.active:
+        wrapped, used = status.wrapped, max(status.pointer - in_force.start, 0)
+    else:
+        wrapped, used = captured.wrapped, len(captured.data)
+    full = wrapped or used >= in_force.size
+    fill = f"full, {in_force.size} bytes" if full else f"{used} of {in_force.size} bytes"
+    if full:
+        fill += ", and stopped" if in_force.stop_on_wrap else ", older trace was overwritten" if wrapped else ""
+    place = f"SMEM {in_force.start:#x}" if in_force.mode is RamMode.SMEM else "SRAM"
+    return line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}")
+
+
+def history(history: History) -> str:
+    """How much ran, and what became of the bytes."""
+    kinds = Counter(event.kind for event in history.events)
+    parts = [_count(history.instructions, "instruction"), _count(history.gaps, "gap")]
+    parts += [
+        _count(kinds[kind], name)
+        for kind, name in ((EventKind.TRAP, "trap"), (EventKind.OVERFLOW, "overflow"))
+        if kinds[kind]
+    ]
+    total, decoded, idle, skipped = history.accounting
+    return line("history", f"{', '.join(parts)}; {total} bytes: {decoded} decoded, {idle} idle, {skipped} skipped")
+
+
+def losses(captured: CapturedSink) -> list[str]:
+    """What is known to be lost, apart from the gaps in the history."""
+    lines = [line("lost", f"{name} dropped messages or stalled its hart") for name in captured.lost]
+    if captured.missing:
+        lines.append(line("lost", f"{captured.missing} bytes of {captured.in_force.name} could not be read"))
+    return lines
+
+
+def saved(capture: Capture, file: str) -> str:
+    """What was written where."""
+    stored = sum(len(sink.data) for sink in capture.sinks)
+    code = sum(len(data) for _, data in capture.code)
+    beside = f" and {code} bytes of code that is not in the ELF" if code else ""
+    return f"Saved {stored} bytes of trace{beside} to {file}."
+
+
+def opened(capture: Capture) -> list[str]:
+    """What a capture file holds."""
+    elf = f" of {PurePath(capture.elf.path).name}" if capture.elf else ""
+    lines = [line("trace", f"RV{capture.xlen}{elf} on {capture.target}, {capture.created}, by {capture.tool}")]
+    lines += [line("encoder", f"{e.in_force.name}, hart {e.hart}: {protocol(e.in_force)}") for e in capture.encoders]
+    for stored in capture.sinks:
+        fill = f"{len(stored.data)} bytes" + (", older trace was overwritten" if stored.wrapped else "")
+        lines += [line("sink", f"{stored.in_force.name}: {fill}"), *losses(stored)]
+    return lines + [line("note", note) for note in capture.notes]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,127 @@
+"""The session as a process of its own: JSON lines over standard input and output. gdb's side is gdbext/client.py.
+
+    {"id": 7, "method": "history", "params": {"args": "-", "size": 10, "context": {...}}}
+    {"id": 7, "progress": {"label": "decoding", "done": 4096, "total": 65536}}
+    {"id": 7, "result": {"begin": 1, "end": 11, "notice": null, "lines": []}}
+    {"id": 7, "error": {"message": "one line", "kind": "NoTrace"}}
+    {"cancel": 7}
+
+| method  | params              | result                                                                             |
+|---------|---------------------|------------------------------------------------------------------------------------|
+| hello   |                     | {tool, protocol}                                                                   |
+| start   | context, options    | {lines}; options: stop_on_wrap, stall, sync_period                                 |
+| stop    |                     | {lines}                                                                            |
+| status  | context             | {lines}                                                                            |
+| history | context, args, size | {begin, end, notice, lines}: numbers from 1, end exclusive; size 0: no limit       |
+| rows    | begin, end          | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
+| save    | context, path       | {lines}                                                                            |
+| open    | path, elf           | {lines}                                                                            |
+
+context: {elf, target_file, overrides, runs}, see `session.context`. Requests are answered in order, one at a time. The
+process ends when its standard input does; work that is under way is then cancelled.
+"""
+
+import json
+import logging
+import queue
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from session.methods import Methods
+from session.session import Session
+from support.errors import Cancelled, RvtraceError
+
+_PROGRESS_SECONDS = 0.2  # between two progress notifications
+log = logging.getLogger("rvtrace.session")
+
+
+class ClientGone(Exception):
+    """Nobody takes the answers any more."""
+
+
+class Server:
+    """Answers the requests in *source* on *sink*. What should not happen is logged; *log_file*: where to."""
+
+    def __init__(self, session: Session, source: IO[bytes], sink: IO[bytes], log_file: Path) -> None:
+        self._session, self._methods = session, Methods(session)
+        self._source, self._sink, self._log_file = source, sink, log_file
+        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.cancelled: set[object] = set()
+        self.ended = False
+
+    def run(self) -> None:
+        """Answer requests until there are no more, or nobody takes the answers."""
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        try:
+            while (request := self._requests.get()) is not None:
+                self._answer(request)
+        except ClientGone:
+            log.info("the client is gone")
+        finally:
+            self._session.close()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """One line to the client. Raises `ClientGone`."""
+        try:
+            self._sink.write(json.dumps(message).encode() + b"\n")
+            self._sink.flush()
+        except OSError:
+            raise ClientGone from None
+
+    def _read(self) -> None:
+        """The thread that takes requests while another is being worked on, so that it can be cancelled."""
+        for line in self._source:
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                message = None
+            if not isinstance(message, dict):
+                message = {"id": None, "method": None}
+            if "cancel" in message:
+                self.cancelled.add(_plain(message["cancel"]))
+            else:
+                self._requests.put(message)
+        self.ended = True
+        self._requests.put(None)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        number = _plain(request.get("id"))
+        try:
+            result = self._methods.call(request.get("method"), request.get("params", {}), _Watch(self, number))
+            reply = {"id": number, "result": result}
+        except RvtraceError as error:
+            reply = _error(number, type(error).__name__, str(error))
+        except ClientGone:
+            raise
+        except Exception as error:
+            log.exception("request %r", request)
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            reply = _error(number, "Internal", f"internal error, please report it with {self._log_file} ({what})")
+        self.cancelled.discard(number)
+        self.send(reply)
+
+
+class _Watch:
+    """Progress of request *number* to the client, a few times a second, and its cancelling to the work."""
+
+    def __init__(self, server: Server, number: object) -> None:
+        self._server, self._number = server, number
+        self._next = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, label: str, done: int, total: int | None = None) -> None:
+        if self._number in self._server.cancelled or self._server.ended:
+            raise Cancelled
+        if time.monotonic() >= self._next:
+            self._server.send({"id": self._number, "progress": {"label": label, "done": done, "total": total}})
+            self._next = time.monotonic() + _PROGRESS_SECONDS
+
+
+def _plain(number: object) -> object:
+    """A request's id if it can be one."""
+    return number if isinstance(number, int | str) else None
+
+
+def _error(number: object, kind: str, text: str) -> dict[str, Any]:
+    return {"id": number, "error": {"message": " ".join(text.splitlines()), "kind": kind}}

@@ -1,0 +1,243 @@
+"""One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from decode.history import History
+from decode.image import BadElf, Image
+from session import capture as capture_file
+from session import decoding, report
+from session.captured import Capture, printable
+from session.context import Context
+from session.description import Description
+from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
+from session.link import Connect, Link, open_link
+from session.live import Hardware, LiveTrace
+from session.program import Program
+from session.reading import Decoded, Listing, Reading, Row
+from session.request import trace_request
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+from transport.openocd import OpenOcd
+
+
+class Session:
+    """A trace being made, or a capture being looked at; nothing at first. Lines that are returned are for the user.
+
+    *connect* makes the link to a target; *environ* may hold RVTRACE_TARGET.
+    """
+
+    def __init__(self, connect: Connect = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
+        self._connect, self._environ = connect, environ
+        self._live: LiveTrace | None = None
+        self._reading: Reading | None = None
+        self._target_line = ""  # what the trace comes from, for `status`
+        self._quiet_since: tuple[object, ...] | None = None
+
+    def close(self) -> None:
+        """Let go of the target. A trace that runs goes on in it."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+
+    # Making a trace
+
+    def start(
+        self, context: Context, options: Mapping[str, Any] | None = None, progress: Progress = silent
+    ) -> list[str]:
+        """Begin to trace; a trace that was there is dropped. *options*: see `trace_request`.
+
+        Everything that can be wrong is one line: NoElf, BadElf, DescriptionError, Unsupported, BadOption,
+        HartUnreachable, WrongXlen, the transport's and the components' errors.
+        """
+        if context.elf is None:
+            raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
+        description = context.description(self._environ)
+        hardware = Hardware.of(description)
+        request = trace_request(hardware.sink, options or {})
+        image = Program(context.elf).image()
+        link = open_link(description, hardware.encoders[0], self._connect)
+        try:
+            _check_xlen(image, description, link)
+            if self._live is not None:
+                self._live.abandon()
+            live = LiveTrace.start(link, hardware, request, progress)
+        except BaseException:
+            link.close()
+            raise
+        self.close()
+        self._live, self._target_line, self._quiet_since = live, report.target(description), None
+        self._reading = Reading(_begun(description, image), Program(context.elf, link=link), link)
+        return report.started(live)
+
+    def stop(self, progress: Progress = silent) -> list[str]:
+        """End the trace and read it out. Raises `NoTrace`."""
+        live = self._live
+        if live is None:
+            raise NoTrace("nothing is being traced: `trace start` begins")
+        first = "Tracing stopped." if live.tracing else "The trace had ended already."
+        live.stop(progress)
+        return [first, report.sink(live.in_force.sink, None, live.captured), *report.failure(live)]
+
+    # Looking at it
+
+    def status(self, context: Context, progress: Progress = silent) -> list[str]:
+        """Target, components, history, losses and warnings. Does not disturb a running trace."""
+        if self._reading is None:
+            return report.nothing(lambda: context.description(self._environ))
+        if self._live is not None:
+            lines = [self._target_line, *report.live(self._live)]
+        else:
+            lines = [self._target_line, *report.opened(self.capture())]
+        if self._live is None or not self._live.behind:
+            try:
+                self._decode(context, progress)
+            except (NoTrace, BadElf, Unsupported) as error:
+                return [*lines, report.line("history", str(error))]
+        decoded = self._reading.decoded
+        if decoded is None:
+            return [*lines, report.line("history", "not read yet, `trace history` does it")]
+        return [*lines, report.history(decoded.history), *decoded.warnings]
+
+    def history(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
+        """Which rows `trace history ARGS` shows; see `session.ranges`. A running trace is read out first.
+
+        Raises RangeError, NoTrace, BadElf, Unsupported, and when nothing could be read out, why.
+        """
+        reading = self._the_reading()
+        self._read_out(context, progress)
+        decoded = self._decode(context, progress)
+        if not len(decoded.history):
+            failure = self._live.failure if self._live else None
+            raise failure or decoding.nothing_decoded(decoded.sink, decoded.history)
+        listing = reading.select(args, size)
+        return listing._replace(lines=report.failure(self._live) + listing.lines)
+
+    def rows(self, begin: int, end: int) -> list[Row]:
+        """The rows numbered *begin* to *end* - 1 of the history last asked for. Raises `NoTrace`."""
+        return list(self._the_reading().rows(begin, end))
+
+    def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
+        """The whole history and the program, for views. Raises as `history`."""
+        context = context or Context()
+        self._read_out(context, progress)
+        decoded = self._decode(context, progress)
+        return decoded.history, decoded.image
+
+    def warnings(self) -> list[str]:
+        """What the user must know about what was decoded last, as far as it was not said yet."""
+        reading = self._the_reading()
+        return reading.untold(reading.decoded.warnings) if reading.decoded else []
+
+    # Keeping it
+
+    def save(self, path: str | Path, context: Context, progress: Progress = silent) -> list[str]:
+        """Write a capture file. Raises `CaptureError`, `NoTrace`."""
+        self._read_out(context, progress)
+        lines = report.failure(self._live)
+        try:
+            self._decode(context, progress)  # which finds out what code is needed that the ELF lacks
+        except (BadElf, Unsupported) as error:
+            lines.append(report.line("note", f"saved without decoding it: {error}"))
+        capture = self.capture()
+        capture_file.save(capture, path)
+        return [report.saved(capture, str(path)), *lines]
+
+    def open(self, path: str | Path, elf: str | None) -> list[str]:
+        """Look at a capture file; *elf* is the program to read it with, else where it was when captured.
+
+        Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
+        """
+        if self._live is not None and self._live.tracing:
+            raise Busy("a trace is being made: end it first (`trace stop`, and `trace save FILE` to keep it)")
+        capture = capture_file.load(path)
+        program = Program(elf or _elf_of(capture, str(path)), code=capture.code)
+        image = program.image()
+        if image.xlen != capture.xlen:
+            raise WrongXlen(program.path, image.xlen, str(path), capture.xlen)
+        self.close()
+        self._target_line = report.line("capture", str(path))
+        self._reading = Reading(capture, program)
+        other = decoding.other_elf(capture.elf, image)
+        return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
+
+    def capture(self) -> Capture:
+        """What would be saved now. Raises `NoTrace`."""
+        return self._refreshed().capture
+
+    # Inside
+
+    def _the_reading(self) -> Reading:
+        if self._reading is None:
+            raise NoTrace("there is no trace: `trace start` makes one, `trace open FILE` shows a saved one")
+        return self._reading
+
+    def _decode(self, context: Context, progress: Progress) -> Decoded:
+        return self._refreshed().decode(context.elf, progress)
+
+    def _refreshed(self) -> Reading:
+        """The reading with all that was read out of the target so far."""
+        reading, live = self._the_reading(), self._live
+        if live is not None:
+            code = tuple(reading.decoded.image.code) if reading.decoded else ()
+            notes = tuple(live.notes)
+            reading.capture = replace(
+                reading.capture, encoders=live.encoders, sinks=(live.captured,), code=code, notes=notes
+            )
+        return reading
+
+    def _read_out(self, context: Context, progress: Progress) -> None:
+        live = self._live
+        if live is None or (live.tracing and self._quiet_since and self._quiet_since == _quiet(live, context)):
+            return
+        live.read_out(progress)
+        self._quiet_since = None if live.failure else _quiet(live, context)
+
+
+def _quiet(live: LiveTrace, context: Context) -> tuple[object, ...] | None:
+    """The same twice: nothing ran in between. None: that cannot be told.
+
+    Reading out makes some encoders send messages, which in a full ring cost the oldest ones and renumber the rows, so
+    that paging backward would never get anywhere.
+    """
+    if context.runs is None:
+        return None
+    try:
+        return (context.runs, *live.status()) if live.link.state() == "halted" else None
+    except RvtraceError:
+        return None
+
+
+def tool() -> str:
+    """Name and version of this program."""
+    try:
+        return f"rvtrace {metadata.version('rvtrace')}"
+    except metadata.PackageNotFoundError:
+        return "rvtrace"
+
+
+def _begun(description: Description, image: Image) -> Capture:
+    """The capture of a trace that begins: what does not change any more."""
+    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Capture(created, tool(), description.name, image.xlen, decoding.identity_of(image), (), (), ())
+
+
+def _check_xlen(image: Image, description: Description, link: Link) -> None:
+    hart = f"hart {description.encoders[0].hart}"
+    for xlen, whose in ((description.xlen, description.file), (link.xlen(), hart)):
+        if xlen is not None and xlen != image.xlen:
+            raise WrongXlen(image.path, image.xlen, whose, xlen)
+
+
+def _elf_of(capture: Capture, file: str) -> str:
+    """Where the program was when it was captured, if it still is there."""
+    if capture.elf is None:
+        raise NoElf(f"{file} does not say with which program it was made: give the ELF")
+    if not Path(capture.elf.path).is_file():
+        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: give the ELF")
+    return capture.elf.path

@@ -1,0 +1,57 @@
+"""Captures for tests: made up ones, and the strategy that draws any."""
+
+from hypothesis import strategies as st
+
+from controlregs.request import EncoderInForce, SinkInForce
+from session.captured import Capture, CapturedEncoder, CapturedSink, ElfIdentity
+
+SMALL = Capture(
+    created="2025-01-02T03:04:05Z",
+    tool="rvtrace 0.1.0",
+    target="board",
+    xlen=64,
+    elf=ElfIdentity("/home/me/äpp.elf", "ee26895712f71c328ce434b27dbd666cfdca613d", "ab" * 32),
+    encoders=(CapturedEncoder(0, EncoderInForce("encoder0", 0x20000000, 0x0134006F, 0x10010001, 0, 0)),),
+    sinks=(
+        CapturedSink(
+            SinkInForce("ram0", 0x20001000, 0x13, 0x2901, 0x30000000, 0x3000FFFC, 4),
+            bytes(range(200)) + bytes(100),
+            True,
+            4,
+            ("encoder0",),
+            ("encoder0",),
+        ),
+    ),
+    code=((0x1000, b"\x13\x00\x00\x00" * 8), (0xFFFF_FFFF_FFFF_F000, b"\x01\x00")),
+    notes=("encoder0 has no stall", "a second line"),
+)
+
+_names = st.text(max_size=8)
+_words = st.integers(0, 0xFFFF_FFFF)
+_addresses = st.integers(0, (1 << 64) - 1)
+_numbers = st.integers(0, 1 << 40)
+_encoders = st.builds(
+    CapturedEncoder, _numbers, st.builds(EncoderInForce, _names, _addresses, _words, _words, _words, _words)
+)
+_in_force = st.builds(SinkInForce, _names, _addresses, _words, _words, _addresses, _addresses, _numbers)
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> Capture:
+    """Any capture that can be saved."""
+    encoders = tuple(draw(st.lists(_encoders, max_size=3)))
+    feeding = st.lists(st.sampled_from([e.in_force.name for e in encoders]), max_size=3) if encoders else st.just([])
+    sinks = st.builds(
+        CapturedSink, _in_force, st.binary(max_size=99), st.booleans(), _numbers, feeding.map(tuple), feeding.map(tuple)
+    )
+    return Capture(
+        draw(_names),
+        draw(_names),
+        draw(_names),
+        draw(st.sampled_from([32, 64])),
+        draw(st.none() | st.builds(ElfIdentity, _names, st.none() | _names, _names)),
+        encoders,
+        tuple(draw(st.lists(sinks, max_size=2))),
+        tuple(draw(st.lists(st.tuples(_addresses, st.binary(max_size=99)), max_size=3))),
+        tuple(draw(st.lists(_names, max_size=3))),
+    )

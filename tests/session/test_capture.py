@@ -1,0 +1,241 @@
+"""The capture file: what is saved is what is loaded, and damage of any kind is one clear error."""
+
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from session.capture import CaptureError, dump, load, parse, save
+from session.captured import Capture
+from tests.session.captures import SMALL, captures
+
+CONTENT = dump(SMALL)
+
+
+def description(content: bytes = CONTENT) -> dict[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(content)) as container:
+        found: dict[str, Any] = json.loads(container.read("capture.json"))
+    return found
+
+
+def repacked(text: bytes | None = None, drop: str = "", replace: dict[str, bytes] | None = None) -> bytes:
+    """The capture taken apart and put together differently, each checksum right."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as container, zipfile.ZipFile(buffer, "w") as other:
+        for name in container.namelist():
+            data = (replace or {}).get(name, container.read(name))
+            if name != drop:
+                other.writestr(name, text if text is not None and name == "capture.json" else data)
+    return buffer.getvalue()
+
+
+def edited(change: Callable[[dict[str, Any]], object]) -> bytes:
+    document = description()
+    change(document)
+    return repacked(json.dumps(document).encode())
+
+
+@given(captures())
+@settings(deadline=None)
+def test_what_is_saved_is_loaded(capture: Capture) -> None:
+    assert parse(dump(capture), "x.rvt") == capture
+
+
+def test_a_file_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "x.rvt"
+    save(SMALL, path)
+    assert load(path) == SMALL
+    assert path.read_bytes() == CONTENT, "the same capture is the same file"
+    save(SMALL, path)
+    assert os.listdir(tmp_path) == ["x.rvt"]
+
+
+def test_any_zip_tool_can_look_inside() -> None:
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as container:
+        assert container.testzip() is None
+        assert container.namelist() == ["capture.json", "sinks/0.bin", "code/0.bin", "code/1.bin"]
+        assert container.read("sinks/0.bin") == SMALL.sinks[0].data
+    assert description()["encoders"][0]["protocol"] == "N-Trace"
+
+
+@given(st.data())
+@settings(max_examples=1500, deadline=None)
+def test_a_flipped_byte_is_noticed_or_harmless(data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(CONTENT) - 1))
+    flip = data.draw(st.integers(1, 255))
+    _sound_or_refused(CONTENT[:at] + bytes([CONTENT[at] ^ flip]) + CONTENT[at + 1 :])
+
+
+def test_every_single_bit_flip_is_noticed_or_harmless() -> None:
+    for bit in range(8 * len(CONTENT)):
+        damaged = bytearray(CONTENT)
+        damaged[bit // 8] ^= 1 << bit % 8
+        _sound_or_refused(bytes(damaged))
+
+
+def test_every_truncation_is_refused() -> None:
+    for length in range(len(CONTENT)):
+        with pytest.raises(CaptureError):
+            parse(CONTENT[:length], "x.rvt")
+
+
+@given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda data: b"PK\x03\x04" + data))
+@settings(deadline=None)
+def test_no_bytes_do_more_than_be_refused(content: bytes) -> None:
+    _sound_or_refused(content)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(CONTENT)), st.integers(0, 40), st.binary(max_size=40)), max_size=4))
+@settings(max_examples=500, deadline=None)
+def test_no_damage_does_more_than_be_refused(edits: list[tuple[int, int, bytes]]) -> None:
+    content = CONTENT
+    for at, cut, insert in edits:
+        content = content[:at] + insert + content[at + cut :]
+    _sound_or_refused(content)
+
+
+def _sound_or_refused(content: bytes) -> None:
+    try:
+        found = parse(content, "x.rvt")
+    except CaptureError as error:
+        assert str(error).startswith("x.rvt: ")
+        assert "\n" not in str(error)
+    else:
+        assert found == SMALL
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(leaf for key, child in items for leaf in _leaves(child, (*path, key)))]
+
+
+@pytest.mark.parametrize("other", [None, -1, 1 << 70, "0xg", "", [], {}, True, [1], 1.5])
+def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any) -> None:
+    """Derived fields and the path and notes may say anything; the rest is checked."""
+    for path in _leaves(description())[1:]:
+
+        def change(document: dict[str, Any], path: tuple[Any, ...] = path) -> None:
+            target: Any = document
+            for key in path[:-1]:
+                target = target[key]
+            target[path[-1]] = other
+
+        try:
+            parse(edited(change), "x.rvt")
+        except CaptureError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", "x.rvt: is empty"),
+        (b"\x7fELF" + bytes(99), "x.rvt: is not a capture file (.rvt, written by `trace save`)"),
+        (CONTENT[:-1], "x.rvt: is truncated or damaged: the list of its members is not readable"),
+        (repacked(drop="capture.json"), "x.rvt: is not a capture file: it has no member capture.json"),
+        (repacked(drop="sinks/0.bin"), "x.rvt: is incomplete: it has no member sinks/0.bin"),
+        (repacked(replace={"sinks/0.bin": b"1234"}), "x.rvt: is damaged: sinks/0.bin has 4 bytes, not 300"),
+        (repacked(b"[1, 2"), "x.rvt: is damaged: capture.json is not JSON"),
+        (repacked(b"\xff"), "x.rvt: is damaged: capture.json is not JSON"),
+        (repacked(b"[" * 100000), "x.rvt: is damaged: capture.json is not JSON"),
+        (repacked(b"[]"), 'x.rvt: is not a capture file: capture.json does not say "rvtrace capture"'),
+        (edited(lambda d: d.pop("xlen")), "x.rvt: is damaged: capture.json has no xlen"),
+        (edited(lambda d: d.update(xlen=16)), "x.rvt: is damaged: capture.json has no usable xlen"),
+        (
+            edited(lambda d: d["sinks"][0].update(start=5)),
+            "x.rvt: is damaged: capture.json has no usable sinks[0].start",
+        ),
+        (
+            edited(lambda d: d["encoders"][0]["registers"].pop("trTeControl")),
+            "x.rvt: is damaged: capture.json has no encoders[0].registers.trTeControl",
+        ),
+        (
+            edited(lambda d: d["sinks"][0].update(encoders=["other"])),
+            "x.rvt: is damaged: capture.json has no usable sinks[0].encoders",
+        ),
+        (
+            edited(lambda d: d.update(version=2, tool="rvtrace 9.9")),
+            "x.rvt: has capture format 2, newer than the 1 this rvtrace knows: it was written by rvtrace 9.9, use that"
+            " version or a later one",
+        ),
+        (edited(lambda d: d.update(version=0)), "x.rvt: is damaged: capture.json has no usable version"),
+    ],
+)
+def test_each_kind_of_damage_is_named(content: bytes, line: str) -> None:
+    with pytest.raises(CaptureError) as caught:
+        parse(content, "x.rvt")
+    assert str(caught.value) == line
+    assert caught.value.file == "x.rvt"
+
+
+def test_what_a_later_version_adds_is_ignored() -> None:
+    def add(document: dict[str, Any]) -> None:
+        document["new"] = 1
+        document["sinks"][0]["new"] = {"a": 1}
+
+    assert parse(edited(add), "x.rvt") == SMALL
+
+
+def test_a_member_cannot_pretend_a_size(tmp_path: Path) -> None:
+    """A small file that unpacks to gigabytes is refused before it is unpacked."""
+    huge = edited(lambda d: d["sinks"][0].update(size=1 << 40))
+    with pytest.raises(CaptureError, match=re.escape("sinks/0.bin has 300 bytes, not 1099511627776")):
+        parse(huge, "x.rvt")
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"nothing\.rvt: cannot be read: No such file or directory$"):
+        load(tmp_path / "nothing.rvt")
+    with pytest.raises(CaptureError, match=r"cannot be read: Is a directory$"):
+        load(tmp_path)
+    with pytest.raises(CaptureError, match=r"cannot be written: No such file or directory$"):
+        save(SMALL, tmp_path / "no" / "x.rvt")
+    (tmp_path / "folder.rvt").mkdir()
+    with pytest.raises(CaptureError, match=r"cannot be written: Is a directory$"):
+        save(SMALL, tmp_path / "folder.rvt")
+    assert os.listdir(tmp_path) == ["folder.rvt"]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.rvt"
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CaptureError, match=r"cannot be written: No space left on device$"):
+        save(SMALL, path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["x.rvt"]
+
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "capture-format.md").read_text()
+
+
+def _keys(value: Any) -> set[str]:
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {*(value if isinstance(value, dict) else ()), *(key for child in children for key in _keys(child))}
+
+
+def test_every_key_is_documented() -> None:
+    assert {key for key in _keys(description()) if f"`{key}`" not in DOCUMENT} == set()
+
+
+def test_the_documented_example_is_a_capture() -> None:
+    example = json.loads(DOCUMENT.partition("## Example")[2])
+    assert _keys(example) | {"address"} == _keys(description())
+    content = repacked(json.dumps(example).encode(), replace={"sinks/0.bin": bytes(4180)})
+    found = parse(content, "x.rvt")
+    encoder = example["encoders"][0]
+    in_force = found.encoders[0].in_force
+    assert (encoder["inst_mode"], encoder["src_bits"]) == (in_force.inst_mode, in_force.src_bits)
+    assert found.sinks[0].in_force.end == 0x3001_0000

@@ -1,0 +1,257 @@
+"""The session as gdb meets it: a process that takes JSON lines."""
+
+import io
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from session.methods import ROWS_AT_MOST, Methods
+from session.server import Server
+from session.session import Session
+from support.errors import Cancelled
+from support.progress import Progress, silent
+from tests.session.board import DEMO, Board, board
+
+
+class Client:
+    """The other end of a session process."""
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "session"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={k: v for k, v in os.environ.items() if k != "RVTRACE_TARGET"} | environ,
+        )
+
+    def write(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self.write(json.dumps({"id": method, "method": method, "params": params}).encode())
+        while "progress" in (reply := self.read()):
+            pass
+        assert reply["id"] == method
+        return reply
+
+    def close(self) -> tuple[int, bytes]:
+        """Its exit status and what it wrote to standard error."""
+        _, errors = self.process.communicate(timeout=10)
+        return self.process.returncode, errors
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    client = Client({"TMPDIR": str(tmp_path)})
+    yield client
+    assert client.close() == (0, b""), "it ends with its input, and says nothing beside the protocol"
+    assert list(tmp_path.glob("rvtrace-session-*.log")) == []
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    demo, file = board(tmp_path), tmp_path / "x.rvt"
+    session, context = Session(demo.connect, {}), demo.describe()
+    session.start(context)
+    demo.run(400)
+    session.save(file, context)
+    return file
+
+
+def test_a_conversation(client: Client, capture: Path) -> None:
+    hello = client.call("hello")["result"]
+    assert hello["protocol"] == 1
+    assert hello["tool"].startswith("rvtrace")
+    lines = client.call("open", path=str(capture), elf=str(DEMO))["result"]["lines"]
+    assert lines[0] == f"capture:  {capture}"
+    context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
+    listing = client.call("history", args="1,5", size=10, context=context)["result"]
+    assert listing == {"begin": 1, "end": 6, "notice": None, "lines": []}
+    rows = client.call("rows", begin=1, end=6)["result"]
+    assert rows == [[n, 0x80000000 + pc] for n, pc in enumerate((0, 4, 8, 12, 16), 1)]
+    end = client.call("history", args="1,9999999", size=None, context=context)["result"]["end"]
+    notice = client.call("history", args="", size=0, context=context)["result"]
+    assert notice == {"begin": end, "end": end, "notice": "At the end of the branch trace record.", "lines": []}
+    assert any(line.startswith("history:  ") for line in client.call("status", context=context)["result"]["lines"])
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "kind", "message"),
+    [
+        ("start", {"context": {"elf": None}}, "NoElf", "no program: load the ELF that runs"),
+        ("start", {"context": {"elf": str(DEMO)}}, "DescriptionError", "no target description: "),
+        ("stop", {}, "NoTrace", "nothing is being traced: `trace start` begins"),
+        ("history", {"context": {}, "args": ""}, "NoTrace", "there is no trace: "),
+        ("open", {"path": "/nowhere/x.rvt", "elf": None}, "CaptureError", "/nowhere/x.rvt: cannot be read: "),
+        ("open", {"path": 5}, "BadRequest", "open: path is 5, which is not what protocol 1 says"),
+        ("rows", {"begin": 1, "end": ROWS_AT_MOST + 2}, "BadRequest", "rows 1 to 4098: at most 4096 from 1 on "),
+        ("rows", {"begin": 0, "end": 1}, "BadRequest", "rows 0 to 1: at most 4096 from 1 on "),
+        ("status", {"context": 7}, "BadRequest", "status: context is 7, which is not what protocol 1 says"),
+        ("status", {"context": {"overrides": []}}, "BadRequest", "status: overrides is [], which is not what "),
+        ("fly", {}, "BadRequest", "there is no method 'fly' in protocol 1: "),
+    ],
+)  # fmt: skip
+def test_each_refusal_is_one_line_and_its_kind(
+    client: Client, method: str, params: dict[str, Any], kind: str, message: str
+) -> None:
+    error = client.call(method, **params)["error"]
+    assert error["kind"] == kind
+    assert error["message"].startswith(message)
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"7", b'{"id": []}', b"\xff\xfe", b"[" * 100_000, b'{"params": 3}'])
+def test_what_is_no_request_is_refused_and_survived(client: Client, line: bytes) -> None:
+    client.write(line)
+    assert client.read()["error"]["kind"] == "BadRequest"
+    assert "result" in client.call("hello")
+
+
+# In this process, where the work can be watched
+
+
+class Pipe:
+    """Requests that come when the test says so."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def put(self, **message: Any) -> None:
+        self._lines.put(json.dumps(message).encode())
+
+    def end(self) -> None:
+        self._lines.put(None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._lines.get, None)
+
+
+class Slow(Session):
+    """Works until it is stopped, or for *seconds*."""
+
+    seconds = 10.0
+
+    def stop(self, progress: Progress = silent) -> list[str]:
+        began = time.monotonic()
+        while time.monotonic() < began + self.seconds:
+            progress("working", 1, 2)
+            time.sleep(0.001)
+        return []
+
+
+def served(session: Session, pipe: Pipe, log: Path) -> tuple[threading.Thread, io.BytesIO]:
+    sink = io.BytesIO()
+    thread = threading.Thread(target=Server(session, pipe, sink, log).run)  # type: ignore[arg-type]
+    thread.start()
+    return thread, sink
+
+
+def replies(sink: io.BytesIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in sink.getvalue().splitlines()]
+
+
+def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None:
+    pipe = Pipe()
+    thread, sink = served(Slow(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    time.sleep(0.3)
+    pipe.put(cancel=1)
+    pipe.put(id=2, method="hello")
+    pipe.put(id=3, method="stop")
+    pipe.put(cancel=3)
+    time.sleep(0.1)
+    pipe.end()
+    thread.join(10)
+    assert not thread.is_alive()
+    answers = [reply for reply in replies(sink) if "progress" not in reply]
+    assert [reply["id"] for reply in answers] == [1, 2, 3]
+    for reply in (answers[0], answers[2]):
+        assert reply["error"] == {"message": "interrupted", "kind": Cancelled.__name__}
+
+
+def test_progress_comes_at_most_five_times_a_second(tmp_path: Path) -> None:
+    pipe, session = Pipe(), Slow()
+    session.seconds = 1.0
+    thread, sink = served(session, pipe, tmp_path / "log")
+    pipe.put(id="x", method="stop")
+    while b"result" not in sink.getvalue():
+        time.sleep(0.05)
+    pipe.end()
+    thread.join(10)
+    *progress, last = replies(sink)
+    assert last == {"id": "x", "result": {"lines": []}}
+    assert 1 <= len(progress) <= 5
+    assert progress[0] == {"id": "x", "progress": {"label": "working", "done": 1, "total": 2}}
+
+
+def test_when_the_client_goes_work_ends(tmp_path: Path) -> None:
+    pipe = Pipe()
+    thread, _ = served(Slow(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    time.sleep(0.05)
+    pipe.end()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_client_that_takes_no_answers_ends_it(tmp_path: Path) -> None:
+    class Closed(io.BytesIO):
+        def write(self, data: Any) -> int:
+            raise BrokenPipeError
+
+    pipe, session = Pipe(), Slow()
+    pipe.put(id=1, method="stop")
+    Server(session, pipe, Closed(), tmp_path / "log").run()  # type: ignore[arg-type]
+
+
+def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise ZeroDivisionError("two\nlines")
+
+    pipe = Pipe()
+    thread, sink = served(Broken(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(10)
+    [reply] = replies(sink)
+    assert reply["error"]["kind"] == "Internal"
+    assert reply["error"]["message"] == (
+        f"internal error, please report it with {tmp_path / 'log'} (ZeroDivisionError: two lines)"
+    )
+    assert "Traceback" in caplog.text
+
+
+def test_a_live_trace_by_requests(tmp_path: Path) -> None:
+    """What gdb asks in a session, method by method."""
+    demo: Board = board(tmp_path)
+    methods = Methods(Session(demo.connect, {}))
+    context: dict[str, Any] = {"elf": str(DEMO), "target_file": demo.describe().target_file, "overrides": {}, "runs": 0}
+    started = methods.call("start", {"context": context, "options": {"sync_period": 1000}}, silent)
+    assert "sync every 1024 halfwords" in started["lines"][0]
+    ran = demo.run(100)
+    context["runs"] = 1
+    listing = methods.call("history", {"context": context, "args": "", "size": 4}, silent)
+    assert (listing["begin"], listing["end"]) == (ran - 3, ran + 1)
+    rows = methods.call("rows", {"begin": listing["begin"], "end": listing["end"]}, silent)
+    assert json.loads(json.dumps(rows)) == [[number, pc] for number, pc in rows]
+    assert methods.call("stop", {}, silent)["lines"][0] == "Tracing stopped."
+    file = tmp_path / "y.rvt"
+    assert methods.call("save", {"context": context, "path": str(file)}, silent)["lines"][0].startswith("Saved ")
+    assert file.exists()

@@ -1,0 +1,108 @@
+"""Instruction text for addresses: from gdb, else from objdump, else the bare encodings.
+
+Each address is asked for once.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from decode.image import CodeMissing, Image
+from decode.instructions import UndecodableInstruction
+from support.progress import Progress, silent
+from views.gdb_text import GdbText
+from views.objdump_text import ObjdumpText
+from views.text import Run, Text, runs
+
+
+class Disassembler:
+    """The instruction text of one program.
+
+    Close it, or use it in a `with` statement: a gdb may be running behind it.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self._known: dict[int, Text] = {}
+        self._gdb: GdbText | None = None
+        self._objdump: ObjdumpText | None = None
+        self._looked_for_gdb = self._looked_for_objdump = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs behind it."""
+        if self._gdb is not None:
+            self._gdb.close()
+
+    def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, Text]:
+        """The text of the instruction at each of *addresses*, and of others asked for before.
+
+        Addresses whose code is nowhere are there as well, with gdb's words for it.
+        """
+        wanted = {address for address in addresses if address not in self._known}
+        if wanted:
+            self._from_gdb(self._code(wanted), progress)
+            self._from_objdump(self._code(wanted - self._known.keys()))
+            for address in wanted:
+                if address not in self._known:
+                    self._known[address] = self._encoding(address)
+        return self._known
+
+    def raw(self, address: int) -> str:
+        """The bytes of the instruction as gdb's /r shows them: units of 4 bytes, or of 2 if those do not fit."""
+        try:
+            length = self._image.instruction(address).length
+            return _units(self._image.read(address, length))
+        except (CodeMissing, UndecodableInstruction):
+            return ""
+
+    def _code(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
+        """What of *wanted* there is code for, in runs."""
+        lengths = []
+        for address in wanted:
+            try:
+                lengths.append((address, self._image.instruction(address).length))
+            except (CodeMissing, UndecodableInstruction):
+                continue
+        return [(run, self._image.read(run.start, run.end - run.start)) for run in runs(lengths)]
+
+    def _from_gdb(self, code: Iterable[tuple[Run, bytes]], progress: Progress) -> None:
+        if not self._looked_for_gdb:
+            self._looked_for_gdb = True
+            self._gdb = GdbText.find(self._image.path)
+        if self._gdb is not None:
+            for count, (run, _) in enumerate(code):
+                self._known |= self._gdb.disassemble(run)
+                if count % 64 == 0:
+                    progress("disassembling (instructions)", len(self._known), None)
+
+    def _from_objdump(self, code: list[tuple[Run, bytes]]) -> None:
+        if not code:
+            return
+        if not self._looked_for_objdump:
+            self._looked_for_objdump = True
+            self._objdump = ObjdumpText.find(self._image.symbol)
+        if self._objdump is not None:
+            found = self._objdump.disassemble(code, self._image.xlen)
+            self._known |= {address: text for address, text in found.items() if address not in self._known}
+
+    def _encoding(self, address: int) -> Text:
+        symbol = self._image.symbol(address)
+        units = self.raw(address).split()
+        if not units:
+            return Text(symbol, f"Cannot access memory at address {address:#x}")
+        directive = ".4byte" if len(units[0]) == 8 else ".2byte"
+        return Text(symbol, f"{directive}\t" + ", ".join(f"0x{unit}" for unit in units))
+
+
+def _units(data: bytes) -> str:
+    size = 2 if len(data) % 4 else 4
+    values = (int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size))
+    return " ".join(f"{value:0{2 * size}x}" for value in values)
