@@ -32,3 +32,26 @@ if "gdb" in sys.modules:
         print("rvtrace: gdb was built with Python {}.{}; 3.9 or newer is needed.".format(*sys.version_info[:2]))
     else:
         _load_extension()
+else:
+    from decode.history import GAP, Event, EventKind, History
+    from decode.image import Image
+    from session.capture import load as load_capture
+    from session.capture import save as save_capture
+    from session.captured import Capture
+    from session.context import Context
+    from session.session import Session
+    from support.errors import RvtraceError
+
+    __all__ = [
+        "GAP",
+        "Capture",
+        "Context",
+        "Event",
+        "EventKind",
+        "History",
+        "Image",
+        "RvtraceError",
+        "Session",
+        "load_capture",
+        "save_capture",
+    ]

@@ -4,10 +4,12 @@ import argparse
 import os
 import sys
 
-from session.ranges import Cursor
+from session.context import Context
 from session.session import Session
 from views import listing
 from views.disassembly import Disassembler
+
+ALL = 0  # the size of a listing that has no limit
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -29,18 +31,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the listing. Raises CaptureError, BadElf, NoElf, RangeError and ModifierError."""
+    """Print the listing. Raises what `Session.open` and `Session.history` raise, and ModifierError."""
     modifiers, numbers = listing.Modifiers.split(" ".join(args.range))
     session = Session()
     about = session.open(args.capture, os.path.abspath(args.elf) if args.elf else None)
-    history, image = session.decoded(progress=_progress)
+    selection = session.history(numbers, ALL, Context(), _progress)
+    history, image = session.decoded()
     _clear()
-    selection = Cursor().select(numbers, 0, len(history))
-    for line in about:
+    for line in (*about, *selection.lines):
         print(line, file=sys.stderr)
     with Disassembler(image) as disassembler:
-        lines = listing.lines(history, disassembler, image.xlen, selection.begin, selection.end, modifiers)
-        for line in lines:
+        for line in listing.lines(history, disassembler, image.xlen, selection.begin, selection.end, modifiers):
             sys.stdout.write(line + "\n")
     return 0
 

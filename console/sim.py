@@ -176,6 +176,8 @@ def _announce(args: argparse.Namespace, machine: Machine, config: str, listener:
     print(f"RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
     print("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
     print("".join(f"    {line}\n" for line in config.splitlines()))
+    if args.side_door:
+        print(f"memory can also be read at {args.side_door} (transport/simulated/side_door.py tells how)")
     print(f"listening on {_name(listener)}; end with Ctrl-C", flush=True)
 
 

@@ -3,6 +3,7 @@
 Each address is asked for once.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
@@ -13,6 +14,8 @@ from support.progress import Progress, silent
 from views.gdb_text import GdbText
 from views.objdump_text import ObjdumpText
 from views.text import Run, Text, runs
+
+FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 
 
 class Disassembler:
@@ -48,7 +51,9 @@ class Disassembler:
         """
         wanted = {address for address in addresses if address not in self._known}
         if wanted:
-            self._from_gdb(self._code(wanted), progress)
+            self._from_gdb(self._functions(wanted), progress)
+            self._from_gdb(self._code(wanted - self._known.keys()), progress)
+            self._from_objdump(self._functions(wanted - self._known.keys()))
             self._from_objdump(self._code(wanted - self._known.keys()))
             for address in wanted:
                 if address not in self._known:
@@ -62,6 +67,25 @@ class Disassembler:
             return _units(self._image.read(address, length))
         except (CodeMissing, UndecodableInstruction):
             return ""
+
+    def _functions(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
+        """The code of each function of *wanted* from its start up to the last one of them.
+
+        What stands in an instruction's text depends on those before it (see `views.text.runs`). Beginning with the
+        function, it is the same in each listing, and the one that `trace history` shows in gdb.
+        """
+        last: dict[int, int] = {}
+        for address in wanted:
+            symbol = self._image.symbol(address)
+            if symbol is not None and 0 < symbol[1] <= FUNCTION_BYTES:
+                start = address - symbol[1]
+                last[start] = max(last.get(start, 0), address)
+        functions = []
+        for start, address in last.items():
+            with contextlib.suppress(CodeMissing, UndecodableInstruction):
+                end = address + self._image.instruction(address).length
+                functions.append((Run(start, end), self._image.read(start, end - start)))
+        return functions
 
     def _code(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
         """What of *wanted* there is code for, in runs."""

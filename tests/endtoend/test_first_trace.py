@@ -82,12 +82,14 @@ def test_reference_programs_to_their_end(program: str, tmp_path: Path) -> None:
     """Programs nobody wrote for this: they end by writing to `tohost`; the ring keeps all or the newest part."""
     capture = tmp_path / "x.rvt"
     elf = REFERENCE / f"{program}.elf"
-    commands = [*TO_THE_END, f"trace save {capture}"]
+    commands = [*TO_THE_END, f"trace save {capture}", "trace history 1,3000"]
     outputs, retired = trace(elf, tmp_path, commands, "--trace-size", "262144")
     assert "0 gaps" in outputs["trace status"], outputs
-    decoded = decoded_pcs(capture, elf)
+    listing = decode(capture, elf)
+    decoded = listed_pcs(listing)
     assert len(decoded) > 5000
     assert decoded == retired
+    assert listing.startswith(outputs["trace history 1,3000"].replace("\t=> ", "\t   "))
 
 
 @pytest.mark.parametrize("size", [1024, 4096])
@@ -97,14 +99,14 @@ def test_a_buffer_that_wraps_keeps_the_newest(size: int, tmp_path: Path) -> None
     commands = [*TO_THE_END, f"trace save {capture}"]
     outputs, retired = trace(elf, tmp_path, commands, "--trace-size", str(size))
     assert "older trace was overwritten" in outputs["trace status"]
-    decoded = decoded_pcs(capture, elf)
+    decoded = listed_pcs(decode(capture, elf))
     assert len(decoded) > 1000
     assert decoded == retired[-len(decoded) :]
 
 
-def decoded_pcs(capture: Path, elf: Path) -> list[int]:
+def decode(capture: Path, elf: Path) -> str:
     command = [sys.executable, "-m", "console.main", "decode", str(capture), "--elf", str(elf)]
-    return listed_pcs(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
     commands = ["trace start -stop-on-wrap", *TO_THE_END[1:], f"trace save {capture}"]
     outputs, retired = trace(elf, tmp_path, commands, "--trace-size", "1024")
     assert "stopped" in outputs["trace status"]
-    decoded = decoded_pcs(capture, elf)
+    decoded = listed_pcs(decode(capture, elf))
     assert len(decoded) > 1000
     assert decoded == retired[: len(decoded)]
 
