@@ -1,0 +1,77 @@
+"""How fast N-Trace is decoded and encoded. Run: python -m benchmarks.ntrace [MEGABYTES]
+
+Decodes the reference encoder's streams, repeated to the given size (default 2 MB), with and without remembered steps in
+one run; the ratio says more than the figures, which depend on the machine and on what else it does. Then encodes their
+executions.
+"""
+
+import sys
+from pathlib import Path
+from time import process_time
+
+from decode.image import Image
+from decode.ingress import Block, Trap, blocks_from_pcs
+from decode.ntrace.decoder import MEMO_LIMIT, Decoder, Options
+from decode.ntrace.encoder import Encoder, EncoderOptions
+from decode.ntrace.layout import Evcode, Sync
+
+REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
+PROGRAMS = ("dhrystone", "qsort", "multiply", "mt-matmul", "rsort", "towers")
+
+
+def main() -> None:
+    size = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 2_000_000
+    print(f"decoding, {size / 1e6:g} MB each (CPU time; Minstr/s, MB/s)")
+    print(f"{'program':12}{'cold':>16}{'remembered':>16}{'not':>16}{'ratio':>7}{'bytes/instr':>13}")
+    for program in PROGRAMS:
+        image = Image.from_elf(REFERENCE / f"{program}.elf")
+        once = (REFERENCE / f"{program}.1.nex").read_bytes()
+        data = once * max(1, size // len(once))
+        cold, remembered, plain = measure(once, image), measure(data, image), measure(data[: len(data) // 8], image, 0)
+        ratio = remembered[0] / plain[0]
+        cells = "".join(f"{minstr:9.1f}{mbytes:7.2f}" for minstr, mbytes in (cold, remembered, plain))
+        print(f"{program:12}{cells}{ratio:7.1f}{len(once) / instructions(once, image):13.3f}")
+    print("encoding (CPU time)")
+    for program in PROGRAMS:
+        items = executed(program)
+        spent, messages = encode(items)
+        print(f"{program:12}{spent / len(items) * 1e6:8.3f} us/block {len(items) / messages:7.1f} blocks/message")
+
+
+def measure(data: bytes, image: Image, memo_limit: int = MEMO_LIMIT) -> tuple[float, float]:
+    """Million instructions and megabytes per second."""
+    decoder = Decoder(image, Options(), memo_limit=memo_limit)
+    begin = process_time()
+    decoder.feed(data)
+    history = decoder.finish()
+    spent = process_time() - begin
+    return history.instructions / spent / 1e6, len(data) / spent / 1e6
+
+
+def instructions(data: bytes, image: Image) -> int:
+    decoder = Decoder(image, Options())
+    decoder.feed(data)
+    return decoder.finish().instructions
+
+
+def executed(program: str) -> list[Block | Trap]:
+    image = Image.from_elf(REFERENCE / f"{program}.elf")
+    decoder = Decoder(image, Options())
+    decoder.feed((REFERENCE / f"{program}.1.nex").read_bytes())
+    return list(blocks_from_pcs(decoder.finish().pcs(), image))
+
+
+def encode(items: list[Block | Trap]) -> tuple[float, int]:
+    """CPU seconds, and messages sent."""
+    sent: list[bytes] = []
+    encoder = Encoder(EncoderOptions(), sent.append)
+    encoder.start(Sync.EXIT_FROM_DEBUG)
+    begin = process_time()
+    for first in range(0, len(items), 1000):
+        encoder.retire(items[first : first + 1000])
+    encoder.stop(Evcode.DEBUG_MODE)
+    return process_time() - begin, len(sent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Just enough of N-Trace's transport to look at single messages, written from N-Trace 1.0.0-rc7 chapters 3, 6 and 7."""
+
+from typing import NamedTuple
+
+FIXED = {8: (4,), 9: (4,), 27: (4,), 28: (2,), 29: (4, 2), 33: (4, 2)}  # TCODE -> widths of the fixed fields after SRC
+
+
+class Message(NamedTuple):
+    tcode: int
+    src: int
+    fixed: tuple[int, ...]
+    variable: tuple[int, ...]
+
+
+def messages(data: bytes, src_bits: int = 0) -> list[Message]:
+    """The complete messages in *data*, from its first byte on; idle bytes are skipped."""
+    found: list[Message] = []
+    bits = width = 0
+    ends: list[int] = []
+    for byte in data:
+        if byte == 0xFF and not width:
+            continue
+        bits |= byte >> 2 << width
+        width += 6
+        if byte & 3:
+            ends.append(width)
+        if byte & 3 == 3:
+            found.append(_message(bits, ends, src_bits))
+            bits, width, ends = 0, 0, []
+    return found
+
+
+def _message(bits: int, ends: list[int], src_bits: int) -> Message:
+    at = 0
+
+    def take(count: int) -> int:
+        nonlocal at
+        value = bits >> at & (1 << count) - 1
+        at += count
+        return value
+
+    tcode, src = take(6), take(src_bits)
+    fixed = tuple(take(width) for width in FIXED[tcode])
+    variable = tuple(take(end - at) for end in ends)
+    return Message(tcode, src, fixed, variable)

@@ -1,0 +1,139 @@
+"""`rvtrace sim` as a program: what it prints and writes, how it ends, what it refuses."""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from console import sim
+from tests.compiling import compile_program, demo
+
+HOME = Path(__file__).resolve().parent.parent.parent
+STARTER = (
+    "import argparse, sys\nfrom console import sim\nparser = argparse.ArgumentParser()\n"
+    "sim.add_parser(parser.add_subparsers())\narguments = parser.parse_args()\nsys.exit(arguments.run(arguments))"
+)
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo(tmp_path_factory.mktemp("sim"))
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", STARTER, "sim", *arguments],
+        cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def until(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    seen = ""
+    while text not in seen:
+        line = process.stdout.readline()
+        assert line, f"ended after {seen!r}"
+        seen += line
+    return seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ends_cleanly_on_a_signal(elf: Path, tmp_path: Path, number: signal.Signals) -> None:
+    paths = tmp_path / "jtag", tmp_path / "side"
+    with start("--elf", str(elf), "--unix", str(paths[0]), "--side-door", str(paths[1])) as process:
+        until(process, "listening on")
+        assert all(path.is_socket() for path in paths)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(paths[0]))
+            client.sendall(b"R")
+            assert client.recv(1) in b"01"
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (0, "")
+    assert not any(path.exists() for path in paths)
+
+
+def test_prints_and_writes_the_openocd_configuration_and_the_target(elf: Path, tmp_path: Path) -> None:
+    files = tmp_path / "openocd.cfg", tmp_path / "rvtrace.toml"
+    with start(
+        "--elf", str(elf), "--port", "0", "--write-openocd", str(files[0]), "--write-target", str(files[1]),
+        "--gdb-port", "3334", "--tcl-port", "6667", "--trace-size", "0x2000",
+    ) as process:  # fmt: skip
+        printed = until(process, "listening on")
+        process.terminate()
+        process.communicate(timeout=10)
+    config = files[0].read_text()
+    assert all(f"    {line}\n" in printed for line in config.splitlines())
+    port = int(printed.rpartition("listening on 127.0.0.1:")[2].split(";")[0])
+    for line in (
+        "adapter driver remote_bitbang", "remote_bitbang host 127.0.0.1", f"remote_bitbang port {port}",
+        "riscv set_enable_virt2phys off", "poll_period 5", "gdb_port 3334", "tcl_port 6667",
+    ):  # fmt: skip
+        assert line in config.splitlines()
+    assert tomllib.loads(files[1].read_text()) == {
+        "target": {"name": f"{elf.stem} on the simulated target"},
+        "openocd": {"host": "127.0.0.1", "tcl_port": 6667},
+        "component": [
+            {"name": "encoder0", "type": "encoder", "base": 0x2000_0000, "hart": 0, "to": ["ram0"]},
+            {"name": "ram0", "type": "ram_sink", "base": 0x2000_1000}
+            | {"mode": "SMEM", "start": 0x3000_0000, "size": 0x2000},
+        ],
+    }
+
+
+def test_a_program_that_runs_to_its_end(tmp_path: Path) -> None:
+    source = tmp_path / "ends.c"
+    source.write_text("int main(void) { return 7; }")
+    program = compile_program(tmp_path, source, march="rv32imac_zicsr")
+    with start("--elf", str(program), "--port", "0", "--run") as process:
+        assert "RV32IMAFDC" in until(process, "program ended with status 7")
+        process.terminate()
+        process.communicate(timeout=10)
+    assert process.returncode == 0
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line it says when it does not start."""
+    parser = argparse.ArgumentParser()
+    sim.add_parser(parser.add_subparsers())
+    parsed = parser.parse_args(["sim", *arguments])
+    assert parsed.run(parsed) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    return said.err
+
+
+def test_a_taken_port(elf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"127.0.0.1:{port}: Address already in use" in refused(capsys, "--elf", str(elf), "--port", str(port))
+
+
+def test_bad_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str], elf: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no program")
+    assert "is not an ELF file" in refused(capsys, "--elf", str(text), "--port", "0")
+    assert "cannot be read" in refused(capsys, "--elf", str(tmp_path / "missing"), "--port", "0")
+    assert "is not for RISC-V" in refused(capsys, "--elf", os.path.realpath(sys.executable), "--port", "0")
+    cut = tmp_path / "cut"
+    cut.write_bytes(elf.read_bytes()[:5000])
+    assert "cut short" in refused(capsys, "--elf", str(cut), "--port", "0")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [("--isa", "IXQ", "--isa IXQ"), ("--isa", "IMD", "F where D is"), ("--trace-size", "1000", "power of two")],
+)
+def test_bad_options(elf: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, said: str) -> None:
+    assert said in refused(capsys, "--elf", str(elf), "--port", "0", option, value)
+
+
+def test_files_that_cannot_be_written(elf: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    where = str(tmp_path / "missing" / "file")
+    assert f"cannot write {where}" in refused(capsys, "--elf", str(elf), "--port", "0", "--write-target", where)

@@ -1,0 +1,85 @@
+"""What the hart executes and what it tells the tracer: compiled blocks, trap entries, what ends a block early."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class DebugCause(IntEnum):
+    """Why Debug Mode is entered: dcsr.cause (RISC-V Debug Specification 1.0, 4.9.1)."""
+
+    EBREAK = 1
+    TRIGGER = 2
+    HALTREQ = 3
+    STEP = 4
+    RESETHALTREQ = 5
+
+
+class HartBlock:
+    """Instructions that are executed one after the other, translated to one Python function.
+
+    Only the last may be a jump, branch, trap return or anything else that does not go to the next address.
+    """
+
+    __slots__ = ("ingress", "n", "next", "pc", "pcs", "run", "words")
+
+    def __init__(self, pcs: tuple[int, ...], words: tuple[int, ...], end: int, run: Callable[[], int]) -> None:
+        self.pc = pcs[0]
+        self.n = len(pcs)
+        self.pcs = pcs
+        """Address of every instruction."""
+        self.words = words
+        """The raw instructions, 16 or 32 bits each."""
+        self.next = end
+        """The address after the last instruction."""
+        self.run = run
+        """Executes the block and returns the next pc; raises `Trap` or `DebugEntry` with `Hart.position` set."""
+        self.ingress: object | None = None
+        """For the tracer: what it has worked out about this block."""
+
+    def __repr__(self) -> str:
+        return f"HartBlock({self.pc:#x}..{self.next:#x}, {self.n})"
+
+
+class TrapEntry(NamedTuple):
+    """The hart took a trap. Nothing retires by it; the instruction at `epc` has not retired."""
+
+    epc: int
+    cause: int
+    """mcause without the interrupt bit."""
+    tval: int
+    interrupt: bool
+    handler: int
+    """Where execution goes on."""
+    privilege: int
+    """The privilege the trap was taken from (3 machine, 0 user)."""
+
+
+class Trap(Exception):
+    """A synchronous exception: mcause and mtval (RISC-V Privileged Architecture 3.1.15, 3.1.16)."""
+
+    def __init__(self, cause: int, tval: int = 0) -> None:
+        super().__init__(cause, tval)
+        self.cause = cause
+        self.tval = tval
+
+
+class DebugEntry(Exception):
+    """The instruction at `Hart.position` is not executed; the hart is to enter Debug Mode."""
+
+    def __init__(self, cause: DebugCause) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+# mcause values, RISC-V Privileged Architecture table 14.
+INSTRUCTION_MISALIGNED = 0
+INSTRUCTION_ACCESS_FAULT = 1
+ILLEGAL_INSTRUCTION = 2
+BREAKPOINT = 3
+LOAD_MISALIGNED = 4
+LOAD_ACCESS_FAULT = 5
+STORE_MISALIGNED = 6
+STORE_ACCESS_FAULT = 7
+ECALL_FROM_U = 8
+ECALL_FROM_M = 11

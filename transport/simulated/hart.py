@@ -1,0 +1,374 @@
+"""The simulated hart: executes RV32/RV64 programs block by block and tells what retired.
+
+`Hart.run` is the loop over compiled blocks (`translate`), with everything that may happen between two blocks:
+interrupts, traps, entry to Debug Mode, the end of the time slice. The instructions are in `templates` and
+`fp_templates`, the registers in `csr`, slow memory accesses in `data_access`.
+
+What it models, where the specifications leave a choice, is Spike with `--priv=mu --pmpregions=0`: M and U mode,
+misaligned accesses trap, mtval holds the faulting address or instruction. Interrupts are taken between blocks.
+
+Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specification 1.0, chapter 4.
+"""
+
+from transport.simulated.block import (
+    BREAKPOINT,
+    ECALL_FROM_M,
+    ECALL_FROM_U,
+    ILLEGAL_INSTRUCTION,
+    DebugCause,
+    DebugEntry,
+    HartBlock,
+    Trap,
+    TrapEntry,
+)
+from transport.simulated.bus import Bus
+from transport.simulated.clint import MEI, MSI, MTI, Clint
+from transport.simulated.csr import (
+    EBREAKM,
+    EBREAKU,
+    MIE_BIT,
+    MPIE_BIT,
+    MPP,
+    MPP_SHIFT,
+    MPRV,
+    STEP,
+    STEPIE,
+    TW,
+    CsrFile,
+    IllegalCsr,
+)
+from transport.simulated.data_access import DataAccess
+from transport.simulated.htif import Htif
+from transport.simulated.translate import LONGEST_BLOCK, Translator
+from transport.simulated.triggers import Access, TriggerModule
+
+__all__ = ["DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "TrapEntry"]
+
+Retired = HartBlock | tuple[HartBlock, int] | TrapEntry
+
+MACHINE, USER = 3, 0
+_TRIGGERS = 4
+_FOREVER = 1 << 100
+
+
+class Hart:
+    """One hart. `x` and `f` are its registers as unsigned values (f: 64 bits, NaN-boxed), `pc` the next instruction.
+
+    Attributes:
+        retired: None, or a list `run` and `step` append to in order of retirement: blocks, (block, k) when only its
+            first k instructions retired, and trap entries. The owner takes from it between two calls.
+        instret: retired instructions since the hart was made.
+        exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
+        waiting: the hart sleeps in WFI and nothing on the hart's side will wake it.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        xlen: int = 64,
+        extensions: str = "IMAFDC",
+        reset_pc: int | None = None,
+        triggers: int = _TRIGGERS,
+    ) -> None:
+        self.bus = bus
+        self.xlen = xlen
+        self.extensions = extensions
+        self.reset_pc = bus.ram_base if reset_pc is None else reset_pc
+        self._mask = (1 << xlen) - 1
+        self.x = [0] * 32
+        self.f = [0] * 32
+        self.pc = self.reset_pc
+        self.privilege = MACHINE
+        self.instret = 0
+        self.position = 0
+        """Instructions of the current block retired so far; only exact while an instruction that needs it executes."""
+        self.clint: Clint | None = None
+        self.htif: Htif | None = None
+        self.exit_code: int | None = None
+        self.waiting = False
+        self.triggers = TriggerModule(xlen, triggers, self._recompile)
+        self.csr = CsrFile(self, extensions)
+        self.data = DataAccess(self, self._stored_tohost)
+        self._lines = 0
+        self._retired: list[Retired] | None = None
+        self._deadline = 0
+        self._slice_end = 0
+        self._blocks: dict[int, HartBlock] = {}
+        self._singles: dict[int, HartBlock] = {}
+        self._stale: dict[tuple[int, bool], HartBlock] = {}
+        self._translator = Translator(self, extensions)
+
+    # -- what a debugger and an owner use
+
+    def reset(self) -> None:
+        """As by a reset line: pc, privilege, CSRs, triggers and the CLINT; registers and memory keep their values."""
+        self.pc = self.reset_pc
+        self.privilege = MACHINE
+        self.csr.reset()
+        self.triggers.reset()
+        self.data.reset()
+        self.waiting = False
+        self.exit_code = None
+        self.flush_blocks()
+        if self.clint is not None:
+            self.clint.reset()
+
+    def flush_blocks(self) -> None:
+        """Instruction memory has changed: nothing translated is trusted any more. What is unchanged is reused."""
+        for blocks in (self._blocks, self._singles):
+            self._stale.update(((pc, blocks is self._singles), block) for pc, block in blocks.items())
+            blocks.clear()
+
+    def csr_read(self, number: int, debug: bool = False) -> int:
+        """The value of a CSR; *debug*: with the rights of Debug Mode. Raises `IllegalCsr`."""
+        return self.csr.read(number, debug)
+
+    def csr_write(self, number: int, value: int, debug: bool = False) -> None:
+        """Raises `IllegalCsr`, for read-only registers too."""
+        self.csr.write(number, value, debug)
+
+    def enter_debug(self, cause: DebugCause) -> None:
+        """Save pc, privilege and the cause to dpc and dcsr; the hart must not run until `leave_debug`."""
+        self.csr.dpc = self.pc
+        self.csr.dcsr = self.csr.dcsr & ~(7 << 6 | 3) | cause << 6 | self.privilege
+        self.privilege = MACHINE
+
+    def leave_debug(self) -> None:
+        """Go on where dpc says, in the privilege dcsr.prv says; mstatus.MPRV is cleared on the way to U mode."""
+        self.pc = self.csr.read(0x7B1, debug=True)
+        self.privilege = self.csr.dcsr & 3
+        if self.privilege < MACHINE:
+            self.csr.mstatus &= ~MPRV
+        self.state_changed()
+
+    def set_interrupt(self, number: int, level: bool) -> None:
+        """Drive interrupt line *number* (3 software, 11 external; the timer comes from the CLINT)."""
+        self._lines = self._lines | 1 << number if level else self._lines & ~(1 << number)
+        self.state_changed()
+
+    def watch_tohost(self, tohost: int, fromhost: int | None = None) -> None:
+        """Carry out HTIF commands the program stores at address *tohost* (see `htif`)."""
+        self.htif = Htif(self.bus, tohost, fromhost)
+        self.data.tohost = tohost
+        self._recompile()
+
+    @property
+    def retired(self) -> list[Retired] | None:
+        return self._retired
+
+    @retired.setter
+    def retired(self, sink: list[Retired] | None) -> None:
+        self._retired = sink
+        self.state_changed()
+
+    # -- what devices and CSRs use
+
+    @property
+    def now(self) -> int:
+        """Retired instructions, exact even for an instruction in the middle of a block."""
+        return self.instret + self.position
+
+    @property
+    def mtime(self) -> int:
+        return self.now & (1 << 64) - 1 if self.clint is None else self.clint.mtime
+
+    @property
+    def mip(self) -> int:
+        timer = self.clint is not None and self.now >= self.clint.due
+        return self._lines | timer << MTI
+
+    def state_changed(self) -> None:
+        """Something that decides about interrupts, blocks or the retired list is new: look at it after this block."""
+        self._deadline = 0
+
+    timer_changed = state_changed
+
+    # -- execution
+
+    def run(self, max_instructions: int) -> DebugCause | None:
+        """Execute about *max_instructions* (a block more at most; a trap counts as one).
+
+        Returns:
+            why the hart must enter Debug Mode, `pc` being the instruction that is not executed; None at the end of the
+            slice, which comes early when the program ended itself or waits for an interrupt nobody will send.
+        """
+        self._slice_end = self.instret + max_instructions
+        self._deadline = 0
+        while True:
+            try:
+                self._run_blocks()
+                return None
+            except Trap as trap:
+                self._trapped(trap)
+            except IllegalCsr:
+                self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[self.position]))
+            except DebugEntry as entry:
+                self._retire_part()
+                self.pc = self.block.pcs[self.position]
+                self.position = 0
+                return entry.cause
+
+    def step(self) -> DebugCause | None:
+        """Execute exactly one instruction, or enter one trap. Returns as `run` does; a WFI does not wait."""
+        self._slice_end = _FOREVER
+        self.waiting = False
+        held_off = self.csr.dcsr & (STEP | STEPIE) == STEP
+        if not held_off and self._take_interrupt():
+            return None
+        try:
+            block = self._singles.get(self.pc) or self._translate(self._singles, self.pc)
+            self.block = block
+            self.pc = block.run()
+            self.instret += 1
+            if self._retired is not None:
+                self._retired.append(block)
+        except Trap as trap:
+            self._trapped(trap)
+        except IllegalCsr:
+            self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[0]))
+        except DebugEntry as entry:
+            return entry.cause
+        finally:
+            self.waiting = False
+            self.position = 0
+        return None
+
+    def _run_blocks(self) -> None:
+        """The hot loop, until the slice ends or an exception comes out of a block."""
+        pc, instret, blocks = self.pc, self.instret, self._blocks
+        append = None if self._retired is None else self._retired.append
+        while True:
+            if instret >= self._deadline:
+                self.pc, self.position = pc, 0
+                if self._between_blocks():
+                    return
+                pc, blocks = self.pc, self._blocks
+                append = None if self._retired is None else self._retired.append
+            try:
+                block = blocks[pc]
+            except KeyError:
+                block = self._translate(blocks, pc)
+            self.block = block
+            pc = block.run()
+            self.instret = instret = instret + block.n
+            if append is not None:
+                append(block)
+
+    def _between_blocks(self) -> bool:
+        """Take a pending interrupt and work out how long nobody needs to look again. True at the end of the slice."""
+        if self.instret >= self._slice_end or self._asleep():
+            return True
+        if self._take_interrupt():
+            self._slice_end -= 1
+        self._deadline = self._slice_end
+        if self.clint is not None and self.csr.mie & 1 << MTI and not self.mip & 1 << MTI:
+            self._deadline = min(self._deadline, self.clint.due)
+        return False
+
+    def _asleep(self) -> bool:
+        self.waiting = self.waiting and not self.mip & self.csr.mie
+        return self.waiting
+
+    def _translate(self, blocks: dict[int, HartBlock], pc: int) -> HartBlock:
+        single = blocks is self._singles
+        block = self._stale.pop((pc, single), None)
+        if block is None or not self._translator.still_there(block):
+            block = self._translator.translate(pc, 1 if single else LONGEST_BLOCK)
+        blocks[pc] = block
+        return block
+
+    def _recompile(self) -> None:
+        """What blocks are compiled for has changed (triggers, tohost)."""
+        self._blocks.clear()
+        self._singles.clear()
+        self._stale.clear()
+        self.state_changed()
+
+    def _stored_tohost(self) -> None:
+        status = None if self.htif is None else self.htif.command()
+        if status is not None:
+            self.exit_code = status
+            self._slice_end = 0
+            self.state_changed()
+
+    # -- traps
+
+    def _trapped(self, trap: Trap) -> None:
+        self._retire_part()
+        epc = self.block.pcs[self.position]
+        self.position = 0
+        self._enter_trap(epc, trap.cause, trap.tval)
+        self._slice_end -= 1
+
+    def _retire_part(self) -> None:
+        """The instructions of the block before the one that trapped."""
+        self.instret += self.position
+        if self.position and self._retired is not None:
+            self._retired.append((self.block, self.position))
+
+    def _take_interrupt(self) -> bool:
+        pending = self.mip & self.csr.mie
+        if not pending or (self.privilege == MACHINE and not self.csr.mstatus & MIE_BIT):
+            return False
+        number = next(number for number in (MEI, MSI, MTI) if pending >> number & 1)
+        self._enter_trap(self.pc, number, 0, interrupt=True)
+        return True
+
+    def _enter_trap(self, epc: int, cause: int, tval: int, interrupt: bool = False) -> None:
+        csr, privilege = self.csr, self.privilege
+        csr.mepc, csr.mtval = epc, tval & self._mask
+        csr.mcause = cause | interrupt << self.xlen - 1
+        mpie = MPIE_BIT if csr.mstatus & MIE_BIT else 0
+        csr.mstatus = csr.mstatus & ~(MIE_BIT | MPIE_BIT | MPP) | mpie | privilege << MPP_SHIFT
+        self.privilege = MACHINE
+        self.pc = (csr.mtvec & ~3) + (4 * cause if interrupt and csr.mtvec & 1 else 0) & self._mask
+        self.waiting = False
+        self.state_changed()
+        if self._retired is not None:
+            self._retired.append(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
+
+    # -- what compiled blocks call; `position` is set
+
+    def ecall(self) -> None:
+        raise Trap(ECALL_FROM_M if self.privilege == MACHINE else ECALL_FROM_U)
+
+    def ebreak(self) -> None:
+        if self.csr.dcsr & (EBREAKM if self.privilege == MACHINE else EBREAKU):
+            raise DebugEntry(DebugCause.EBREAK)
+        raise Trap(BREAKPOINT, self.block.pcs[self.position])
+
+    def mret(self, word: int) -> int:
+        """Returns where to go on."""
+        if self.privilege < MACHINE:
+            raise Trap(ILLEGAL_INSTRUCTION, word)
+        csr = self.csr
+        self.privilege = csr.mstatus >> MPP_SHIFT & 3
+        mie = MIE_BIT if csr.mstatus & MPIE_BIT else 0
+        mprv = csr.mstatus & MPRV if self.privilege == MACHINE else 0
+        csr.mstatus = csr.mstatus & ~(MIE_BIT | MPP | MPRV) | mie | MPIE_BIT | mprv
+        self.state_changed()
+        return csr.read(0x341, debug=True)
+
+    def wfi(self, word: int) -> None:
+        """Time jumps to the timer interrupt if that is what will end the waiting; else the hart sleeps."""
+        if self.csr.mstatus & TW and self.privilege < MACHINE:
+            raise Trap(ILLEGAL_INSTRUCTION, word)
+        if self.mip & self.csr.mie:
+            return
+        if self.clint is not None and self.csr.mie & 1 << MTI and self.clint.can_wake:
+            self.clint.skip_to_timer()
+        else:
+            self.waiting = True
+        self.state_changed()
+
+    def fire(self, access: Access, address: int, nbytes: int) -> None:
+        """Enter Debug Mode or raise a breakpoint exception if a trigger fits; the latter not in a handler (5.4)."""
+        fitting = self.triggers.fitting(access, address, nbytes, self.privilege)
+        for trigger in fitting:
+            if trigger.enters_debug:
+                trigger.hit()
+                raise DebugEntry(DebugCause.TRIGGER)
+        for trigger in fitting:
+            if self.privilege < MACHINE or self.csr.mstatus & MIE_BIT:
+                trigger.hit()
+                raise Trap(BREAKPOINT, address)

@@ -1,0 +1,267 @@
+"""The Python source of one block: templates filled in, loads and stores with their fast path into RAM.
+
+Generated code uses these names: `x` and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store` for
+what the fast path does not do, `h` the hart, `csr` its CSRs, `data` its `DataAccess`, `sf` the floating-point arithmetic;
+`o` (an offset into main memory), `v`, `e`, `t`, `r` are scratch.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from transport.simulated import fp_templates as fp
+from transport.simulated.block import ILLEGAL_INSTRUCTION, INSTRUCTION_ACCESS_FAULT, INSTRUCTION_MISALIGNED
+from transport.simulated.csr import FS
+from transport.simulated.isa import Operation
+from transport.simulated.templates import BRANCHES, ENDING, LOADS, STATEMENTS, STORES, VALUES, sign_extended
+from transport.simulated.triggers import Access
+
+UNFETCHABLE = "unfetchable"
+"""The mnemonic of an instruction that cannot be fetched; `imm` is the address."""
+
+_BOX = 0xFFFFFFFF_00000000  # the upper half of a NaN-boxed single (ISA manual 22.2)
+_NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
+
+
+class Shape(NamedTuple):
+    """What generated code depends on besides the instructions."""
+
+    xlen: int
+    compressed: bool
+    """Whether instructions may lie on odd halfwords."""
+    ram_base: int
+    fast_size: int
+    """Bytes of main memory the fast path reaches: a power of two, for one operation tests range and alignment."""
+    watched: Access
+    tohost: int | None
+
+
+class BlockSource:
+    """The lines of one function, instruction by instruction."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._mask = (1 << shape.xlen) - 1
+        self._sign = 1 << shape.xlen - 1
+        self._fp_checked = self._fp_dirty = False
+        self.lines: list[str] = []
+        self.count = 0
+
+    def text(self) -> str:
+        return "\n ".join(self.lines)
+
+    def end(self, pc: int) -> None:
+        """The block goes on elsewhere than in this function."""
+        self.lines.append(f"return {pc}")
+
+    def check_execute_trigger(self, pc: int) -> None:
+        self.lines.append(f"h.position={self.count};h.fire({int(Access.EXECUTE)},{pc},1)")
+
+    def add(self, op: Operation, pc: int) -> bool:
+        """Append one instruction. True when it must be the last one."""
+        lines, ends = self._instruction(op, pc)
+        self.lines += lines
+        self.count += 1
+        return ends
+
+    def _instruction(self, op: Operation, pc: int) -> tuple[Iterator[str], bool]:
+        if op.name in LOADS:
+            return self._load(op, *LOADS[op.name]), False
+        if op.name in STORES:
+            return self._store(op, STORES[op.name], _x(op.rs2), self._shape.xlen), False
+        if op.name in VALUES:
+            return self._value(op, pc), False
+        if op.name in BRANCHES:
+            return self._branch(op, pc), True
+        if op.name in ("jal", "jalr"):
+            return self._jump(op, pc), True
+        if op.name == UNFETCHABLE:
+            return self._trap(INSTRUCTION_ACCESS_FAULT, op.imm), True
+        if op.name[0] == "f" and not op.name.startswith("fence"):
+            return self._floating_point(op, pc), False
+        return self._statement(op, pc), self._statement_key(op) in ENDING
+
+    def _operands(self, op: Operation, pc: int) -> dict[str, Any]:
+        a, b = _x(op.rs1), _x(op.rs2)
+        return {
+            "a": a, "sa": self._signed(op.rs1), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
+            "b": b, "sb": self._signed(op.rs2), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
+            "i": op.imm, "iu": op.imm & self._mask, "rs1": op.rs1, "word": op.word,
+            "fall": pc + op.length & self._mask, "target": pc + op.imm & self._mask,
+            "M": self._mask, "S": self._sign, "X": self._shape.xlen, "shift_mask": self._shape.xlen - 1,
+        }  # fmt: skip
+
+    def _signed(self, number: int) -> str:
+        return f"((x[{number}]^{self._sign})-{self._sign})" if number else "0"
+
+    # -- integer instructions
+
+    def _value(self, op: Operation, pc: int) -> Iterator[str]:
+        if op.rd:
+            yield f"x[{op.rd}]={VALUES[_variant(op, VALUES)].format_map(self._operands(op, pc))}"
+
+    def _branch(self, op: Operation, pc: int) -> Iterator[str]:
+        values = self._operands(op, pc)
+        condition = BRANCHES[_variant(op, BRANCHES)].format_map(values)
+        if values["target"] & 2 and not self._shape.compressed:
+            yield f"if {condition}:{self._misaligned(values['target'])}"
+            yield f"return {values['fall']}"
+        else:
+            yield f"return {values['target']} if {condition} else {values['fall']}"
+
+    def _jump(self, op: Operation, pc: int) -> Iterator[str]:
+        values = self._operands(op, pc)
+        target = str(values["target"])
+        if op.name == "jalr":
+            yield f"t=({values['a']}+{op.imm})&{self._mask - 1}"
+            target = "t"
+        if not self._shape.compressed:
+            yield f"if {target}&2:{self._misaligned(target)}"
+        if op.rd:
+            yield f"x[{op.rd}]={values['fall']}"
+        yield f"return {target}"
+
+    def _misaligned(self, target: int | str) -> str:
+        return ";".join(self._trap(INSTRUCTION_MISALIGNED, target))
+
+    def _trap(self, cause: int, value: int | str) -> Iterator[str]:
+        yield f"h.position={self.count}"
+        yield f"raise Trap({cause},{value})"
+
+    def _statement_key(self, op: Operation) -> str:
+        name = op.name.partition(".")[0]
+        if name in ("lr", "sc"):
+            return name
+        return "amo" if name.startswith("amo") else _variant(op, STATEMENTS)
+
+    def _statement(self, op: Operation, pc: int) -> Iterator[str]:
+        values = self._operands(op, pc)
+        values["size"] = 8 if op.name.endswith(".d") else 4
+        values["operation"] = op.name.removeprefix("amo").partition(".")[0]
+        key = self._statement_key(op)
+        lines = [line.format_map(values) for line in STATEMENTS[key]]
+        yield f"h.position={self.count}"
+        yield from lines
+        if op.rd and any(line.startswith("v=") for line in lines):
+            yield f"x[{op.rd}]=v"
+        if key in ENDING:
+            yield "return t" if lines[-1].startswith("t=") else f"return {values['fall']}"
+
+    # -- loads and stores
+
+    def _load(self, op: Operation, size: int, is_signed: bool) -> Iterator[str]:
+        yield from self._watch(op, Access.LOAD, size)
+        value = self._loaded(op, size)
+        if is_signed:
+            value = sign_extended(f"({value})", 8 * size, self._shape.xlen)
+        yield f"x[{op.rd}]={value}" if op.rd else f"v={value}"
+
+    def _loaded(self, op: Operation, size: int) -> str:
+        fast = f"m{8 * size}[{_slot(size)}]"
+        slow = f"load(o,{size},{self.count})"
+        return f"{fast} if not(o:={self._offset(op)})&{self._slow_mask(size)} else {slow}"
+
+    def _store(self, op: Operation, size: int, value: str, bits: int) -> Iterator[str]:
+        yield from self._watch(op, Access.STORE, size)
+        if 8 * size < bits:
+            value += f"&{(1 << 8 * size) - 1}"
+        tohost = "" if self._shape.tohost is None else f" or o=={self._shape.tohost - self._shape.ram_base}"
+        yield f"o={self._offset(op)}"
+        yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
+        yield f"else:m{8 * size}[{_slot(size)}]={value}"
+
+    def _offset(self, op: Operation) -> str:
+        return f"{_x(op.rs1)}{op.imm - self._shape.ram_base:+d}"
+
+    def _slow_mask(self, size: int) -> int:
+        """Has a bit in common with every offset that the fast path cannot take, negative ones included."""
+        return ~(self._shape.fast_size - 1) | size - 1
+
+    def _watch(self, op: Operation, access: Access, size: int) -> Iterator[str]:
+        if self._shape.watched & access:
+            yield f"h.position={self.count}"
+            yield f"h.fire({int(access)},{_x(op.rs1)}+{op.imm}&{self._mask},{size})"
+
+    # -- floating point
+
+    def _floating_point(self, op: Operation, pc: int) -> Iterator[str]:
+        yield from self._fp_enabled(op)
+        if op.name in fp.LOADS:
+            yield from self._watch(op, Access.LOAD, fp.LOADS[op.name])
+            yield f"v={self._loaded(op, fp.LOADS[op.name])}"
+            yield from self._write_f(op, op.name == "flw")
+        elif op.name in fp.STORES:
+            yield from self._store(op, fp.STORES[op.name], f"f[{op.rs2}]", 64)
+        else:
+            yield from self._fp_operation(op, pc)
+
+    def _fp_operation(self, op: Operation, pc: int) -> Iterator[str]:
+        stem, _, last = op.name.rpartition(".")
+        single = last == "s"
+        to_integer = fp.TO_INTEGER.get(op.name) or fp.TO_INTEGER.get(stem)
+        to_float = fp.TO_SINGLE.get(op.name) or fp.TO_DOUBLE.get(op.name)
+        template = to_integer or to_float or fp.ARITHMETIC[stem]
+        if "{rm}" in template:
+            yield from self._rounding(op)
+        yield template.format_map(self._operands(op, pc) | self._fp_operands(op, single))
+        if to_integer is None:
+            yield from self._write_f(op, op.name in fp.TO_SINGLE if to_float else single)
+        elif op.rd:
+            word = op.name in fp.WORD_RESULTS or stem in fp.WORD_RESULTS
+            yield f"x[{op.rd}]={sign_extended('v', 32, self._shape.xlen) if word else 'v'}"
+        if template.startswith("v,e="):
+            yield "if e:csr.raise_flags(e)"
+
+    def _fp_operands(self, op: Operation, single: bool) -> dict[str, Any]:
+        def operand(number: int, single: bool) -> str:
+            return f"(f[{number}]&0xffffffff if f[{number}]>={_BOX} else {_NAN})" if single else f"f[{number}]"
+
+        return {
+            "fa": operand(op.rs1, single), "fb": operand(op.rs2, single), "fc": operand(op.rs3, single),
+            "fs": operand(op.rs1, True), "fd": operand(op.rs1, False), "f1": f"f[{op.rs1}]",
+            "fmt": "sf.F32" if single else "sf.F64", "sign": 1 << 31 if single else 1 << 63,
+            "rm": op.rm if op.rm < 5 else "r",
+        }  # fmt: skip
+
+    def _fp_enabled(self, op: Operation) -> Iterator[str]:
+        """mstatus.FS Off makes the instruction illegal; it cannot change within a block."""
+        if not self._fp_checked:
+            self._fp_checked = True
+            yield f"if not csr.mstatus&{FS}:{self._illegal(op)}"
+
+    def _rounding(self, op: Operation) -> Iterator[str]:
+        """Modes 5 and 6 are reserved, 7 means the one in frm, where they are reserved as well."""
+        if op.rm == 7:
+            yield "r=csr.frm"
+            yield f"if r>4:{self._illegal(op)}"
+        elif op.rm > 4:
+            yield from self._trap(ILLEGAL_INSTRUCTION, op.word)
+
+    def _illegal(self, op: Operation) -> str:
+        return ";".join(self._trap(ILLEGAL_INSTRUCTION, op.word))
+
+    def _write_f(self, op: Operation, single: bool) -> Iterator[str]:
+        yield f"f[{op.rd}]=v|{_BOX}" if single else f"f[{op.rd}]=v"
+        if not self._fp_dirty:
+            self._fp_dirty = True
+            yield f"csr.mstatus|={FS}"
+
+
+def _x(number: int) -> str:
+    return f"x[{number}]" if number else "0"
+
+
+def _slot(size: int) -> str:
+    return f"o>>{size.bit_length() - 1}" if size > 1 else "o"
+
+
+def _signed_word(operand: str) -> str:
+    return f"((({operand}&0xffffffff)^0x80000000)-0x80000000)"
+
+
+def _variant(op: Operation, table: dict[str, Any]) -> str:
+    """The key of the cheapest template for *op*."""
+    for field in ("rs1", "rs2", "rd", "imm"):
+        key = f"{op.name} {field}=0"
+        if key in table and getattr(op, field) == 0:
+            return key
+    return op.name
