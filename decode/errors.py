@@ -1,0 +1,27 @@
+"""What decoding can tell the user in one line. Bad trace bytes are no errors: they are events and gaps in a history."""
+
+from support.errors import RvtraceError
+
+
+class UndecodableInstruction(RvtraceError):
+    """The halfword starts an encoding of 192 bits or more, which the ISA manual reserves: its length is not known."""
+
+    def __init__(self, halfword: int) -> None:
+        self.halfword = halfword
+        super().__init__(f"0x{halfword:04x} does not start a RISC-V instruction (reserved for 192 bits and more)")
+
+
+class CodeMissing(RvtraceError):
+    """Neither the ELF nor the target has the code at *addr*."""
+
+    def __init__(self, addr: int) -> None:
+        self.addr = addr
+        super().__init__(f"no code known at 0x{addr:x}: it is not in the ELF and was not read from the target")
+
+
+class BadElf(RvtraceError):
+    """The file cannot serve as the program of a trace."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {why}")

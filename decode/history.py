@@ -1,0 +1,311 @@
+"""What ran: one history for every trace format, stored per run and not per instruction.
+
+Decoders append *paths*, which are immutable and shared: a message seen a million times appends the same object a
+million times, and a run of equal ones becomes one entry. Between the instructions stand *events*, and *gaps*, which
+take one position each so that a listing numbers them the way gdb's record history does.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from enum import Enum
+from itertools import accumulate, chain, islice
+from operator import attrgetter, is_
+from typing import NamedTuple
+
+GAP = -1
+"""The pc of a gap position."""
+
+_STRIDE = 16  # entries per indexed position: a position is found by bisection, then at most this many steps
+_REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
+_COUNT = attrgetter("count")
+
+
+class Path:
+    """Consecutive instructions: *parts* are tuples of addresses, or paths. Immutable, meant to be shared."""
+
+    __slots__ = ("_ends", "count", "parts")
+
+    def __init__(self, parts: Sequence["tuple[int, ...] | Path | RepeatPath"]) -> None:
+        self.parts = tuple(parts)
+        self.count = sum(map(len, self.parts))
+        self._ends: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return self.count
+
+    def pc(self, k: int) -> int:
+        """The address of instruction *k*, counted from 0."""
+        i = bisect_right(self._index(), k)
+        part = self.parts[i]
+        k -= self._index()[i - 1] if i else 0
+        return part[k] if isinstance(part, tuple) else part.pc(k)
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+        """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        i = bisect_right(self._index(), start) if start else 0
+        position = self._index()[i - 1] if i else 0
+        whole = start == 0 and stop == self.count
+        for part in self.parts[i:]:
+            if position >= stop:
+                return
+            first, last = max(start - position, 0), min(stop - position, len(part))
+            if isinstance(part, tuple):
+                yield part if whole else part[first:last]
+            else:
+                yield from part.chunks(first, last)
+            position += len(part)
+
+    def _index(self) -> tuple[int, ...]:
+        if self._ends is None:
+            self._ends = tuple(accumulate(map(len, self.parts)))
+        return self._ends
+
+
+class RepeatPath:
+    """The same path *times* times."""
+
+    __slots__ = ("count", "path", "times")
+
+    def __init__(self, path: "Path | RepeatPath", times: int) -> None:
+        self.path = path
+        self.times = times
+        self.count: int = path.count * times
+
+    def __len__(self) -> int:
+        return self.count
+
+    def pc(self, k: int) -> int:
+        """The address of instruction *k*, counted from 0."""
+        return self.path.pc(k % self.path.count)
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+        """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        while start < stop:
+            first = start % self.path.count
+            last = min(self.path.count, first + stop - start)
+            yield from self.path.chunks(first, last)
+            start += last - first
+
+
+_GAP_PATH = Path(((GAP,),))
+
+
+class EventKind(Enum):
+    """What happened between two instructions."""
+
+    SYNC = "sync"
+    """Decoding starts here, or the encoder marked the place (a trigger, a reset); the text says which."""
+    TRAP = "trap"
+    """An exception or interrupt: `text` says which, `last_pc` is where it hit, `next_pc` the handler."""
+    TRACE_ON = "trace on"
+    TRACE_OFF = "trace off"
+    LOSS = "loss"
+    """Trace bytes that could not be used."""
+    OVERFLOW = "overflow"
+    """The encoder itself lost messages."""
+    MISMATCH = "mismatch"
+    """Trace and program contradict each other."""
+    NOTE = "note"
+    """A message that says nothing about the flow: ownership, vendor defined."""
+
+
+GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})
+"""The kinds that can be the cause of a gap."""
+
+
+class Event(NamedTuple):
+    """Something between instruction *position* - 1 and *position*.
+
+    *offset*: the byte of the trace it comes from. *last_pc*: the last instruction before it, *next_pc* the first
+    after it; None where unknown.
+    """
+
+    position: int
+    kind: EventKind
+    offset: int
+    text: str
+    last_pc: int | None = None
+    next_pc: int | None = None
+
+
+class Accounting(NamedTuple):
+    """Bytes of the trace: decoded + idle + skipped == total, always."""
+
+    total: int
+    decoded: int
+    idle: int
+    skipped: int
+
+
+class History:
+    """Everything that ran, oldest first. Positions 0 to len - 1 are instructions and gaps."""
+
+    def __init__(
+        self,
+        entries: "list[Path | RepeatPath]",
+        index: "array[int]",
+        length: int,
+        gap_positions: Collection[int],
+        events: Sequence[Event],
+        accounting: Accounting,
+    ) -> None:
+        self._entries = entries
+        self._index = index  # position of every _STRIDE-th entry
+        self._length = length
+        self.events = events
+        self.accounting = accounting
+        self._gap_positions = frozenset(gap_positions)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def gaps(self) -> int:
+        """How many positions are gaps."""
+        return len(self._gap_positions)
+
+    @property
+    def instructions(self) -> int:
+        """How many positions are instructions."""
+        return self._length - self.gaps
+
+    def pc(self, i: int) -> int:
+        """The address at position *i*, GAP for a gap. Raises IndexError."""
+        if not 0 <= i < self._length:
+            raise IndexError(f"position {i} of a history of {self._length}")
+        entry, position = self._find(i)
+        return self._entries[entry].pc(i - position)
+
+    def pcs(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
+        """The addresses at positions *start* to *stop* - 1, GAP for gaps."""
+        stop = self._length if stop is None else min(stop, self._length)
+        return chain.from_iterable(self._chunks(max(start, 0), stop))
+
+    def events_between(self, start: int, stop: int) -> Sequence[Event]:
+        """The events with start <= position < stop."""
+        first = bisect_left(self.events, start, key=lambda event: event.position)
+        last = bisect_left(self.events, stop, key=lambda event: event.position)
+        return self.events[first:last]
+
+    def gap_at(self, i: int) -> Event:
+        """The cause of the gap at position *i*. Raises LookupError where there is no gap."""
+        if i in self._gap_positions:
+            for event in self.events_between(i, i + 1):
+                if event.kind in GAP_KINDS:
+                    return event
+        raise LookupError(f"no gap at position {i}")
+
+    def _find(self, i: int) -> tuple[int, int]:
+        """The entry that holds position *i*, and the entry's own position."""
+        block = bisect_right(self._index, i) - 1
+        entry, position = block * _STRIDE, self._index[block]
+        while position + self._entries[entry].count <= i:
+            position += self._entries[entry].count
+            entry += 1
+        return entry, position
+
+    def _chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+        if start >= stop:
+            return
+        entry, position = self._find(start)
+        while position < stop:
+            path = self._entries[entry]
+            yield from path.chunks(max(start - position, 0), min(stop - position, path.count))
+            position += path.count
+            entry += 1
+
+
+class HistoryBuilder:
+    """Collects a history while a decoder runs. `append` is the hot path."""
+
+    def __init__(self) -> None:
+        self._pending: list[Path | RepeatPath] = []
+        self.append = self._pending.append
+        """append(path): these instructions ran next. O(1)."""
+        self._entries: list[Path | RepeatPath] = []
+        self._index = array("Q")
+        self._length = 0
+        self._gap_positions: list[int] = []
+        self._events: list[Event] = []
+        self._open_gap: int | None = None  # events from here on wait for their next_pc
+
+    @property
+    def position(self) -> int:
+        """The position the next instruction will get."""
+        self.flush()
+        return self._length
+
+    @property
+    def last_pc(self) -> int | None:
+        """The last instruction so far, None at the start and after a gap."""
+        self.flush()
+        if not self._entries or self._entries[-1] is _GAP_PATH:
+            return None
+        return self._entries[-1].pc(self._entries[-1].count - 1)
+
+    def event(
+        self, kind: EventKind, offset: int, text: str, *, last_pc: int | None = None, next_pc: int | None = None
+    ) -> None:
+        """Records an event before the next instruction. *offset*: byte of the trace.
+
+        TRACE_OFF may turn out to be the cause of a gap: it gets its addresses like one.
+        """
+        if kind is EventKind.TRACE_OFF:
+            last_pc = self.last_pc
+            self._await_resumption()
+        self._events.append(Event(self.position, kind, offset, text, last_pc, next_pc))
+
+    def gap(self, kind: EventKind, offset: int, text: str) -> None:
+        """Records a loss. It takes a position of its own when instructions precede it; gaps in a row are one."""
+        last_pc = self.last_pc
+        at_gap = bool(self._entries) and self._entries[-1] is _GAP_PATH
+        position = self._length - 1 if at_gap else self._length
+        if self._events:
+            position = max(position, self._events[-1].position)  # a note may have come after the gap
+        self._await_resumption()
+        self._events.append(Event(position, kind, offset, text, last_pc))
+        self.add_gap()
+
+    def add_gap(self) -> None:
+        """A gap position alone, unless nothing ran since the last one: its cause is an event already recorded here."""
+        self.flush()
+        if self._entries and self._entries[-1] is not _GAP_PATH:
+            self._gap_positions.append(self._length)
+            self._store([_GAP_PATH])
+
+    def resume(self, pc: int) -> None:
+        """Decoding goes on at *pc*: what the gap's events waited for."""
+        if self._open_gap is not None:
+            for i in range(self._open_gap, len(self._events)):
+                if self._events[i].kind in GAP_KINDS:
+                    self._events[i] = self._events[i]._replace(next_pc=pc)
+            self._open_gap = None
+
+    def flush(self) -> None:
+        """Moves what was appended to the compact store. Cheap; a decoder calls it once per batch."""
+        pending = self._pending
+        same_as_next = bytes(map(is_, pending, islice(pending, 1, None)))
+        stored = 0
+        for run in _REPEATED.finditer(same_as_next):
+            self._store(pending[stored : run.start()])
+            self._store([RepeatPath(pending[run.start()], run.end() - run.start() + 1)])
+            stored = run.end() + 1
+        self._store(pending[stored:])
+        pending.clear()
+
+    def finish(self, accounting: Accounting) -> History:
+        """The history of everything collected."""
+        self.flush()
+        return History(self._entries, self._index, self._length, self._gap_positions, self._events, accounting)
+
+    def _await_resumption(self) -> None:
+        if self._open_gap is None:
+            self._open_gap = len(self._events)
+
+    def _store(self, entries: list[Path | RepeatPath]) -> None:
+        positions = list(accumulate(map(_COUNT, entries), initial=self._length))
+        self._length = positions.pop()
+        self._index.extend(positions[-len(self._entries) % _STRIDE :: _STRIDE])
+        self._entries += entries

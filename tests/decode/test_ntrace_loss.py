@@ -1,0 +1,363 @@
+"""Loss is shown, never papered over: what can go wrong in a trace, what is reported, and where decoding goes on."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from decode.history import GAP, EventKind, History
+from decode.image import Image
+from decode.ingress import blocks_from_pcs
+from decode.ntrace.decoder import Decoder, Options, decode
+from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from decode.ntrace.framing import MAX_FRAME
+from decode.ntrace.layout import LAYOUTS, Evcode, Sync, Tcode
+from decode.ntrace.message import build
+from support.errors import Cancelled
+from tests.decode import assembler as asm
+
+REFERENCE = Path(__file__).parent.parent / "data" / "ntrace-reference"
+
+
+def message(tcode: Tcode, **values: int) -> bytes:
+    return build(LAYOUTS[tcode], 0, 0, **values)
+
+
+def sync(pc: int, reason: int = Sync.PERIODIC) -> bytes:
+    return message(Tcode.PROG_TRACE_SYNC, sync=reason, icnt=0, faddr=pc >> 1)
+
+
+def jump(icnt: int, uaddr: int, hist: int = 1, b_type: int = 0) -> bytes:
+    return message(Tcode.INDIRECT_BRANCH_HIST, b_type=b_type, icnt=icnt, uaddr=uaddr, hist=hist)
+
+
+def stop(icnt: int, hist: int = 1, evcode: int = 0) -> bytes:
+    return message(Tcode.PROG_TRACE_CORRELATION, evcode=evcode, cdf=1, icnt=icnt, hist=hist)
+
+
+START, AGAIN = sync(0x100, Sync.EXIT_FROM_DEBUG), sync(0x200)
+# 0x100: c.nop c.nop c.beqz(+4) c.nop  c.jr; 0x200: c.nop c.nop c.jr; nothing behind 0x206
+IMAGE = Image(32)
+IMAGE.add_code(0x100, asm.C_NOP * 2 + asm.c_beqz(4) + asm.C_NOP + asm.c_jr(6))
+IMAGE.add_code(0x200, asm.C_NOP * 2 + asm.c_jr(6))
+IMAGE.add_code(0x300, asm.c_j(0))
+IMAGE.add_code(0x400, asm.C_NOP + asm.ECALL + asm.C_NOP)
+
+
+def decoded(*parts: bytes, image: Image = IMAGE, options: Options | None = None, wrapped: bool = False) -> History:
+    return decode(b"".join(parts), image, options or Options(), wrapped=wrapped)
+
+
+def kinds(history: History) -> list[EventKind]:
+    return [event.kind for event in history.events]
+
+
+CONTRADICTIONS = {
+    "HIST bits without branches": (jump(5, 0, 0b1011), "2 bits of HIST left at an indirect jump"),
+    "branch without HIST bit": (jump(5, 0, 0b1), "HIST has no bit for the branch"),
+    "I-CNT past an indirect jump": (jump(9, 0, 0b10), "I-CNT goes past an indirect jump"),
+    "no jump at the end": (jump(2, 0, 0b1), "there is no indirect jump"),
+    "HIST without stop bit": (jump(2, 0, 0), "HIST has no stop bit"),
+    "stop after too many bits": (stop(3, 0b111), "1 bit of HIST more than there are branches"),
+}
+
+
+@pytest.mark.parametrize(("bad", "why"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_contradictions_between_trace_and_code(bad: bytes, why: str) -> None:
+    """The place, the reason and the byte are told; the next synchronizing message ends the gap."""
+    history = decoded(START, bad, jump(3, 0x55), AGAIN, stop(2))
+    (cause,) = [event for event in history.events if event.kind is EventKind.MISMATCH]
+    assert why in cause.text
+    assert "trace does not match the program at 0x" in cause.text
+    assert cause.offset == len(START)
+    at = cause.position
+    assert history.pc(at) == GAP or at == 0
+    assert list(history.pcs(len(history) - 2)) == [0x200, 0x202]
+    assert history.accounting.skipped == len(jump(3, 0x55))
+    if at:
+        assert history.gap_at(at) == cause
+        assert (cause.last_pc, cause.next_pc) == (history.pc(at - 1), 0x200)
+
+
+def test_hist_and_i_cnt_that_never_meet() -> None:
+    """The HIST bits have led further than I-CNT counts."""
+    full = message(Tcode.RESOURCE_FULL, rcode=1, rdata=0b11)
+    history = decoded(START, full, jump(1, 0), AGAIN, stop(1))
+    assert "the branches in HIST are 2 halfwords further than I-CNT" in history.events[1].text
+    assert list(history.pcs()) == [0x100, 0x102, 0x104, GAP, 0x200]
+
+
+def test_code_that_is_not_there() -> None:
+    history = decoded(sync(0x1000), jump(4, 0), AGAIN, stop(1))
+    assert "at 0x1000: there is no code" in history.events[1].text
+    assert list(history.pcs()) == [0x200]
+    history = decoded(sync(0x406), jump(4, 0), AGAIN, stop(1))
+    assert "at 0x408: there is no code" in history.gap_at(1).text
+    assert list(history.pcs()) == [0x406, GAP, 0x200]
+
+
+def test_i_cnt_that_ends_inside_an_instruction() -> None:
+    history = decoded(sync(0x400), jump(2, 0), AGAIN, stop(1))
+    assert "at 0x402: I-CNT ends inside the instruction" in history.gap_at(1).text
+    assert list(history.pcs()) == [0x400, GAP, 0x200]
+
+
+def test_a_fault_at_the_edge_of_the_code_is_no_contradiction() -> None:
+    """The hart ran to the end of what is known and took a fetch fault there."""
+    history = decoded(sync(0x404), jump(1, 0x404 >> 1 ^ 0x100, b_type=2), stop(1), image=edge())
+    assert list(history.pcs()) == [0x404, 0x200]
+    assert EventKind.MISMATCH not in kinds(history)
+
+
+def edge() -> Image:
+    image = Image(32)
+    image.add_code(0x404, asm.C_NOP)
+    image.add_code(0x200, asm.C_NOP)
+    return image
+
+
+def test_ecall_never_simply_passes() -> None:
+    """rc7 counts it, and the trap's message ends there; I-CNT cannot go on behind it."""
+    history = decoded(sync(0x400), jump(3, (0x400 ^ 0x200) >> 1, b_type=2), stop(1))
+    assert list(history.pcs()) == [0x400, 0x402, 0x200]
+    history = decoded(sync(0x400), stop(4))
+    assert "I-CNT goes past an instruction that raises an exception" in history.events[1].text
+
+
+def test_a_synchronization_that_disagrees() -> None:
+    """F-ADDR must be where the flow stands when the code decides it."""
+    elsewhere = message(Tcode.INDIRECT_BRANCH_HIST_SYNC, sync=2, b_type=0, icnt=2, faddr=0x100, hist=1)
+    history = decoded(START, elsewhere, stop(1))
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200]
+    assert "at 0x104: F-ADDR says 0x200" in history.gap_at(2).text
+    agrees = message(Tcode.INDIRECT_BRANCH_HIST_SYNC, sync=2, b_type=0, icnt=2, faddr=0x82, hist=1)
+    history = decoded(START, agrees, stop(1, 0b10))
+    assert list(history.pcs()) == [0x100, 0x102, 0x104]
+    assert history.gaps == 0
+
+
+@pytest.mark.parametrize(("faddr", "fits"), [(0x106, True), (0x108, True), (0x10A, False)])
+def test_a_synchronization_on_a_branch_may_lack_its_bit(faddr: int, fits: bool) -> None:
+    """HIST one bit short: F-ADDR tells the outcome, if it is one of the two."""
+    short = message(Tcode.INDIRECT_BRANCH_HIST_SYNC, sync=2, b_type=0, icnt=3, faddr=faddr >> 1, hist=1)
+    history = decoded(START, short)
+    assert list(history.pcs(0, 3)) == [0x100, 0x102, 0x104]
+    assert (EventKind.MISMATCH not in kinds(history)) == fits
+
+
+def test_a_stop_on_a_branch_or_jump_whose_outcome_is_unknown() -> None:
+    """Tracing goes on wherever it goes on: no gap."""
+    for icnt, hist, at in ((3, 0b1, 0x106), (5, 0b10, 0x200)):
+        history = decoded(START, stop(icnt, hist), sync(at, Sync.EXIT_FROM_DEBUG), stop(1))
+        assert history.gaps == 0
+        assert kinds(history) == [EventKind.TRACE_ON, EventKind.TRACE_OFF] * 2
+
+
+def test_stop_and_start_elsewhere_is_a_gap() -> None:
+    history = decoded(START, stop(2), sync(0x200, Sync.TRACE_ENABLE), stop(1))
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200]
+    assert history.gap_at(2).kind is EventKind.TRACE_OFF
+    assert (history.gap_at(2).last_pc, history.gap_at(2).next_pc) == (0x102, 0x200)
+    assert [event.position for event in history.events] == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("error", [True, False])
+def test_an_overrun(error: bool) -> None:
+    """With the Error message of 7.4 before the restart, and without: told once as a gap either way."""
+    lost = message(Tcode.ERROR, etype=0, ecode=4) if error else b""
+    history = decoded(START, lost, sync(0x200, Sync.RESTART_FROM_FIFO_OVERRUN), stop(2))
+    assert list(history.pcs()) == [0x200, 0x202]
+    full = message(Tcode.RESOURCE_FULL, rcode=0, rdata=2)
+    history = decoded(START, full, lost, sync(0x200, Sync.RESTART_FROM_FIFO_OVERRUN), stop(2))
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200, 0x202]
+    assert history.gap_at(2).kind is EventKind.OVERFLOW
+    assert ("ECODE 0x4" in history.gap_at(2).text) == error
+
+
+def test_a_start_without_a_stop() -> None:
+    history = decoded(START, jump(5, (0x100 ^ 0x200) >> 1, 0b10), sync(0x100, Sync.TRACE_ENABLE), stop(1))
+    assert list(history.pcs()) == [0x100, 0x102, 0x104, 0x106, 0x108, GAP, 0x100]
+    assert "no message of the stop" in history.gap_at(5).text
+
+
+def test_unknown_and_other_messages_are_noted_and_passed_over() -> None:
+    vendor, reserved, ownership = bytes.fromhex("e0100103"), bytes.fromhex("5003"), message(Tcode.OWNERSHIP, process=12)
+    history = decoded(START, vendor, reserved, ownership, stop(2))
+    assert list(history.pcs()) == [0x100, 0x102]
+    assert [e.text for e in history.events if e.kind is EventKind.NOTE] == [
+        "TCODE 56 ignored",
+        "TCODE 20 ignored",
+        "Ownership ignored",
+    ]
+    assert history.accounting.skipped == len(vendor) + len(reserved) + len(ownership)
+
+
+@pytest.mark.parametrize(
+    ("noise", "why"),
+    [
+        (b"\x06\x03", "reserved MSEO value 10"),
+        (START[:2] + b"\x02" + START[2:], "reserved MSEO value 10"),
+        (b"\x07", "bytes that do not start a message"),
+        (b"\x01\x00\x03", "bytes that do not start a message"),
+        (bytes(MAX_FRAME) + b"\x03", f"no end of message within {MAX_FRAME} bytes"),
+        (bytes(100_000) + b"\x03", f"no end of message within {MAX_FRAME} bytes"),
+        (b"\x24\x03", "ProgTraceSync without FADDR"),
+    ],
+)
+def test_bytes_that_are_no_message(noise: bytes, why: str) -> None:
+    history = decoded(START, message(Tcode.RESOURCE_FULL, rcode=0, rdata=2), noise, AGAIN, stop(2))
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200, 0x202]
+    assert history.gap_at(2).kind is EventKind.LOSS
+    assert why in history.gap_at(2).text
+    assert history.gap_at(2).offset == len(START) + 2
+    assert history.accounting.skipped == len(noise)
+
+
+def test_an_endless_field_takes_no_memory() -> None:
+    """All-zero trace memory (chapter 3): counted, not kept."""
+    decoder = Decoder(IMAGE, Options())
+    decoder.feed(START)
+    for _ in range(200):
+        decoder.feed(bytes(1 << 16))
+        assert len(decoder._framer._tail) <= MAX_FRAME + (1 << 16)
+    history = decoder.finish()
+    assert history.accounting == (len(START) + 200 * (1 << 16), len(START), 0, 200 * (1 << 16))
+    assert "no end of message" in history.events[-1].text
+
+
+def test_a_trace_cut_in_a_message() -> None:
+    history = decoded(START, jump(5, (0x100 ^ 0x200) >> 1, 0b10), stop(2)[:-1])
+    assert list(history.pcs()) == [0x100, 0x102, 0x104, 0x106, 0x108]
+    assert history.events[-1].text == "the last message is cut off"
+    assert history.accounting.skipped == len(stop(2)) - 1
+
+
+def test_a_trace_that_starts_in_the_middle() -> None:
+    """Without a synchronizing message nothing can be decoded, and nothing is invented."""
+    history = decoded(jump(5, 0, 0b10), jump(3, 0), START, stop(2))
+    assert list(history.pcs()) == [0x100, 0x102]
+    assert history.gaps == 0
+    assert history.accounting.skipped == len(jump(5, 0, 0b10)) + len(jump(3, 0))
+
+
+def test_a_wrapped_buffer_starts_at_the_first_boundary() -> None:
+    """What looks like a message before it is none: here the second half of one that would synchronize elsewhere."""
+    history = decoded(sync(0x300), sync(0x200), stop(2), wrapped=True)
+    assert list(history.pcs()) == [0x200, 0x202]
+    assert history.accounting.skipped == len(sync(0x300))
+    assert [e.kind for e in history.events] == [EventKind.SYNC, EventKind.TRACE_OFF]
+
+
+def test_resource_full_of_an_unknown_kind() -> None:
+    history = decoded(START, message(Tcode.RESOURCE_FULL, rcode=9, rdata=40), AGAIN, stop(1))
+    assert list(history.pcs()) == [0x200]
+    assert "RCODE 9" in history.events[1].text
+
+
+def test_counters_larger_than_the_standard_allows() -> None:
+    """Table 10: I-CNT has at most 22 bits. A corrupt one must not keep the decoder busy."""
+    for huge in (stop(1 << 22), message(Tcode.RESOURCE_FULL, rcode=0, rdata=1 << 60)):
+        history = decoded(sync(0x300), huge, AGAIN, stop(1))
+        assert list(history.pcs()) == [0x200]
+        assert "bits" in history.events[1].text
+
+
+def test_a_loop_without_branches_for_hours() -> None:
+    """`j .` with a full I-CNT again and again, and with a branch outcome still to come: time and memory stay small."""
+    full = message(Tcode.RESOURCE_FULL, rcode=0, rdata=(1 << 22) - 1)
+    history = decoded(sync(0x300), full * 20_000, stop(5))
+    assert history.instructions == 20_000 * ((1 << 22) - 1) + 5
+    assert history.pc(10**10) == 0x300
+    image = Image(32)
+    image.add_code(0x100, asm.c_beqz(4) + asm.C_NOP + asm.c_j(0))
+    history = decoded(sync(0x100), full * 20_000, stop(5, 0b10), image=image)
+    assert history.instructions == 20_000 * ((1 << 22) - 1) + 5
+    assert list(history.pcs(0, 4)) == [0x100, 0x102, 0x104, 0x104]
+    history = decoded(sync(0x300), message(Tcode.RESOURCE_FULL, rcode=1, rdata=0b11), AGAIN, stop(1))
+    assert "the code has no branch" in history.events[1].text
+
+
+def test_the_same_message_from_the_same_place_with_more_instructions_due() -> None:
+    """A step that was remembered must not be taken when I-CNT has already reported a part of it."""
+    image = Image(32)
+    image.add_code(0x100, asm.c_beqz(8) + asm.C_NOP * 8)
+    begin, reported = sync(0x100, Sync.RESTART_FROM_FIFO_OVERRUN), message(Tcode.RESOURCE_FULL, rcode=0, rdata=1)
+    trap = jump(1, (0x100 ^ 0x108) >> 1, 0b10, b_type=3)
+    one, two = [0x100], [0x100, 0x102]
+    for first, second, expected in (
+        (b"", reported, [*one, GAP, *two]),
+        (reported, b"", [*two, GAP, *one]),
+    ):
+        history = decoded(begin, first, trap, begin, second, trap, image=image)
+        assert list(history.pcs()) == expected
+
+
+def test_repeated_history_of_any_length() -> None:
+    """9.3: HREPEAT times the same outcomes, as many as one likes."""
+    image = Image(32)
+    image.add_code(0x100, asm.C_NOP + asm.c_beqz(-2) + asm.C_NOP)
+    full = message(Tcode.RESOURCE_FULL, rcode=2, rdata=0b111, hrepeat=10**12)
+    history = decoded(sync(0x100), full, sync(0x100, Sync.RESTART_FROM_FIFO_OVERRUN), image=image)
+    assert history.instructions == 4 * 10**12
+    assert history.pc(2 * 10**12 + 1) == 0x102
+
+
+def test_messages_of_another_source_are_not_ours() -> None:
+    def from_source(src: int, tcode: Tcode, **values: int) -> bytes:
+        return build(LAYOUTS[tcode], 3, src, **values)
+
+    ours = from_source(5, Tcode.PROG_TRACE_SYNC, sync=3, icnt=0, faddr=0x80)
+    theirs = from_source(2, Tcode.PROG_TRACE_SYNC, sync=3, icnt=0, faddr=0x100)
+    end = from_source(5, Tcode.PROG_TRACE_CORRELATION, evcode=0, cdf=1, icnt=2, hist=1)
+    history = decoded(ours, theirs, end, options=Options(src_bits=3, src_id=5))
+    assert list(history.pcs()) == [0x100, 0x102]
+    assert history.accounting.skipped == len(theirs)
+
+
+def test_progress_is_told_and_can_cancel() -> None:
+    seen: list[tuple[int, int | None]] = []
+
+    def watch(label: str, done: int, total: int | None = None) -> None:
+        seen.append((done, total))
+        if done > 150_000:
+            raise Cancelled
+
+    data = START + message(Tcode.RESOURCE_FULL, rcode=0, rdata=1) * 100_000
+    with pytest.raises(Cancelled):
+        decode(data, IMAGE, Options(), progress=watch)
+    assert seen[0] == (1 << 16, len(data))
+    assert len(seen) == 3
+
+
+def reference_trace(program: str, sync_max: int) -> tuple[list[bytes], Image]:
+    """A real program's trace with periodic synchronization."""
+    image = Image.from_elf(REFERENCE / f"{program}.elf")
+    pcs = decode((REFERENCE / f"{program}.1.nex").read_bytes(), image, Options()).pcs()
+    messages: list[bytes] = []
+    encoder = Encoder(EncoderOptions(sync_mode=SyncMode.MESSAGES, sync_max=sync_max), messages.append)
+    encoder.start(Sync.EXIT_FROM_RESET)
+    encoder.retire(list(blocks_from_pcs(pcs, image)))
+    encoder.stop(Evcode.DEBUG_MODE)
+    return messages, image
+
+
+@pytest.mark.parametrize("program", ["dhrystone", "towers", "qsort", "rsort", "median"])
+@pytest.mark.parametrize("wrong", ["shifted by 2", "shifted by 4", "another program", "rebuilt"])
+def test_a_wrong_elf_is_noticed_within_one_sync_period(program: str, wrong: str) -> None:
+    messages, image = reference_trace(program, 0)
+    other = Image(64)
+    if wrong == "another program":
+        other = Image.from_elf(REFERENCE / f"{'multiply' if program != 'multiply' else 'towers'}.elf")
+    for start, code in image.segments:
+        if wrong.startswith("shifted"):
+            other.add_code(start + int(wrong[-1]), code)
+        elif wrong == "rebuilt":  # the same code, with a few instructions more in it here and there
+            rng, changed = random.Random(program), bytearray()
+            for at in range(0, len(code), 2):
+                changed += asm.C_NOP * (rng.random() < 0.02) + code[at : at + 2]
+            other.add_code(start, bytes(changed))
+    history = decode(b"".join(messages), other, Options())
+    first = next(event for event in history.events if event.kind is EventKind.MISMATCH)
+    assert "trace does not match" in first.text
+    period = [i for i, m in enumerate(messages) if m[0] >> 2 == Tcode.INDIRECT_BRANCH_HIST_SYNC]
+    assert first.offset < sum(map(len, messages[: period[0] + 1]))
