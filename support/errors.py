@@ -1,7 +1,7 @@
 """The root of rvtrace's exceptions.
 
-A user sees `str(error)`, one line, never a traceback: it names what is wrong, where (byte offset, register, address, file)
-and what to do. Leaves live in the room that raises them and keep their facts as attributes.
+A user sees `str(error)`, one line, never a traceback: it names what is wrong, where (byte offset, register, address,
+file) and what to do. Leaves live in the room that raises them and keep their facts as attributes.
 """
 
 

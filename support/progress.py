@@ -1,14 +1,14 @@
 """Progress of long work, without knowing who watches.
 
-Long work takes a `Progress` and calls it now and then (a few times a second is enough). The watcher draws it, ignores it, or
-raises `support.errors.Cancelled` from it to stop the work; so one hook serves both "show" and "interrupt".
+Long work takes a `Progress` and calls it now and then (a few times a second is enough). The watcher draws it, ignores
+it, or raises `support.errors.Cancelled` from it to stop the work; so one hook serves both "show" and "interrupt".
 """
 
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """`progress(label, done, total)`: *done* of *total* units (bytes, unless the label says otherwise); total None: unknown."""
+    """*done* of *total* units, which are bytes unless the label says otherwise; total None: not known."""
 
     def __call__(self, label: str, done: int, total: int | None = None) -> None: ...
 

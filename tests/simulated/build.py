@@ -15,8 +15,8 @@ def build(folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0
     """
     paths = [SOURCES / source for source in sources]
     elf = folder / f"{paths[-1].stem}-{march}.elf"
-    command = ["riscv64-unknown-elf-gcc", f"-march={march}", "-misa-spec=2.2", f"-mabi={_ABI[march]}", "-mcmodel=medany"]
-    command += ["-O2", "-nostdlib", "-ffreestanding", f"-I{SOURCES}", "-T", str(SOURCES / "hart.ld")]
+    command = ["riscv64-unknown-elf-gcc", f"-march={march}", "-misa-spec=2.2", f"-mabi={_ABI[march]}"]
+    command += ["-mcmodel=medany", "-O2", "-nostdlib", "-ffreestanding", f"-I{SOURCES}", "-T", str(SOURCES / "hart.ld")]
     command.append(f"-Wl,--defsym=__origin={origin:#x}")
     finished = subprocess.run([*command, *map(str, paths), "-lgcc", "-o", str(elf)], capture_output=True, check=False)
     assert finished.returncode == 0, finished.stderr.decode()

@@ -1,8 +1,8 @@
 """QEMU as a second reference: the program counters of what it executes.
 
-`-singlestep` makes every instruction a translation block of its own, `-d exec,nochain` logs each block that is entered and
-`int` each trap. An instruction that traps is logged and then taken back by the trap at its address; one that QEMU abandons
-("Stopped execution of TB chain") is taken back too and entered again. Interrupts are asynchronous traps.
+`-singlestep` makes every instruction a translation block of its own, `-d exec,nochain` logs each block that is entered
+and `int` each trap. An instruction that traps is logged and then taken back by the trap at its address; one that QEMU
+abandons ("Stopped execution of TB chain") is taken back too and entered again. Interrupts are asynchronous traps.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The hart against QEMU: the same executed addresses and traps. QEMU logs no registers; `test_hart_spike` compares those.
+"""The hart against QEMU: the same executed addresses and traps. QEMU logs no registers, `test_hart_spike` compares them.
 
 Not compared here: rv*mi-p-ma_addr (QEMU carries out misaligned accesses), rv32mi-p-breakpoint (other triggers),
 rv64mi-p-illegal and rv64si-* (QEMU 7.2 keeps S-mode CSRs on a hart without S mode), rv*-irq and rv32-hello (written for
@@ -24,7 +24,7 @@ from transport.simulated.hart import Hart
 DATA = Path(__file__).resolve().parent.parent / "data"
 NAMES = ("mi-p-csr", "mi-p-scall", "mi-p-sbreak", "mi-p-shamt", "ua-p-", "uc-p-", "ud-p-", "uf-p-", "ui-p-", "um-p-")
 RISCV_TESTS = sorted(path for path in (DATA / "riscv-tests").iterdir() if any(name in path.name for name in NAMES))
-BENCHMARKS = ("dhrystone", "mt-matmul", "qsort", "towers")
+BENCHMARKS = ("dhrystone", "mt-matmul", "qsort", "rsort")
 MRET = 0x30200073
 STEPS = 4000
 
@@ -37,7 +37,7 @@ def hart_like_qemu(elf: Path, extensions: str = "IMAFDC") -> Hart:
 
 
 def from_first_mret(told: list[Told]) -> list[Told]:
-    """riscv-tests try out what the hart has in their start-up code, where QEMU has S-mode CSRs; that ends with an mret."""
+    """The start-up code of riscv-tests tries out what the hart has; QEMU has S-mode CSRs. It ends with an mret."""
     return told[next(index for index, entry in enumerate(told) if entry[2] == MRET) :]
 
 
@@ -64,8 +64,8 @@ def test_compiled_program(march: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("march", ["rv64imac", "rv32imac"])
 def test_interrupts(march: str, tmp_path: Path) -> None:
-    """QEMU's clock ticks once in 100 instructions (`-icount`), and it takes interrupts between its own blocks: when they
-    come differs, what they interrupt and what they do does not."""
+    """QEMU's clock ticks once in 100 instructions (`-icount`), and it takes interrupts between its own blocks: when
+    they come differs, what they interrupt and what they do does not."""
     elf = build(tmp_path, "interrupts.S", march=march)
     theirs = told_by_qemu(run_qemu(elf, 38_000, ("-icount", "shift=0")), elf)
     compare_around_interrupts(hart_like_qemu(elf, march[4:].upper()), theirs, least=35_000)

@@ -1,7 +1,7 @@
 """The hart against Spike: the same instructions, registers, CSRs, stores and traps, one by one.
 
-Every program is run twice: single-stepped, comparing all state after each instruction, and in compiled blocks, comparing
-what the hart tells the tracer.
+Every program is run twice: single-stepped, comparing all state after each instruction, and in compiled blocks,
+comparing what the hart tells the tracer.
 """
 
 from collections.abc import Callable

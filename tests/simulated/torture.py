@@ -107,8 +107,8 @@ def _memory_lines(rng: random.Random, xlen: int) -> Iterator[str]:
 
 # -- CSRs
 
-# Not compared: time (another clock), the triggers (other types, and Spike's tcontrol), misa (ours is read-only), and what
-# the program needs itself.
+# Not compared: time (another clock), the triggers (other types, and Spike's tcontrol), misa (ours is read-only), and
+# what the program needs itself.
 _NOT_COMPARED = {0xC01, 0xC81, 0x301, 0x300, 0x305, 0x340, 0x341, *range(0x7A0, 0x7B0)}
 _WRITTEN = (*range(0x10), *range(0x300, 0x350), *range(0x3A0, 0x3C0), *range(0x744, 0x750), *range(0x7B0, 0x7C0),
             *range(0xB00, 0xBA0), 0xC00, 0xC02, 0xC80, 0xF11, 0xF12, 0xF13, 0xF14, 0xF15)  # fmt: skip

@@ -6,6 +6,7 @@ RAM region; whatever lies outside comes here.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from mmap import mmap
 
 from support.errors import RvtraceError
 
@@ -22,7 +23,7 @@ class BusError(RvtraceError):
         self.nbytes = nbytes
 
 
-def _views(data: bytearray) -> dict[int, memoryview]:
+def _views(data: mmap) -> dict[int, memoryview]:
     whole = memoryview(data)
     return {1: whole, 2: whole.cast("H"), 4: whole.cast("I"), 8: whole.cast("Q")}
 
@@ -35,7 +36,7 @@ class Ram:
             raise ValueError(f"RAM {base:#x}+{size:#x}: base and size must be multiples of 8 bytes")
         self.base = base
         self.size = size
-        self.data = bytearray(size)
+        self.data = mmap(-1, size)  # anonymous memory: zero, and real only where it is touched
         self.views = _views(self.data)
 
 
@@ -97,7 +98,7 @@ class Bus:
     def read_bytes(self, address: int, size: int) -> bytes:
         """*size* bytes of RAM; devices are never read. Raises `BusError` when they do not lie in one RAM region."""
         ram, offset = self._ram(address, size)
-        return bytes(ram.data[offset : offset + size])
+        return ram.data[offset : offset + size]
 
     def write_bytes(self, address: int, data: bytes) -> None:
         """Fill RAM, for loaders; devices are never written. Raises `BusError` when it does not fit one RAM region."""
