@@ -140,7 +140,7 @@ $RVTRACE_TARGET, or rvtrace.toml beside the program."""
     FLAGS: ClassVar[dict[str, str]] = {"-stop-on-wrap": "stop_on_wrap", "-stall": "stall"}
 
     def __init__(self) -> None:
-        super().__init__("trace start", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+        super().__init__("trace start", gdb.COMMAND_RUNNING)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         options = self._options(_arguments(argument, "Usage: trace start [-stop-on-wrap] [-stall] [-sync-period N]"))
@@ -165,7 +165,9 @@ $RVTRACE_TARGET, or rvtrace.toml beside the program."""
         return options
 
     def complete(self, text: str, word: str) -> list[str]:
-        return [option for option in (*self.FLAGS, "-sync-period") if option.startswith(text.split(" ")[-1])]
+        typed = text.rpartition(" ")[2]
+        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
+        return [option[before:] for option in sorted([*self.FLAGS, "-sync-period"]) if option.startswith(typed)]
 
 
 class Stop(gdb.Command):
