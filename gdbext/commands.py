@@ -5,43 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import time
 from typing import Any, ClassVar
 
 import gdb
 
 from . import listing, osabi, parameters, tracepoint
 from .client import Client, SessionError
+from .progress import ProgressLine
 
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
-
-
-class _Progress:
-    """One line that is rewritten while long work goes on, only where somebody watches."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-
-    def __call__(self, label: str, done: int, total: int | None) -> None:
-        self._since = self._since or time.monotonic()
-        if not os.isatty(1) or time.monotonic() - self._since < 0.3:
-            return
-        share = f"{100 * done // total}%" if total else f"{done}"
-        gdb.write(f"\r\033[K{label}: {share}")
-        gdb.flush()
-
-    def clear(self) -> None:
-        if self._since is not None and os.isatty(1):
-            gdb.write("\r\033[K")
-            gdb.flush()
-        self._since = None
 
 
 class Tracer:
     """What the commands share: the session process and what gdb knows that the session needs."""
 
     def __init__(self, home: str) -> None:
-        self._progress = _Progress()
+        self._progress = ProgressLine()
         self._client = Client(home, self._progress)
         self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
 
