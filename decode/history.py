@@ -19,6 +19,7 @@ GAP = -1
 
 _STRIDE = 16  # entries per indexed position: a position is found by bisection, then at most this many steps
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
+_PIECE = 1024  # addresses; repetitions are read in pieces of about this size
 _COUNT = attrgetter("count")
 
 
@@ -82,10 +83,13 @@ class RepeatPath:
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
         """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        unit = self.path
+        if unit.count < _PIECE:  # one-instruction loops would come in one-instruction pieces
+            unit = Path([tuple(chain.from_iterable(unit.chunks(0, unit.count))) * (_PIECE // unit.count)])
         while start < stop:
-            first = start % self.path.count
-            last = min(self.path.count, first + stop - start)
-            yield from self.path.chunks(first, last)
+            first = start % unit.count
+            last = min(unit.count, first + stop - start)
+            yield from unit.chunks(first, last)
             start += last - first
 
 
@@ -108,7 +112,7 @@ class EventKind(Enum):
     MISMATCH = "mismatch"
     """Trace and program contradict each other."""
     NOTE = "note"
-    """A message that says nothing about the flow: ownership, vendor defined."""
+    """Worth knowing, and no change of the flow: a message of another kind, a last message that is cut off."""
 
 
 GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})

@@ -21,9 +21,8 @@ class Block:
 
     pc            address of the first instruction
     halfwords     16-bit units of all instructions (what I-CNT counts)
-    itype         of the last instruction; NOT_TAKEN for a conditional branch whatever its outcome (the next block's
-    pc
-                  tells), IType.NONE when the block merely falls through
+    itype         of the last instruction; NOT_TAKEN for a conditional branch whatever its outcome, which the next
+                  block's pc tells; IType.NONE when the block merely falls through
     taken_target  address a branch or direct jump goes to, -1 for anything else
     fall          address after the last instruction
     instructions  how many

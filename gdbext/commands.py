@@ -221,8 +221,10 @@ How many is set by `set record instruction-history-size`."""
         lister = listing.Lister(style)
         while begin < end:
             upto = min(begin + ROWS_AT_ONCE, end)
-            for line in lister.lines(tracer().request("rows", begin=begin, end=upto)):
-                print(line)
+            rows = tracer().request("rows", begin=begin, end=upto)
+            with listing.readable_code():
+                for line in lister.lines(rows):
+                    print(line)
             begin = upto
 
 

@@ -48,6 +48,20 @@ def parse_modifiers(letters: str) -> Format:
     return Format("m" in letters or "s" in letters, "r" in letters, "f" in letters, "p" in letters)
 
 
+@contextlib.contextmanager
+def readable_code() -> Iterator[None]:
+    """While the program runs gdb cannot read its memory, but the code in the ELF will do."""
+    thread = gdb.selected_thread()
+    if thread is None or not thread.is_running() or gdb.parameter("trust-readonly-sections"):
+        yield
+        return
+    gdb.execute("set trust-readonly-sections on", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute("set trust-readonly-sections off", to_string=True)
+
+
 class Lister:
     """Formats positions of a history. Made per command: what gdb knows about an address is asked once per listing."""
 
@@ -85,7 +99,7 @@ class Lister:
         try:
             return self._texts.at(pc)
         except gdb.error as error:  # gdb.MemoryError included
-            return str(error)
+            return str(error).partition("\n")[0]
 
     def _source(self, pc: int) -> Iterator[str]:
         """The source lines whose code starts at `pc`, unless they were shown last."""
@@ -132,6 +146,8 @@ class Texts:
         return self._known
 
     def _disassemble(self, start: int, last: int) -> dict[int, str]:
+        # First, because gdb 13 ends itself when the disassembler cannot read memory while the program runs.
+        gdb.selected_inferior().read_memory(start, last + 2 - start)
         lines = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True).splitlines()
         rows = (line.partition(":\t") for line in lines[1:-1])
         return {int(place[3:].split()[0], 16): text for place, _, text in rows}

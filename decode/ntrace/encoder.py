@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
-from decode.ntrace.layout import LAYOUTS, BType, Rcode, Sync, Tcode
+from decode.ntrace.layout import LAYOUTS, MAX_SRC_BITS, BType, Rcode, Sync, Tcode
 from decode.ntrace.message import build, pack
 
 # As plain numbers: an enumeration's member costs more to hash than the message to build.
@@ -57,7 +57,9 @@ class EncoderOptions:
     correlation_without_hist: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.src_id < 1 << self.src_bits and (self.src_bits or self.src_id):
+        if not 0 <= self.src_bits <= MAX_SRC_BITS:
+            raise ValueError(f"SRC cannot have {self.src_bits} bits, the maximum is {MAX_SRC_BITS}")
+        if not 0 <= self.src_id < 1 << self.src_bits:
             raise ValueError(f"src_id {self.src_id} does not fit in {self.src_bits} bits")
         if self.icnt_limit < 1 or self.hist_limit < 3:
             raise ValueError("icnt_limit must be at least 1 and hist_limit at least 3")

@@ -108,6 +108,6 @@ class Framer:
     def _keep(self, rest: bytes) -> None:
         """Remembers the start of an unfinished frame, unless it is too long to become a message."""
         self._tail += rest
-        if self._seeking or self._dropped or len(self._tail) > MAX_FRAME:
+        if len(self._tail) > MAX_FRAME:
             self._dropped += len(self._tail)
             self._tail.clear()

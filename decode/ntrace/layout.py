@@ -1,7 +1,7 @@
 """The messages of N-Trace: fields, order and widths, declared once for encoder and decoder.
 
-Source: RISC-V N-Trace 1.0.0-rc7, table 8 (fields in messages), chapters 6 and 7 (their meaning), table 25 (SYNC). Where
-the ratified 1.0 differs in a layout there would be a remark; there is none.
+Source: RISC-V N-Trace 1.0.0-rc7, table 8 (fields in messages), chapters 6 and 7 (their meaning), table 25 (SYNC). The
+ratified 1.0 has the same layouts.
 """
 
 from enum import IntEnum
@@ -16,8 +16,7 @@ MDO_BITS = 6
 
 MAX_ICNT_BITS = 22
 MAX_SRC_BITS = 12
-MAX_MESSAGE = 38
-"""Bytes of the longest standard message (chapter 3)."""
+"""Table 10."""
 
 
 class Tcode(IntEnum):
@@ -38,6 +37,7 @@ class Tcode(IntEnum):
 
 
 VENDOR_TCODES = range(56, 63)
+"""Table 8."""
 
 
 class Sync(IntEnum):

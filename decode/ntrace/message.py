@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from decode.ntrace.layout import LAYOUTS, MDO_BITS, TCODE_BITS, Layout
+from decode.ntrace.layout import LAYOUTS, MDO_BITS, TCODE_BITS, VENDOR_TCODES, Layout
 
 _END_OF_FIELD, _END_OF_MESSAGE = 0b01, 0b11
 
@@ -26,7 +26,9 @@ class Message(NamedTuple):
     @property
     def name(self) -> str:
         """As table 8 calls it."""
-        return f"TCODE {self.tcode}" if self.layout is None else self.layout.name
+        if self.layout is not None:
+            return self.layout.name
+        return f"{'vendor defined' if self.tcode in VENDOR_TCODES else 'reserved'} message (TCODE {self.tcode})"
 
 
 class Malformed(Exception):

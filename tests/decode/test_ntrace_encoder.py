@@ -116,6 +116,13 @@ def test_registers_never_exceed_their_limits(full_at_once: bool) -> None:
     assert sum(hist.bit_length() - 1 for hist in hists) == 100
 
 
+def test_an_instruction_longer_than_the_limit_is_counted_all_the_same() -> None:
+    recorder = Recorder(icnt_limit=1, full_at_once=False)
+    recorder.encoder.retire([Block(0x100, b"\2\1\2")])
+    recorder.encoder.stop(Evcode.DEBUG_MODE, 0x10A)
+    assert recorder.fields("rdata") + recorder.fields("icnt")[1:] == [2, 1, 2]
+
+
 def test_a_source_is_in_every_message() -> None:
     recorder = Recorder(src_bits=5, src_id=19)
     recorder.encoder.retire([LOOP, LEAVE] * 5)
@@ -125,6 +132,8 @@ def test_a_source_is_in_every_message() -> None:
         EncoderOptions(src_bits=3, src_id=8)
     with pytest.raises(ValueError, match="does not fit"):
         EncoderOptions(src_id=1)
+    with pytest.raises(ValueError, match="maximum is 12"):
+        EncoderOptions(src_bits=13)
 
 
 def test_lost_messages() -> None:

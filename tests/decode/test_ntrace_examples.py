@@ -255,4 +255,5 @@ def test_section_10_1_custom_instructions(taken: bool) -> None:
     pcs = [0x100, 0x104, 0x200 if taken else 0x108]
     messages = encoded(image, pcs)
     assert [fields(m)["icnt"] for m in messages[1:]] == ([4, 1] if taken else [5])
+    assert [fields(m)["b_type"] for m in messages[1:-1]] == [0] * taken  # as an indirect jump
     assert list(decoded(image, *messages).pcs()) == pcs

@@ -1,6 +1,7 @@
 """Loss is shown, never papered over: what can go wrong in a trace, what is reported, and where decoding goes on."""
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -185,8 +186,8 @@ def test_unknown_and_other_messages_are_noted_and_passed_over() -> None:
     history = decoded(START, vendor, reserved, ownership, stop(2))
     assert list(history.pcs()) == [0x100, 0x102]
     assert [e.text for e in history.events if e.kind is EventKind.NOTE] == [
-        "TCODE 56 ignored",
-        "TCODE 20 ignored",
+        "vendor defined message (TCODE 56) ignored",
+        "reserved message (TCODE 20) ignored",
         "Ownership ignored",
     ]
     assert history.accounting.skipped == len(vendor) + len(reserved) + len(ownership)
@@ -217,9 +218,13 @@ def test_an_endless_field_takes_no_memory() -> None:
     """All-zero trace memory (chapter 3): counted, not kept."""
     decoder = Decoder(IMAGE, Options())
     decoder.feed(START)
+    zeros = bytes(1 << 16)
+    tracemalloc.start()
     for _ in range(200):
-        decoder.feed(bytes(1 << 16))
-        assert len(decoder._framer._tail) <= MAX_FRAME + (1 << 16)
+        decoder.feed(zeros)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
     history = decoder.finish()
     assert history.accounting == (len(START) + 200 * (1 << 16), len(START), 0, 200 * (1 << 16))
     assert "no end of message" in history.events[-1].text
@@ -275,6 +280,24 @@ def test_a_loop_without_branches_for_hours() -> None:
     assert list(history.pcs(0, 4)) == [0x100, 0x102, 0x104, 0x104]
     history = decoded(sync(0x300), message(Tcode.RESOURCE_FULL, rcode=1, rdata=0b11), AGAIN, stop(1))
     assert "the code has no branch" in history.events[1].text
+
+
+def test_a_long_loop_with_a_branch_is_not_taken_for_an_endless_one() -> None:
+    image = Image(32)
+    image.add_code(0x1000, asm.NOP * 2000 + asm.beq(4) + asm.jal(-8004) + asm.C_NOP)
+    full = message(Tcode.RESOURCE_FULL, rcode=1, rdata=0b1000)
+    whole = decoded(sync(0x1000), full, stop(3 * 4004), image=image)
+    assert whole.instructions == len(whole) == 3 * 2002
+    assert whole.pc(2002) == whole.pc(2 * 2002) == 0x1000
+    again = decoded(sync(0x1000), stop(3 * 4004 + 2, 0b1000), image=image)
+    assert list(again.pcs()) == [*whole.pcs(), 0x1000]
+
+
+def test_what_was_certain_before_a_contradiction_is_there() -> None:
+    """I-CNT covered the branch; its outcome never came."""
+    due = message(Tcode.RESOURCE_FULL, rcode=0, rdata=3)
+    history = decoded(START, due, jump(2, 0, 0), AGAIN, stop(1))
+    assert list(history.pcs()) == [0x100, 0x102, 0x104, GAP, 0x200]
 
 
 def test_the_same_message_from_the_same_place_with_more_instructions_due() -> None:

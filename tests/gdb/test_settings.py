@@ -1,5 +1,6 @@
 """`set trace` / `show trace`, completion, and what gdb's own settings are before, while and after tracing."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,15 @@ def test_the_size_of_a_listing_is_gdbs_own_setting(rig: Rig, tmp_path: Path) -> 
     out = run_gdb(rig.elf, commands)
     assert len(out["trace history"].splitlines()) == 3
     assert len(out["trace history -"].splitlines()) > 10
+
+
+def test_a_listing_while_the_program_runs(rig: Rig) -> None:
+    """gdb 13 ends itself when its disassembler meets memory it cannot read; the code comes from the ELF instead."""
+    listings = ["trace history 1,10", "trace history /rs 1,10", "trace history /f 1,10"]
+    commands = [*connect(rig), "trace start", "stepi 20", "continue &", "shell sleep 0.2", *listings]
+    out = run_gdb(rig.elf, [*commands, "show trust-readonly-sections", "interrupt", "shell sleep 0.3", "print 6 * 7"])
+    for listing in listings:
+        assert len(re.findall(r"^\d+\t   0x\S+ <\S*>:\t", out[listing], re.M)) == 10
+        assert "while the target is running" not in out[listing]
+    assert out["show trust-readonly-sections"].strip().endswith("is off.")
+    assert out["print 6 * 7"].strip().endswith("= 42")

@@ -2,7 +2,8 @@
 
 `-singlestep` makes every instruction a translation block of its own, `-d exec,nochain` logs each block that is entered
 and `int` each trap. An instruction that traps is logged and then taken back by the trap at its address; one that QEMU
-abandons ("Stopped execution of TB chain") is taken back too and entered again. Interrupts are asynchronous traps.
+abandons (to see to something else, or to do device accesses its own way) is taken back too and entered again.
+Interrupts are asynchronous traps.
 """
 
 import os
@@ -27,6 +28,7 @@ Step = int | QemuTrap
 
 _EXEC = re.compile(r"Trace \d+: \S+ \[[0-9a-f]+/([0-9a-f]+)/")
 _TRAP = re.compile(r"riscv_cpu_do_interrupt: hart:\d+, async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)")
+_ABANDONED = ("Stopped execution of TB chain", "cpu_io_recompile: rewound execution")
 _BOOT_ROM_END = 0x2000
 
 
@@ -62,5 +64,5 @@ def _steps(lines: Iterable[str]) -> Iterator[Step]:
                 yield pending
             pending = None
             yield QemuTrap(epc, cause & 0xFF, interrupt)
-        elif line.startswith("Stopped execution of TB chain"):
+        elif line.startswith(_ABANDONED):
             pending = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.simulated.softfloat_operands import Triple
+from tests.simulated.spike import device_tree
 
 HOST_MODES = (0, 1, 2, 3)  # RNE, RTZ, RDN, RUP: C has no RMM
 
@@ -64,7 +65,8 @@ def run_spike(folder: Path, batches: Sequence[Batch]) -> list[Answers]:
     build += ["-o", "program.elf", "program.S"]
     subprocess.run(build, cwd=folder, check=True)
     spike = Path(sys.executable).with_name("spike")
-    command = [str(spike), "-m64", f"--isa={_SPIKE_ISA}", "program.elf"]
+    (folder / "spike.dtb").write_bytes(device_tree(64, "IMAFDC"))  # else Spike wants a device tree compiler
+    command = [str(spike), "-m64", f"--isa={_SPIKE_ISA}", "--dtb=spike.dtb", "program.elf"]
     output = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, timeout=60, check=True).stdout
     answers, start = [], 0
     for batch in batches:

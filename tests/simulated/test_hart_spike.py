@@ -4,6 +4,7 @@ Every program is run twice: single-stepped, comparing all state after each instr
 comparing what the hart tells the tracer.
 """
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.simulated.lockstep import (
     compare_blocks,
     compare_steps,
     make_hart,
+    run_told,
     told_by_spike,
 )
 from tests.simulated.spike import MAIN_MEMORY, Memory, SpikeRun, run_spike, without_htif_waits
@@ -62,6 +64,17 @@ def test_benchmarks_of_the_trace_reference(elf: Path, tmp_path: Path) -> None:
     compare(elf, run if fromhost is None else without_htif_waits(run, fromhost), memory=memory)
 
 
+def test_program_counters_of_the_reference_encoder() -> None:
+    """The list that came with the capture of t1 begins where tracing was switched on."""
+    with gzip.open(DATA / "ntrace-reference" / "t1.pcs.gz", "rt") as lines:
+        expected = [int(line, 16) for line in lines]
+    hart = make_hart(DATA / "ntrace-reference" / "t1.elf", "IMC", memory=MEMORY["t1.elf"])
+    ours = [pc for _, pc, _ in run_told(hart, 220_000)]
+    start = next(index for index in range(len(ours)) if ours[index : index + 20] == expected[:20])
+    assert len(expected) == 164_959
+    assert ours[start : start + len(expected)] == expected
+
+
 @pytest.mark.parametrize("march", [*FULL, *INTEGER])
 def test_compiled_program(march: str, tmp_path: Path) -> None:
     run_and_compare(tmp_path, build(tmp_path, "start.S", "workload.c", march=march), march, least=30_000)
@@ -75,6 +88,12 @@ def test_exceptions_and_privilege(march: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("march", ["rv64ima", "rv32ima"])
 def test_jumps_without_compressed_instructions(march: str, tmp_path: Path) -> None:
     run_and_compare(tmp_path, build(tmp_path, "misaligned_jumps.S", march=march), march, least=100)
+
+
+@pytest.mark.parametrize("march", INTEGER)
+def test_end_of_memory(march: str, tmp_path: Path) -> None:
+    elf = build(tmp_path, "memory_end.S", march=march)
+    run_and_compare(tmp_path, elf, march, least=30, memory=((0x8000_0000, 0x5000),))
 
 
 @pytest.mark.parametrize("march", INTEGER)
@@ -99,7 +118,12 @@ def test_random_instructions(march: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("march", FULL)
 @pytest.mark.parametrize(
     ("generate", "least"),
-    [(torture.memory, 5000), (torture.floating_point, 9000), (torture.floating_point_state, 1000)],
+    [
+        (torture.integer, 3000),
+        (torture.memory, 5000),
+        (torture.floating_point, 9000),
+        (torture.floating_point_state, 1000),
+    ],
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_generated_program(generate: Callable[[int], str], least: int, march: str, tmp_path: Path) -> None:

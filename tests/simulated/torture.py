@@ -70,6 +70,52 @@ def _compressed_word(rng: random.Random, xlen: int) -> int:
             return word
 
 
+# -- integer arithmetic and branches
+
+_REGISTER_OPERATIONS = (
+    "add sub sll slt sltu xor srl sra or and mul mulh mulhsu mulhu div divu rem remu",
+    "addw subw sllw srlw sraw mulw divw divuw remw remuw",
+)
+_IMMEDIATE_OPERATIONS = ("addi slti sltiu xori ori andi", "addiw")
+_SHIFTS = ("slli srli srai", "slliw srliw sraiw")
+_BRANCHES = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
+
+
+def integer(xlen: int) -> str:
+    """Every arithmetic instruction and branch on edge values, equal operands, x0 in each place."""
+    return program(_integer_lines(random.Random(_SEED), xlen))
+
+
+def _integer_lines(rng: random.Random, xlen: int) -> Iterator[str]:
+    def of(groups: tuple[str, str]) -> list[str]:
+        return " ".join(groups[: xlen // 32]).split()
+
+    values = edge_values(xlen)
+    places = [("a2", "a0", "a1")] * 12
+    places += [("a2", "x0", "a1"), ("a2", "a0", "x0"), ("a0", "a0", "a0"), ("x0", "a0", "a1")]
+    yield "    .option norvc"
+    for place, (rd, rs1, rs2) in enumerate(places):
+        for operation in of(_REGISTER_OPERATIONS):
+            yield from _operands(rng, values)
+            yield f"    {operation} {rd}, {rs1}, {rs2}"
+        for operation in of(_IMMEDIATE_OPERATIONS):
+            yield from _operands(rng, values)
+            yield f"    {operation} {rd}, {rs1}, {(0, 1, -1, 2047, -2048, rng.randrange(-2048, 2048))[place % 6]}"
+        for operation in of(_SHIFTS):
+            bits = 32 if operation[-1] == "w" else xlen
+            yield from _operands(rng, values)
+            yield f"    {operation} {rd}, {rs1}, {(0, bits - 1, rng.randrange(bits))[place % 3]}"
+        for branch in _BRANCHES:
+            yield from _operands(rng, values)
+            for left, right in ((rs1, rs2), (rs2, rs1)):
+                yield f"    {branch} {left}, {right}, 1f\n    addi a4, a4, 1\n1:"
+    yield "    .option rvc"
+
+
+def _operands(rng: random.Random, values: list[int]) -> Iterator[str]:
+    yield f"    li a0, {rng.choice(values):#x}\n    li a1, {rng.choice(values):#x}"
+
+
 # -- memory
 
 _LOADS = {32: ("lb", "lbu", "lh", "lhu", "lw"), 64: ("lb", "lbu", "lh", "lhu", "lw", "lwu", "ld")}
@@ -166,6 +212,7 @@ _UNROUNDED = {
 _FROM_INTEGER = {"w": "f3,a2", "wu": "f3,a2", "l": "f3,a2", "lu": "f3,a2"}
 _MODES = ("rne", "rtz", "rdn", "rup", "rmm")
 _SETS = 6
+_SIGNALING = {True: _SINGLES.index(0x7F800001) + len(_DOUBLES), False: _DOUBLES.index(0x7FF0000000000001)}
 
 
 def floating_point(xlen: int) -> str:
@@ -180,9 +227,8 @@ def _fp_lines(rng: random.Random, xlen: int, cells: int) -> Iterator[str]:
     yield "    la s0, cells"
     for mnemonic, operands, suffixes in _fp_instructions(xlen):
         for suffix in suffixes:
-            for _ in range(_SETS):
-                single = mnemonic.endswith(".s") and not mnemonic.startswith("fcvt.s.d")
-                yield from _fp_operands(rng, xlen, single, cells)
+            for number in range(_SETS):
+                yield from _fp_operands(rng, xlen, mnemonic.endswith(".s"), cells, signaling=number == 0)
                 if suffix == ",dyn":
                     yield f"    fsrmi {rng.randrange(5)}"
                 if rng.random() < 0.5:
@@ -190,10 +236,12 @@ def _fp_lines(rng: random.Random, xlen: int, cells: int) -> Iterator[str]:
                 yield f"    {mnemonic} {operands}{suffix}"
 
 
-def _fp_operands(rng: random.Random, xlen: int, single: bool, cells: int) -> Iterator[str]:
+def _fp_operands(rng: random.Random, xlen: int, single: bool, cells: int, signaling: bool) -> Iterator[str]:
     near = range(len(_DOUBLES), cells) if single else range(len(_DOUBLES))
     for register in range(3):
         cell = rng.choice(near) if rng.random() < 0.95 else rng.randrange(cells)
+        if signaling and register == 0:
+            cell = _SIGNALING[single]
         yield f"    fld f{register}, {8 * cell}(s0)"
     yield f"    li a2, {rng.choice(edge_values(xlen)):#x}"
 
@@ -240,5 +288,7 @@ def _fp_state_lines() -> Iterator[str]:
             yield f"    .option rvc\n    {kind}\n    .balign 4\n    .option norvc\n    csrr a1, mstatus"
     for mode in (5, 6, 7):
         yield f"    csrs mstatus, s3\n    fsrmi {mode}\n    csrr a0, fcsr"
-        yield "    fadd.s f3, f0, f0, dyn\n    fadd.s f3, f0, f0, rtz\n    fsgnj.s f3, f0, f0\n    fsrmi 0"
+        yield "    fadd.s f3, f0, f0, dyn\n    fadd.s f3, f0, f0, rtz\n    fsgnj.s f3, f0, f0"
+        # Exact conversions have a rounding mode as well; the assembler leaves theirs at 0. It is 7 here.
+        yield "    .word 0xd20571d3, 0xd21571d3, 0x420071d3\n    fsrmi 0"  # fcvt.d.w f3, a0; fcvt.d.wu; fcvt.d.s f3, f0
     yield "    .option rvc"

@@ -1,11 +1,11 @@
 """What the F and D instructions do, as Python source: one template for both widths.
 
-{fa} {fb} {fc} are the source floating-point registers as bit patterns of the format, unboxed; {fmt} the format, {sign} its
-sign bit, {rm} the rounding mode; {fs} (single) and {fd} (double) the first operand whatever the mnemonic's last letter
-says; {a} {wa} {ua} {sa} the integer register. Templates leave the result in `v` and the flags they raise in `e`; which
-register file `v` goes to, and the checks of mstatus.FS and of the rounding mode, are added by the translator.
+{fa} {fb} {fc} are the source floating-point registers as bit patterns of the format, unboxed; {fmt} the format, {sign}
+its sign bit, {rm} the rounding mode; {fs} (single) and {fd} (double) the first operand whatever the mnemonic's last
+letter says; {a} {wa} {ua} {sa} the integer register. Templates leave the result in `v` and the flags they raise in `e`;
+which register file `v` goes to, and the checks of mstatus.FS and of the rounding mode, are added in `source`.
 
-Source: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 21 "F" and 22 "D". The arithmetic is `softfloat`.
+Source: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 21 "F" and 22 "D"; `softfloat` does the sums.
 """
 
 # The mnemonic without its last ".s" or ".d"; the rows that end in {rm} depend on the rounding mode.

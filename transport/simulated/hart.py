@@ -12,8 +12,6 @@ Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specif
 
 from transport.simulated.block import (
     BREAKPOINT,
-    ECALL_FROM_M,
-    ECALL_FROM_U,
     ILLEGAL_INSTRUCTION,
     DebugCause,
     DebugEntry,
@@ -24,8 +22,6 @@ from transport.simulated.block import (
 from transport.simulated.bus import Bus
 from transport.simulated.clint import MEI, MSI, MTI, Clint
 from transport.simulated.csr import (
-    EBREAKM,
-    EBREAKU,
     MIE_BIT,
     MPIE_BIT,
     MPP,
@@ -33,20 +29,19 @@ from transport.simulated.csr import (
     MPRV,
     STEP,
     STEPIE,
-    TW,
     CsrFile,
     IllegalCsr,
 )
 from transport.simulated.data_access import DataAccess
 from transport.simulated.htif import Htif
-from transport.simulated.translate import LONGEST_BLOCK, Translator
+from transport.simulated.system_instructions import MACHINE, SystemInstructions
+from transport.simulated.translate import LONGEST_BLOCK, BlockCache, Translator
 from transport.simulated.triggers import Access, TriggerModule
 
 __all__ = ["DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "TrapEntry"]
 
 Retired = HartBlock | tuple[HartBlock, int] | TrapEntry
 
-MACHINE, USER = 3, 0
 _TRIGGERS = 4
 _FOREVER = 1 << 100
 
@@ -60,7 +55,11 @@ class Hart:
         instret: retired instructions since the hart was made.
         exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
         waiting: the hart sleeps in WFI and nothing on the hart's side will wake it.
+        block, position: what is being executed, while devices are accessed by it: the block, and how many of its
+            instructions have retired. Meaningless at other times.
     """
+
+    block: HartBlock
 
     def __init__(
         self,
@@ -81,7 +80,6 @@ class Hart:
         self.privilege = MACHINE
         self.instret = 0
         self.position = 0
-        """Instructions of the current block retired so far; only exact while an instruction that needs it executes."""
         self.clint: Clint | None = None
         self.htif: Htif | None = None
         self.exit_code: int | None = None
@@ -89,14 +87,14 @@ class Hart:
         self.triggers = TriggerModule(xlen, triggers, self._recompile)
         self.csr = CsrFile(self, extensions)
         self.data = DataAccess(self, self._stored_tohost)
+        self.system = SystemInstructions(self)
         self._lines = 0
         self._retired: list[Retired] | None = None
         self._deadline = 0
         self._slice_end = 0
-        self._blocks: dict[int, HartBlock] = {}
-        self._singles: dict[int, HartBlock] = {}
-        self._stale: dict[tuple[int, bool], HartBlock] = {}
-        self._translator = Translator(self, extensions)
+        translator = Translator(self, extensions)
+        self._blocks = BlockCache(translator, LONGEST_BLOCK)
+        self._singles = BlockCache(translator, 1)
 
     # -- what a debugger and an owner use
 
@@ -115,9 +113,8 @@ class Hart:
 
     def flush_blocks(self) -> None:
         """Instruction memory has changed: nothing translated is trusted any more. What is unchanged is reused."""
-        for blocks in (self._blocks, self._singles):
-            self._stale.update(((pc, blocks is self._singles), block) for pc, block in blocks.items())
-            blocks.clear()
+        self._blocks.distrust()
+        self._singles.distrust()
 
     def csr_read(self, number: int, debug: bool = False) -> int:
         """The value of a CSR; *debug*: with the rights of Debug Mode. Raises `IllegalCsr`."""
@@ -132,10 +129,11 @@ class Hart:
         self.csr.dpc = self.pc
         self.csr.dcsr = self.csr.dcsr & ~(7 << 6 | 3) | cause << 6 | self.privilege
         self.privilege = MACHINE
+        self.waiting = False  # a WFI is completed before Debug Mode is entered (Debug Specification 4.4)
 
     def leave_debug(self) -> None:
         """Go on where dpc says, in the privilege dcsr.prv says; mstatus.MPRV is cleared on the way to U mode."""
-        self.pc = self.csr.read(0x7B1, debug=True)
+        self.pc = self.csr.dpc
         self.privilege = self.csr.dcsr & 3
         if self.privilege < MACHINE:
             self.csr.mstatus &= ~MPRV
@@ -216,7 +214,7 @@ class Hart:
         if not held_off and self._take_interrupt():
             return None
         try:
-            block = self._singles.get(self.pc) or self._translate(self._singles, self.pc)
+            block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
             self.block = block
             self.pc = block.run()
             self.instret += 1
@@ -235,19 +233,19 @@ class Hart:
 
     def _run_blocks(self) -> None:
         """The hot loop, until the slice ends or an exception comes out of a block."""
-        pc, instret, blocks = self.pc, self.instret, self._blocks
+        pc, instret, blocks = self.pc, self.instret, self._blocks.translated
         append = None if self._retired is None else self._retired.append
         while True:
             if instret >= self._deadline:
                 self.pc, self.position = pc, 0
                 if self._between_blocks():
                     return
-                pc, blocks = self.pc, self._blocks
+                pc = self.pc
                 append = None if self._retired is None else self._retired.append
             try:
                 block = blocks[pc]
             except KeyError:
-                block = self._translate(blocks, pc)
+                block = self._blocks.translate(pc)
             self.block = block
             pc = block.run()
             self.instret = instret = instret + block.n
@@ -269,19 +267,10 @@ class Hart:
         self.waiting = self.waiting and not self.mip & self.csr.mie
         return self.waiting
 
-    def _translate(self, blocks: dict[int, HartBlock], pc: int) -> HartBlock:
-        single = blocks is self._singles
-        block = self._stale.pop((pc, single), None)
-        if block is None or not self._translator.still_there(block):
-            block = self._translator.translate(pc, 1 if single else LONGEST_BLOCK)
-        blocks[pc] = block
-        return block
-
     def _recompile(self) -> None:
         """What blocks are compiled for has changed (triggers, tohost)."""
         self._blocks.clear()
         self._singles.clear()
-        self._stale.clear()
         self.state_changed()
 
     def _stored_tohost(self) -> None:
@@ -327,39 +316,7 @@ class Hart:
         if self._retired is not None:
             self._retired.append(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
 
-    # -- what compiled blocks call; `position` is set
-
-    def ecall(self) -> None:
-        raise Trap(ECALL_FROM_M if self.privilege == MACHINE else ECALL_FROM_U)
-
-    def ebreak(self) -> None:
-        if self.csr.dcsr & (EBREAKM if self.privilege == MACHINE else EBREAKU):
-            raise DebugEntry(DebugCause.EBREAK)
-        raise Trap(BREAKPOINT, self.block.pcs[self.position])
-
-    def mret(self, word: int) -> int:
-        """Returns where to go on."""
-        if self.privilege < MACHINE:
-            raise Trap(ILLEGAL_INSTRUCTION, word)
-        csr = self.csr
-        self.privilege = csr.mstatus >> MPP_SHIFT & 3
-        mie = MIE_BIT if csr.mstatus & MPIE_BIT else 0
-        mprv = csr.mstatus & MPRV if self.privilege == MACHINE else 0
-        csr.mstatus = csr.mstatus & ~(MIE_BIT | MPP | MPRV) | mie | MPIE_BIT | mprv
-        self.state_changed()
-        return csr.read(0x341, debug=True)
-
-    def wfi(self, word: int) -> None:
-        """Time jumps to the timer interrupt if that is what will end the waiting; else the hart sleeps."""
-        if self.csr.mstatus & TW and self.privilege < MACHINE:
-            raise Trap(ILLEGAL_INSTRUCTION, word)
-        if self.mip & self.csr.mie:
-            return
-        if self.clint is not None and self.csr.mie & 1 << MTI and self.clint.can_wake:
-            self.clint.skip_to_timer()
-        else:
-            self.waiting = True
-        self.state_changed()
+    # -- watchpoints and breakpoints
 
     def fire(self, access: Access, address: int, nbytes: int) -> None:
         """Enter Debug Mode or raise a breakpoint exception if a trigger fits; the latter not in a handler (5.4)."""

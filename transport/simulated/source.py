@@ -1,8 +1,9 @@
 """The Python source of one block: templates filled in, loads and stores with their fast path into RAM.
 
-Generated code uses these names: `x` and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store` for
-what the fast path does not do, `h` the hart, `csr` its CSRs, `data` its `DataAccess`, `sf` the floating-point arithmetic;
-`o` (an offset into main memory), `v`, `e`, `t`, `r` are scratch.
+Generated code uses these names: `x` and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store`
+for what the fast path does not do, `h` the hart, `csr` its CSRs, `data` its `DataAccess`, `system` its
+`SystemInstructions`, `sf` the floating-point arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r` are
+scratch.
 """
 
 from collections.abc import Iterator

@@ -5,8 +5,8 @@ signed ones, {wa} {wb} {ua} {ub} their low 32 bits signed and unsigned, {i} the 
 register value; {M} the XLEN-bit mask, {S} the sign bit, {X} XLEN; {fall} the next address, {target} pc + immediate.
 Registers hold unsigned values, so every result must be one: 0 <= result <= M.
 
-`VALUES` are expressions for rd without side effects. `STATEMENTS` are lines that may trap; they leave what goes to rd in
-`v` and where to go on in `t`. `BRANCHES` are conditions. A key like "addi imm=0" is a cheaper form for that case.
+`VALUES` are expressions for rd without side effects. `STATEMENTS` are lines that may trap; they leave what goes to rd
+in `v` and where to go on in `t`. `BRANCHES` are conditions. A key like "addi imm=0" is a cheaper form for that case.
 
 Source: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 2, 4, 13, 14; Volume II for CSR and system.
 """
@@ -105,10 +105,10 @@ _READ_CSR = "v=csr.read({i})"
 STATEMENTS: dict[str, tuple[str, ...]] = {
     "fence": (),
     "fence.i": ("h.flush_blocks()",),
-    "ecall": ("h.ecall()",),
-    "ebreak": ("h.ebreak()",),
-    "mret": ("t=h.mret({word})",),
-    "wfi": ("h.wfi({word})",),
+    "ecall": ("system.ecall()",),
+    "ebreak": ("system.ebreak()",),
+    "mret": ("t=system.mret({word})",),
+    "wfi": ("system.wfi({word})",),
     "illegal": (f"raise Trap({ILLEGAL_INSTRUCTION},{{word}})",),
     "csrrw": (_READ_CSR, "csr.write({i},{a})"),
     "csrrw rd=0": ("csr.write({i},{a})",),

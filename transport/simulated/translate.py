@@ -20,6 +20,7 @@ from transport.simulated.csr import CsrFile
 from transport.simulated.data_access import DataAccess
 from transport.simulated.isa import Decoder, Operation, instruction_length
 from transport.simulated.source import UNFETCHABLE, BlockSource, Shape
+from transport.simulated.system_instructions import SystemInstructions
 from transport.simulated.triggers import Access, TriggerModule
 
 # Interrupts and the end of a time slice are looked at between blocks, so no block may be long.
@@ -27,7 +28,8 @@ LONGEST_BLOCK = 64
 
 # What generated code may name; a block gets those it uses as argument defaults, which Python reads fastest.
 _NAMES = (
-    "x", "f", "m8", "m16", "m32", "m64", "load", "store", "h", "csr", "data", "sf", "div", "divu", "rem", "remu", "Trap",
+    "x", "f", "m8", "m16", "m32", "m64", "load", "store", "h", "csr", "data", "system", "sf", "Trap",
+    "div", "divu", "rem", "remu",
 )  # fmt: skip
 
 
@@ -40,6 +42,7 @@ class TranslatedHart(Protocol):
     f: list[int]
     csr: CsrFile
     data: DataAccess
+    system: SystemInstructions
     triggers: TriggerModule
 
 
@@ -54,7 +57,7 @@ class Translator:
         self._mask = (1 << hart.xlen) - 1
         self._globals: dict[str, Any] = {
             "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
-            "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": Trap,
+            "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": Trap,
             **{name: getattr(arithmetic, name) for name in ("div", "divu", "rem", "remu")},
             **{f"m{8 * n}": view for n, view in hart.bus.main.views.items()},
         }  # fmt: skip
@@ -123,6 +126,34 @@ class Translator:
         exec(_compiled(f"def block({defaults}):\n {text}\n"), namespace)
         function: Callable[[], int] = namespace["block"]
         return function
+
+
+class BlockCache:
+    """The translated blocks by address; `translated` stays the same dictionary and may be read directly."""
+
+    def __init__(self, translator: Translator, limit: int) -> None:
+        self._translator = translator
+        self._limit = limit
+        self._distrusted: dict[int, HartBlock] = {}
+        self.translated: dict[int, HartBlock] = {}
+
+    def translate(self, pc: int) -> HartBlock:
+        """The block at *pc*, which is not in `translated`: a distrusted one if memory still holds it, or a new one."""
+        block = self._distrusted.pop(pc, None)
+        if block is None or not self._translator.still_there(block):
+            block = self._translator.translate(pc, self._limit)
+        self.translated[pc] = block
+        return block
+
+    def distrust(self) -> None:
+        """Memory may have changed."""
+        self._distrusted.update(self.translated)
+        self.translated.clear()
+
+    def clear(self) -> None:
+        """What blocks are compiled for has changed (triggers, tohost)."""
+        self._distrusted.clear()
+        self.translated.clear()
 
 
 @lru_cache(maxsize=8192)
