@@ -10,6 +10,7 @@ from controlregs import procedures
 from controlregs.component import Component
 from controlregs.encoder import CONTROL, ENCODER
 from controlregs.errors import ComponentError, DrainFailed
+from controlregs.fields import BLOCK_BYTES
 from controlregs.ram_sink import RAM_SINK, WP_LOW, RamMode
 from controlregs.request import TraceInForce, TraceRequest
 from session.captured import CapturedEncoder, CapturedSink
@@ -37,6 +38,12 @@ class Hardware:
                 f"{description.file}: only one encoder can be traced yet, there are {names}: remove all but one"
             )
         return cls(description.encoders, description.sink_of(description.encoders[0]))
+
+    @property
+    def registers(self) -> tuple[range, ...]:
+        """The addresses of the components' registers."""
+        bases = [*(encoder.base for encoder in self.encoders), self.sink.base]
+        return tuple(range(base, base + BLOCK_BYTES) for base in bases)
 
 
 class LiveTrace:

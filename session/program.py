@@ -2,18 +2,36 @@
 
 import os
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from decode.image import Image
 from session.link import Link
 from support.errors import RvtraceError
 
 
-class Program:
-    """An ELF and the code that is not in it: from a capture (*code*), or read from the target behind *link*."""
+class CodeOnTarget(NamedTuple):
+    """The target behind *link* as a place to read code from.
 
-    def __init__(self, path: str, *, link: Link | None = None, code: Iterable[tuple[int, bytes]] = ()) -> None:
+    *registers*: where the trace components are. A corrupt trace or another program's can lead anywhere, and reading a
+    register of theirs may change what is traced (trRamData moves the read pointer).
+    """
+
+    link: Link
+    registers: tuple[range, ...]
+
+    def may_read(self, address: int, size: int) -> bool:
+        """Whether none of these bytes is a register of a trace component."""
+        return not any(address < block.stop and block.start < address + size for block in self.registers)
+
+
+class Program:
+    """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*."""
+
+    def __init__(
+        self, path: str, *, target: CodeOnTarget | None = None, code: Iterable[tuple[int, bytes]] = ()
+    ) -> None:
         self.path = path
-        self._link, self._code = link, tuple(code)
+        self._target, self._code = target, tuple(code)
         self._image: Image | None = None
         self._file: tuple[int, ...] = ()
         self.problem: RvtraceError | None = None
@@ -32,16 +50,18 @@ class Program:
 
     def _load(self) -> Image:
         self.problem = None
-        image = Image.from_elf(self.path, read_missing=self._read_code if self._link else None)
+        image = Image.from_elf(self.path, read_missing=self._read_code if self._target else None)
         for address, data in self._code:
             image.add_code(address, data)
         return image
 
     def _read_code(self, address: int, size: int) -> bytes | None:
         """Code from the target; what could be read of it when there is an end to the memory."""
-        assert self._link is not None
+        assert self._target is not None
+        if not self._target.may_read(address, size):
+            return None
         try:
-            return self._link.read_block(address, size)
+            return self._target.link.read_block(address, size)
         except RvtraceError as error:
             partial: bytes = getattr(error, "partial", b"")
             if not partial:

@@ -8,8 +8,7 @@ from decode.image import Image
 from session import decoding
 from session.captured import Capture, CapturedSink
 from session.errors import NoTrace
-from session.link import Link
-from session.program import Program
+from session.program import CodeOnTarget, Program
 from session.ranges import Cursor
 from support.progress import Progress, silent
 
@@ -36,12 +35,12 @@ class Listing(NamedTuple):
 
 
 class Reading:
-    """*capture* is replaced by whoever reads more from the target; *link* is the target it comes from, if any."""
+    """*capture* is replaced by whoever reads more from the target; *target* is where it comes from, if anywhere."""
 
-    def __init__(self, capture: Capture, program: Program, link: Link | None = None) -> None:
+    def __init__(self, capture: Capture, program: Program, target: CodeOnTarget | None = None) -> None:
         self.capture = capture
         self.decoded: Decoded | None = None
-        self._program, self._link = program, link
+        self._program, self._target = program, target
         self._cursor = Cursor()
         self._told: set[str] = set()
 
@@ -51,7 +50,7 @@ class Reading:
         Raises BadElf, Unsupported, NoTrace.
         """
         if elf is not None and elf != self._program.path:
-            self._program = Program(elf, link=self._link, code=self.capture.code)
+            self._program = Program(elf, target=self._target, code=self.capture.code)
         if not self.capture.sinks:
             raise NoTrace("the capture holds no trace: it has no sink")
         image, before, sink = self._program.image(), self.decoded, self.capture.sinks[0]

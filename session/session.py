@@ -18,7 +18,7 @@ from session.description import Description
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
 from session.link import Connect, Link, open_link
 from session.live import Hardware, LiveTrace
-from session.program import Program
+from session.program import CodeOnTarget, Program
 from session.reading import Decoded, Listing, Reading, Row
 from session.request import trace_request
 from support.errors import RvtraceError
@@ -72,7 +72,8 @@ class Session:
             raise
         self.close()
         self._live, self._target_line, self._quiet_since = live, report.target(description), None
-        self._reading = Reading(_begun(description, image), Program(context.elf, link=link), link)
+        target = CodeOnTarget(link, hardware.registers)
+        self._reading = Reading(_begun(description, image), Program(context.elf, target=target), target)
         return report.started(live)
 
     def stop(self, progress: Progress = silent) -> list[str]:

@@ -1,0 +1,42 @@
+"""Code from the target: never from where the trace components' registers are, whatever a trace leads to."""
+
+from pathlib import Path
+
+import pytest
+
+from controlregs.ram_sink import DATA
+from decode.image import CodeMissing
+from session.program import CodeOnTarget, Program
+from tests.session.board import DEMO
+from transport.openocd import OpenOcd
+
+ENCODER, SINK = range(0x2000_0000, 0x2000_1000), range(0x2000_1000, 0x2000_2000)
+
+
+class Asked(OpenOcd):
+    """A target that has zeros everywhere and keeps what was read from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[range] = []
+
+    def read_block(self, address: int, nbytes: int, progress: object = None) -> bytes:
+        self.reads.append(range(address, address + nbytes))
+        return bytes(nbytes)
+
+
+@pytest.mark.parametrize("address", [0x2000_0000, 0x2000_0FFE, 0x2000_1000 + DATA.offset, 0x2000_1FFE])
+def test_registers_of_trace_components_are_not_read(address: int) -> None:
+    link = Asked()
+    image = Program(str(DEMO), target=CodeOnTarget(link, (ENCODER, SINK))).image()
+    with pytest.raises(CodeMissing):
+        image.instruction(address)
+    assert link.reads == []
+
+
+@pytest.mark.parametrize("address", [0x1FFF_FFF0, 0x2000_2000, 0x1000])
+def test_what_is_beside_them_is_read(address: int) -> None:
+    link = Asked()
+    image = Program(str(Path(DEMO)), target=CodeOnTarget(link, (ENCODER, SINK))).image()
+    assert image.read(address, 2) == bytes(2)
+    assert all(not set(read) & {*ENCODER, *SINK} for read in link.reads)
