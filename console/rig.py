@@ -2,18 +2,19 @@
 
 import contextlib
 import os
-import re
-import select
 import shutil
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from support.errors import RvtraceError
+
+STARTUP_SECONDS = 20
 
 
 class RigError(RvtraceError):
@@ -38,7 +39,11 @@ class Rig:
     """`with Rig(elf, folder) as rig:` - the program halted at its entry, OpenOCD listening on gdb_port and tcl_port.
 
     The files (target description, OpenOCD configuration, logs) are written to *folder*. Raises RigError.
+
+    For a subclass to set: `openocd_commands`, what OpenOCD is to do after its configuration.
     """
+
+    openocd_commands = "init; halt"
 
     def __init__(self, elf: Path, folder: Path, *sim_options: str) -> None:
         self.elf = elf
@@ -68,47 +73,61 @@ class Rig:
         """Start `rvtrace sim` on a unix socket in the folder and wait until it listens."""
         configuration = self.folder / "openocd.cfg"
         log = self.folder / "sim.log"
-        command = [sys.executable, "-m", "console.main", "sim", "--elf", str(self.elf)]
+        command = [*_tied(), sys.executable, "-m", "console.main", "sim", "--elf", str(self.elf)]
         command += ["--unix", str(self.folder / "jtag.sock"), "--write-target", str(self.target_file)]
         command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
         command += ["--gdb-port", str(self.gdb_port), *self._sim_options]
-        with log.open("wb") as stderr:
-            self.simulator = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=stderr, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        self._children.append(self.simulator)
-        _wait_for_line(self.simulator, rb"listening", log)
+        self.simulator = self._start(command, log)
+        _wait(self.simulator, "the simulated target", log, lambda: b"listening on" in log.read_bytes())
 
     def start_openocd(self) -> None:
-        """Start the real openocd and wait until it serves gdb."""
+        """Start the real openocd, or start it again, and wait until it serves gdb and Tcl."""
         openocd = shutil.which("openocd")
         if openocd is None:
             raise RigError("openocd is not installed", "apt install openocd")
-        with self.openocd_log.open("wb") as log:
-            self.openocd = subprocess.Popen(
-                [openocd, "-f", str(self.folder / "openocd.cfg"), "-c", "init; halt; echo {rig is ready}"],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-        self._children.append(self.openocd)
-        deadline = time.monotonic() + 20
-        while not _listens(self.gdb_port) or b"rig is ready" not in self.openocd_log.read_bytes():
-            if self.openocd.poll() is not None or time.monotonic() > deadline:
-                raise RigError("openocd did not start", self.openocd_log.read_text(errors="replace"))
-            time.sleep(0.02)
+        command = [*_tied(), openocd, "-f", str(self.folder / "openocd.cfg")]
+        command += ["-c", f"{self.openocd_commands}; echo {{rig is ready}}"]
+        self.openocd = self._start(command, self.openocd_log)
+        # The gdb port is opened by `init`; the Tcl port is opened last, after all commands.
+        said = self.openocd_log.read_bytes
+        _wait(self.openocd, "openocd", self.openocd_log, lambda: b"rig is ready" in said() and _listens(self.tcl_port))
+
+    def _start(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
+        """To a file, because a pipe that nobody reads would stop a program that prints much."""
+        with log.open("wb") as out:
+            child = subprocess.Popen(
+                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self._children.append(child)
+        return child
+
+    def kill_openocd(self) -> None:
+        """As when it crashes: the simulated target stays, and `start_openocd` starts another."""
+        self.openocd.kill()
+        self.openocd.wait()
 
     def stop(self) -> None:
         """End both; OpenOCD first, because it aborts when its adapter goes away under it."""
-        for child in reversed(self._children):
-            if child.poll() is None:
-                child.terminate()
-            try:
-                child.wait(5)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-            if child.stdout:
-                child.stdout.close()
+        with contextlib.ExitStack() as ends:  # the last started first, and all of them even when a wait is interrupted
+            for child in self._children:
+                ends.callback(_end, child)
         self._children.clear()
+
+
+def _tied() -> list[str]:
+    """Put before a command (Linux): it ends with this process even when that is killed and cannot end it."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(5)
+    finally:
+        child.kill()
+        child.wait()
 
 
 def _listens(port: int) -> bool:
@@ -123,13 +142,9 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _wait_for_line(child: subprocess.Popen[bytes], pattern: bytes, log: Path, seconds: float = 20) -> None:
-    assert child.stdout is not None
-    deadline = time.monotonic() + seconds
-    seen = b""
-    while not re.search(pattern, seen):
-        ready, _, _ = select.select([child.stdout], [], [], max(0.0, deadline - time.monotonic()))
-        data = os.read(child.stdout.fileno(), 4096) if ready else b""
-        seen += data
-        if not data:
-            raise RigError("the simulated target did not start", log.read_text(errors="replace") or seen.decode())
+def _wait(child: subprocess.Popen[bytes], what: str, log: Path, ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + STARTUP_SECONDS
+    while not ready():
+        if child.poll() is not None or time.monotonic() > deadline:
+            raise RigError(f"{what} did not start", log.read_text(errors="replace"))
+        time.sleep(0.02)

@@ -61,10 +61,10 @@ def gdb(tmp_path: Path) -> Iterator[Gdb]:
     elf = compile_program(tmp_path, PROGRAM)
     with Rig(elf, tmp_path / "rig", "--trace-size", "262144") as rig:
         gdb = Gdb(elf)
-        for command in ("set confirm off", SOURCE, f"set trace target {rig.target_file}"):
-            gdb.run(command)
-        gdb.run(f"target extended-remote :{rig.gdb_port}")
         try:
+            for command in ("set confirm off", SOURCE, f"set trace target {rig.target_file}"):
+                gdb.run(command)
+            gdb.run(f"target extended-remote :{rig.gdb_port}")
             yield gdb
         finally:
             gdb.process.kill()

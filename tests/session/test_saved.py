@@ -205,11 +205,18 @@ def without_main(folder: Path) -> Path:
     return other
 
 
-def test_code_the_elf_lacks_is_read_from_the_target_and_kept(tmp_path: Path) -> None:
-    demo = board(tmp_path)
-    context = Context(str(without_main(tmp_path)), demo.describe().target_file)
-    session, file = Session(demo.connect, NOBODY), tmp_path / "x.rvt"
+def started_without_main(folder: Path) -> tuple[Board, Session, Context]:
+    """A session that traces the board, with that ELF."""
+    demo = board(folder)
+    context = Context(str(without_main(folder)), demo.describe().target_file)
+    session = Session(demo.connect, NOBODY)
     session.start(context)
+    return demo, session, context
+
+
+def test_code_the_elf_lacks_is_read_from_the_target_and_kept(tmp_path: Path) -> None:
+    demo, session, context = started_without_main(tmp_path)
+    file = tmp_path / "x.rvt"
     ran = demo.run(400)
     history, _ = session.decoded(context)
     assert history.instructions == ran
@@ -221,10 +228,7 @@ def test_code_the_elf_lacks_is_read_from_the_target_and_kept(tmp_path: Path) -> 
 
 
 def test_code_that_cannot_be_read_is_named_and_asked_for_again_when_the_link_was_broken(tmp_path: Path) -> None:
-    demo = board(tmp_path)
-    context = Context(str(without_main(tmp_path)), demo.describe().target_file)
-    session = Session(demo.connect, NOBODY)
-    session.start(context)
+    demo, session, context = started_without_main(tmp_path)
     demo.run(400)
 
     def broken(address: int) -> None:
@@ -240,10 +244,7 @@ def test_code_that_cannot_be_read_is_named_and_asked_for_again_when_the_link_was
 
 
 def test_code_that_is_nowhere_is_asked_for_once(tmp_path: Path) -> None:
-    demo = board(tmp_path)
-    context = Context(str(without_main(tmp_path)), demo.describe().target_file)
-    session = Session(demo.connect, NOBODY)
-    session.start(context)
+    demo, session, context = started_without_main(tmp_path)
     demo.run(400)
     asked: list[int] = []
 

@@ -53,7 +53,11 @@ class Client:
 
     def close(self) -> tuple[int, bytes]:
         """Its exit status and what it wrote to standard error."""
-        _, errors = self.process.communicate(timeout=10)
+        try:
+            _, errors = self.process.communicate(timeout=10)
+        finally:
+            self.process.kill()
+            self.process.wait()
         return self.process.returncode, errors
 
 

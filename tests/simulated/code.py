@@ -1,16 +1,29 @@
 """Small harts with hand-encoded code, for tests that need no compiler (RISC-V ISA manual, volume I, chapter 34)."""
 
+from enum import IntEnum
+
 from transport.simulated.bus import Bus
 from transport.simulated.clint import Clint
 from transport.simulated.hart import Hart
 
 BASE = 0x8000_0000
 DATA = BASE + 0x800
+HANDLER = BASE + 0x400
 RAM_SIZE = 0x1000
 
 NOP = 0x00000013
 ECALL, EBREAK, MRET, WFI, FENCE_I = 0x00000073, 0x00100073, 0x30200073, 0x10500073, 0x0000100F
 SPIN = 0x0000006F  # j .
+
+
+class Csr(IntEnum):
+    """Privileged Architecture 20240411, 2.2; Debug Specification 1.0, 4.9 and 5."""
+
+    MSTATUS, MIE, MTVEC, MCOUNTINHIBIT = 0x300, 0x304, 0x305, 0x320
+    MEPC, MCAUSE, MTVAL, MIP = 0x341, 0x342, 0x343, 0x344
+    TSELECT, TDATA1, TDATA2, TINFO = 0x7A0, 0x7A1, 0x7A2, 0x7A4
+    DCSR, DPC, DSCRATCH0 = 0x7B0, 0x7B1, 0x7B2
+    MCYCLE, MINSTRET, TIME = 0xB00, 0xB02, 0xC01
 
 
 def addi(rd: int, rs1: int, imm: int) -> int:

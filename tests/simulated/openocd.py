@@ -1,13 +1,10 @@
 """The simulated target with a real OpenOCD on it, and a Tcl client for the tests to talk to that."""
 
 import socket
-import subprocess
-import time
+from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from console.rig import Rig, RigError
+from console.rig import Rig
 
 
 class TclError(Exception):
@@ -63,29 +60,13 @@ class OpenOcd(Rig):
 
     def __init__(self, elf: Path, folder: Path, *sim_options: str) -> None:
         super().__init__(elf, folder, *sim_options)
+        self._connections = ExitStack()
 
     def start_openocd(self) -> None:
-        """Start the real openocd, and wait until it listens and has examined the hart."""
-        with self.openocd_log.open("wb") as log:
-            self.openocd = subprocess.Popen(
-                ["openocd", "-f", str(self.folder / "openocd.cfg"), "-c", "init", "-c", "halt"],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        self._children.append(self.openocd)
-        ready = f"Listening on port {self.tcl_port} for tcl connections"
-        deadline = time.monotonic() + 20
-        while ready not in self.openocd_log.read_text(errors="replace"):
-            if self.openocd.poll() is not None or time.monotonic() > deadline:
-                raise RigError("openocd did not start", self.openocd_log.read_text(errors="replace"))
-            time.sleep(0.01)
+        """As Rig, and `tcl` talks to the one just started."""
+        super().start_openocd()
+        self.tcl = self._connections.enter_context(closing(Tcl(self.tcl_port)))
 
-    def __enter__(self) -> Self:
-        super().__enter__()
-        self.tcl = Tcl(self.tcl_port)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.tcl.close()
-        super().__exit__(kind, error, trace)
+    def stop(self) -> None:
+        with self._connections:
+            super().stop()

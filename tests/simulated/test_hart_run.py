@@ -11,11 +11,13 @@ from tests.simulated.code import (
     DATA,
     ECALL,
     FENCE_I,
+    HANDLER,
     MRET,
     NOP,
     RAM_SIZE,
     SPIN,
     WFI,
+    Csr,
     addi,
     csrr,
     hart_with,
@@ -26,10 +28,7 @@ from tests.simulated.code import (
 from transport.simulated.bus import Bus, BusError
 from transport.simulated.hart import Hart, HartBlock, TrapEntry
 
-MSTATUS, MTVEC, MEPC, MCAUSE, MIE, MIP = 0x300, 0x305, 0x341, 0x342, 0x304, 0x344
-MCYCLE, MINSTRET, MCOUNTINHIBIT, TIME = 0xB00, 0xB02, 0x320, 0xC01
 MSIP, MTIMECMP, MTIME = 0x0200_0000, 0x0200_4000, 0x0200_BFF8
-HANDLER = BASE + 0x400
 
 
 # -- slices and what is told
@@ -65,7 +64,7 @@ def test_a_block_ends_with_its_only_branch() -> None:
 def test_a_loop_of_traps_ends_with_the_slice() -> None:
     """A handler that traps retires nothing; a debugger must still get its turn."""
     hart = hart_with(ECALL)
-    hart.csr_write(MTVEC, BASE)
+    hart.csr_write(Csr.MTVEC, BASE)
     hart.retired = []
     assert hart.run(1000) is None
     assert hart.instret == 0
@@ -74,19 +73,19 @@ def test_a_loop_of_traps_ends_with_the_slice() -> None:
 
 def test_a_handler_where_nothing_can_be_fetched_ends_with_the_slice() -> None:
     hart = hart_with(ECALL)
-    hart.csr_write(MTVEC, 0x1000)
+    hart.csr_write(Csr.MTVEC, 0x1000)
     hart.run(10)
-    assert (hart.csr_read(MCAUSE), hart.csr_read(MEPC), hart.csr_read(0x343)) == (1, 0x1000, 0x1000)
+    assert (hart.csr_read(Csr.MCAUSE), hart.csr_read(Csr.MEPC), hart.csr_read(Csr.MTVAL)) == (1, 0x1000, 0x1000)
 
 
 def test_an_instruction_half_in_memory_faults_at_its_second_half() -> None:
     hart = hart_with()
     hart.bus.write(BASE + RAM_SIZE - 2, 2, 0x0013)
-    hart.csr_write(MTVEC, HANDLER)
+    hart.csr_write(Csr.MTVEC, HANDLER)
     hart.pc = BASE + RAM_SIZE - 2
     hart.step()
-    assert (hart.csr_read(MCAUSE), hart.csr_read(MEPC)) == (1, BASE + RAM_SIZE - 2)
-    assert hart.csr_read(0x343) == BASE + RAM_SIZE
+    assert (hart.csr_read(Csr.MCAUSE), hart.csr_read(Csr.MEPC)) == (1, BASE + RAM_SIZE - 2)
+    assert hart.csr_read(Csr.MTVAL) == BASE + RAM_SIZE
 
 
 def test_nothing_is_told_when_nobody_listens_and_listening_can_start_any_time() -> None:
@@ -125,7 +124,7 @@ def sleeper() -> Hart:
 
 def test_wfi_without_anything_to_wake_it_stops_the_hart() -> None:
     hart = sleeper()
-    hart.csr_write(MIE, 1 << 3)
+    hart.csr_write(Csr.MIE, 1 << 3)
     assert hart.run(100) is None
     assert (hart.waiting, hart.pc, hart.instret) == (True, BASE + 4, 1)
     hart.run(100)
@@ -138,35 +137,35 @@ def test_wfi_without_anything_to_wake_it_stops_the_hart() -> None:
 def test_wfi_wakes_for_an_interrupt_that_mstatus_keeps_out() -> None:
     """3.3.3: "unaffected by the global interrupt bits in mstatus"."""
     hart = sleeper()
-    hart.csr_write(MIE, 1 << 7)
+    hart.csr_write(Csr.MIE, 1 << 7)
     hart.bus.write(MTIMECMP, 8, 1_000_000)
     hart.run(3)
-    assert (hart.x[1], hart.csr_read(MCAUSE)) == (1, 0)
-    assert hart.csr_read(MIP) == 1 << 7
+    assert (hart.x[1], hart.csr_read(Csr.MCAUSE)) == (1, 0)
+    assert hart.csr_read(Csr.MIP) == 1 << 7
 
 
 def test_waiting_for_the_timer_takes_no_time() -> None:
     hart = sleeper()
-    hart.csr_write(MIE, 1 << 7)
-    hart.csr_write(MSTATUS, 1 << 3)
-    hart.csr_write(MTVEC, HANDLER)
-    put(hart, HANDLER, csrr(2, TIME), SPIN)
+    hart.csr_write(Csr.MIE, 1 << 7)
+    hart.csr_write(Csr.MSTATUS, 1 << 3)
+    hart.csr_write(Csr.MTVEC, HANDLER)
+    put(hart, HANDLER, csrr(2, Csr.TIME), SPIN)
     hart.bus.write(MTIMECMP, 8, 1_000_000)
     hart.retired = []
     hart.run(4)
     assert TrapEntry(BASE + 4, 7, 0, True, HANDLER, 3) in hart.retired
     assert hart.x[2] == 1_000_000
-    assert hart.csr_read(MINSTRET) == hart.instret < 10
+    assert hart.csr_read(Csr.MINSTRET) == hart.instret < 10
 
 
 def test_the_timer_interrupts_at_its_instruction() -> None:
     """Blocks of two instructions: the interrupt comes at the first boundary at or after mtimecmp."""
     hart = hart_with(NOP, 0xFFDFF06F)  # j BASE
-    hart.csr_write(MTVEC, HANDLER)
+    hart.csr_write(Csr.MTVEC, HANDLER)
     put(hart, HANDLER, SPIN)
-    hart.csr_write(MIE, 1 << 7)
+    hart.csr_write(Csr.MIE, 1 << 7)
     hart.bus.write(MTIMECMP, 8, 101)
-    hart.csr_write(MSTATUS, 1 << 3)
+    hart.csr_write(Csr.MSTATUS, 1 << 3)
     hart.retired = []
     hart.run(200)
     trap = hart.retired.index(TrapEntry(BASE, 7, 0, True, HANDLER, 3))
@@ -201,7 +200,7 @@ def test_unchanged_code_is_not_translated_again() -> None:
 
 
 def test_a_counter_reads_what_was_written_to_it_then_counts() -> None:
-    hart = hart_with(0xB0229073, csrr(6, MINSTRET), NOP, csrr(7, MINSTRET), SPIN)  # csrw minstret, t0
+    hart = hart_with(0xB0229073, csrr(6, Csr.MINSTRET), NOP, csrr(7, Csr.MINSTRET), SPIN)  # csrw minstret, t0
     hart.x[5] = 1000
     hart.run(4)
     assert (hart.x[6], hart.x[7]) == (1000, 1002)
@@ -209,17 +208,17 @@ def test_a_counter_reads_what_was_written_to_it_then_counts() -> None:
 
 def test_an_inhibited_counter_stands_still() -> None:
     hart = hart_with(*[NOP] * 4, SPIN)
-    hart.csr_write(MCOUNTINHIBIT, 4, debug=True)
+    hart.csr_write(Csr.MCOUNTINHIBIT, 4, debug=True)
     hart.run(4)
-    assert (hart.csr_read(MINSTRET), hart.csr_read(MCYCLE)) == (0, hart.instret)
-    hart.csr_write(MCOUNTINHIBIT, 0, debug=True)
+    assert (hart.csr_read(Csr.MINSTRET), hart.csr_read(Csr.MCYCLE)) == (0, hart.instret)
+    hart.csr_write(Csr.MCOUNTINHIBIT, 0, debug=True)
     before = hart.instret
     hart.run(10)
-    assert hart.csr_read(MINSTRET) == hart.instret - before
+    assert hart.csr_read(Csr.MINSTRET) == hart.instret - before
 
 
 def test_counters_are_exact_inside_a_block() -> None:
-    hart = hart_with(NOP, NOP, csrr(1, MCYCLE), NOP, csrr(2, MINSTRET), lw(4, 6), SPIN)
+    hart = hart_with(NOP, NOP, csrr(1, Csr.MCYCLE), NOP, csrr(2, Csr.MINSTRET), lw(4, 6), SPIN)
     hart.x[6] = MTIME
     hart.run(7)
     assert (hart.x[1], hart.x[2], hart.x[4]) == (2, 4, 5)
@@ -292,15 +291,15 @@ def test_clint_registers() -> None:
     hart = hart_with(NOP)
     hart.bus.write(MSIP, 4, 0xFFFFFFFF)
     assert hart.bus.read(MSIP, 4) == 1
-    assert hart.csr_read(MIP) & 1 << 3
+    assert hart.csr_read(Csr.MIP) & 1 << 3
     hart.bus.write(MTIMECMP, 4, 0x89ABCDEF)
     hart.bus.write(MTIMECMP + 4, 4, 0x01234567)
     assert hart.bus.read(MTIMECMP, 8) == 0x0123456789ABCDEF
     assert hart.bus.read(MTIMECMP + 4, 4) == 0x01234567
-    assert not hart.csr_read(MIP) & 1 << 7
+    assert not hart.csr_read(Csr.MIP) & 1 << 7
     hart.bus.write(MTIME, 8, 0x0123456789ABCDEF)
-    assert hart.csr_read(MIP) & 1 << 7
-    assert hart.csr_read(TIME) == 0x0123456789ABCDEF
+    assert hart.csr_read(Csr.MIP) & 1 << 7
+    assert hart.csr_read(Csr.TIME) == 0x0123456789ABCDEF
 
 
 def test_clint_reset() -> None:
@@ -362,8 +361,8 @@ def test_devices_see_offsets_and_sizes() -> None:
 def test_returning_from_a_trap_restores_privilege_and_interrupts() -> None:
     """3.1.6.1: mret sets MIE from MPIE, MPIE to 1, MPP to the least privileged mode."""
     hart = hart_with(MRET)
-    hart.csr_write(MEPC, BASE + 8)
-    hart.csr_write(MSTATUS, 1 << 7)
+    hart.csr_write(Csr.MEPC, BASE + 8)
+    hart.csr_write(Csr.MSTATUS, 1 << 7)
     hart.step()
     assert (hart.pc, hart.privilege) == (BASE + 8, 0)
-    assert hart.csr_read(MSTATUS, debug=True) & 0x1888 == 0x88
+    assert hart.csr_read(Csr.MSTATUS, debug=True) & 0x1888 == 0x88

@@ -1,33 +1,15 @@
 """The real gdb-multiarch through the real OpenOCD: what somebody does in a first session."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.compiling import compile_program
+from tests.gdb.running import run_gdb
 from tests.simulated.openocd import OpenOcd
 
 PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "sim_debug.c"
-
-
-def gdb(elf: Path, port: int, *commands: str) -> str:
-    """What gdb prints; each command is announced by a line `>>> command`."""
-    prepare = ["set confirm off", "set pagination off", "set osabi none", "set remotetimeout 20"]
-    prepare += [f"target extended-remote 127.0.0.1:{port}"]
-    arguments = ["gdb-multiarch", "-nx", "-q", "-batch", str(elf)]
-    for command in prepare:
-        arguments += ["-ex", command]
-    for command in commands:
-        arguments += ["-ex", f"echo >>> {command}\\n", "-ex", command]
-    return subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=60).stdout
-
-
-def answers(output: str) -> list[tuple[str, str]]:
-    """(command, what it printed)."""
-    parts = re.split(r"^>>> (.*)\n", output, flags=re.M)
-    return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
 @pytest.mark.parametrize("march", ["rv64gc", "rv32imac_zicsr"])
@@ -59,7 +41,9 @@ def test_a_session(tmp_path: Path, march: str) -> None:
         "x/2xw 0x20000000": r"0x20000000:\s+0x00000008\s+0x00000000",  # an inactive trace encoder
     }
     with OpenOcd(elf, tmp_path / "rig", "--isa", isa) as rig:
-        printed = answers(gdb(elf, rig.gdb_port, *script))
-    assert [command for command, _ in printed] == list(script)
-    for command, text in printed:
-        assert re.search(script[command], text.strip(), re.M), f"{command}: {text}"
+        connect = f"target extended-remote 127.0.0.1:{rig.gdb_port}"
+        printed = run_gdb(elf, ["set osabi none", "set remotetimeout 20", connect, *script])
+    assert [command for command in printed if command in script] == list(script)
+    for command, expected in script.items():
+        text = printed[command]
+        assert re.search(expected, text.strip(), re.M), f"{command}: {text}"

@@ -260,17 +260,11 @@ def test_openocd_dies_and_another_takes_over(tmp_path: Path) -> None:
     with OpenOcd(elf, tmp_path / "rig") as rig:
         rig.tcl("step")
         pc = rig.tcl.reg("pc")
-        rig.openocd.kill()
-        rig.openocd.wait()
-        rig.tcl.close()
+        rig.kill_openocd()
         rig.start_openocd()
-        rig.tcl = Tcl(rig.tcl_port)
         assert rig.tcl.reg("pc") == pc
         rig.tcl("resume")
-        rig.openocd.kill()
-        rig.openocd.wait()
-        rig.tcl.close()
+        rig.kill_openocd()
         rig.start_openocd()
-        rig.tcl = Tcl(rig.tcl_port)
         assert rig.tcl.reg("pc") != pc
         assert rig.simulator.poll() is None

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,16 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo(tmp_path_factory.mktemp("sim"))
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [sys.executable, "-c", STARTER, "sim", *arguments],
         cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def until(process: subprocess.Popen[str], text: str) -> str:
@@ -46,7 +53,7 @@ def until(process: subprocess.Popen[str], text: str) -> str:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ends_cleanly_on_a_signal(elf: Path, tmp_path: Path, number: signal.Signals) -> None:
     paths = tmp_path / "jtag", tmp_path / "side"
-    with start("--elf", str(elf), "--unix", str(paths[0]), "--side-door", str(paths[1])) as process:
+    with started("--elf", str(elf), "--unix", str(paths[0]), "--side-door", str(paths[1])) as process:
         until(process, "listening on")
         assert all(path.is_socket() for path in paths)
         with socket.socket(socket.AF_UNIX) as client:
@@ -61,7 +68,7 @@ def test_ends_cleanly_on_a_signal(elf: Path, tmp_path: Path, number: signal.Sign
 
 def test_prints_and_writes_the_openocd_configuration_and_the_target(elf: Path, tmp_path: Path) -> None:
     files = tmp_path / "openocd.cfg", tmp_path / "rvtrace.toml"
-    with start(
+    with started(
         "--elf", str(elf), "--port", "0", "--write-openocd", str(files[0]), "--write-target", str(files[1]),
         "--gdb-port", "3334", "--tcl-port", "6667", "--trace-size", "0x2000",
     ) as process:  # fmt: skip
@@ -91,7 +98,7 @@ def test_a_program_that_runs_to_its_end(tmp_path: Path) -> None:
     source = tmp_path / "ends.c"
     source.write_text("int main(void) { return 7; }")
     program = compile_program(tmp_path, source, march="rv32imac_zicsr")
-    with start("--elf", str(program), "--port", "0", "--run") as process:
+    with started("--elf", str(program), "--port", "0", "--run") as process:
         assert "RV32IMAFDC" in until(process, "program ended with status 7")
         process.terminate()
         process.communicate(timeout=10)

@@ -1,0 +1,56 @@
+"""The rig leaves nothing behind, however the program that holds it ends."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from console.rig import Rig, RigError
+from tests.compiling import demo
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from console.rig import Rig
+with Rig(Path(sys.argv[1]), Path(sys.argv[2])) as rig:
+    print(rig.tcl_port, flush=True)
+    time.sleep(60)
+"""
+
+
+class BadCommands(Rig):
+    openocd_commands = "init; nonsense"
+
+
+def runs(folder: Path, tcl_port: int) -> bool:
+    """Whether a part of the rig is still there: `rvtrace sim` removes its socket when it ends."""
+    with socket.socket() as probe:
+        return (folder / "jtag.sock").exists() or probe.connect_ex(("127.0.0.1", tcl_port)) == 0
+
+
+def test_a_killed_holder_takes_the_rig_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "rig"
+    command = [sys.executable, "-c", HOLDER, str(demo(tmp_path)), str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        try:
+            tcl_port = int(holder.stdout.readline())
+            assert runs(folder, tcl_port)
+        finally:
+            os.kill(holder.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while runs(folder, tcl_port):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_openocd_that_does_not_start_leaves_no_simulator(tmp_path: Path) -> None:
+    rig = BadCommands(demo(tmp_path), tmp_path / "rig")
+    with pytest.raises(RigError, match="openocd did not start"), rig:
+        pass
+    assert not runs(rig.folder, rig.tcl_port)
