@@ -272,9 +272,15 @@ class HistoryBuilder:
         self._events.append(Event(position, kind, offset, text, last_pc))
         self.add_gap()
 
-    def add_gap(self) -> None:
-        """A gap position alone, unless nothing ran since the last one: its cause is an event already recorded here."""
+    def add_gap(self, resumption: str = "") -> None:
+        """A gap position alone, unless nothing ran since the last one: its cause is an event already recorded here.
+
+        *resumption*: how it went on, which becomes part of the text of a cause that is a TRACE_OFF.
+        """
         self.flush()
+        last = self._events[-1] if self._events else None
+        if resumption and last is not None and last.kind is EventKind.TRACE_OFF:
+            self._events[-1] = last._replace(text=f"{last.text}, then {resumption} at another place")
         if self._entries and self._entries[-1] is not _GAP_PATH:
             self._gap_positions.append(self._length)
             self._store([_GAP_PATH])

@@ -58,6 +58,7 @@ class Image:
         """What `add_code` got, in order: the code that is not in the ELF."""
         self._read_missing = read_missing
         self._regions: list[tuple[int, bytes]] = []  # sorted by address, disjoint
+        self._in_elf: list[range] = []
         self._absent: set[int] = set()  # chunks the target could not give
         self._instructions: dict[int, Instruction] = {}
         self._sections: list[tuple[int, int, list[_Symbol]]] = []  # start, end, symbols by (address, name)
@@ -91,6 +92,12 @@ class Image:
         self.code.append((addr, bytes(data)))
         self._add_region(addr, bytes(data))
         self._instructions.clear()
+
+    def is_added(self, addr: int) -> bool:
+        """Whether the code at *addr* is not the ELF's, if there is one, but came from `add_code` or the target."""
+        if not self.path or any(addr in addresses for addresses in self._in_elf):
+            return False
+        return any(start <= addr < start + len(data) for start, data in self.code)
 
     def read(self, addr: int, size: int) -> bytes:
         """*size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
@@ -171,6 +178,7 @@ class Image:
         for kind in ("p_vaddr", "p_paddr"):
             for segment in segments:
                 self._add_region(segment[kind], segment.data())
+        self._in_elf = [range(start, start + len(data)) for start, data in self._regions]
         self.zcm = _has_zcm(elf)
         for section in elf.iter_sections():
             if isinstance(section, NoteSection):

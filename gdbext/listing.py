@@ -18,6 +18,7 @@ import gdb
 
 MODIFIERS = "mrsfp"
 FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
+AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
 
 
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
@@ -138,9 +139,12 @@ class Texts:
         return self._known[pc]
 
     def _read(self, start: int, pc: int) -> dict[int, str]:
-        """All instructions of a function up to `pc`, unless they turn out not to lead to it."""
+        """All instructions of a function up to `pc` and well beyond it, unless they turn out not to lead to it.
+
+        Beyond, because a listing that goes through a function would else read its beginning anew for each line.
+        """
         with contextlib.suppress(gdb.error):  # code that cannot be read: the instruction alone will say so
-            found = self._disassemble(start, pc)
+            found = self._disassemble(start, _last_of_function(start, pc, pc + max(2 * (pc - start), AHEAD_BYTES)))
             if pc in found:
                 self._known.update(found)
         return self._known
@@ -168,6 +172,18 @@ def _symbol_of(pc: int) -> tuple[str | None, int]:
         text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
         match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
     return (match.group(1), int(match.group(2) or 0)) if match else (None, 0)
+
+
+def _last_of_function(start: int, pc: int, limit: int) -> int:
+    """The last even address up to `limit` that gdb counts to the function at `start`, as it does `pc`."""
+    inside, outside = pc // 2, limit // 2 + 1
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        if 2 * middle - _symbol_of(2 * middle)[1] == start:
+            inside = middle
+        else:
+            outside = middle
+    return 2 * inside
 
 
 def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:

@@ -61,19 +61,25 @@ def _build(build_id: str | None, sha256: str) -> str:
     return printable(f"build-id {build_id[:12]}" if build_id else f"SHA-256 {sha256[:12]}")
 
 
-def mismatch(history: History) -> str | None:
-    """A line when trace and program contradict each other: most likely another program runs."""
+def mismatch(history: History, image: Image) -> str | None:
+    """A line when trace and program contradict each other: most likely another program runs.
+
+    In code that is not in the ELF: it was overwritten after it ran, or was written after it had been read.
+    """
     found = [event for event in history.events if event.kind is EventKind.MISMATCH]
     if not found:
         return None
     places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+    pc = found[0].last_pc
+    if pc is not None and image.is_added(pc):
+        return f"warning: {found[0].text}{places}: that memory has changed since the code in it ran"
     return f"warning: {found[0].text}{places}: is this the ELF that runs on the target?"
 
 
 def warnings(captured: ElfIdentity | None, image: Image, history: History, problem: RvtraceError | None) -> list[str]:
     """What the user must know about a history. *problem*: why code could not be read from the target."""
     unread = f"warning: code that is not in the ELF could not be read from the target: {problem}" if problem else None
-    return [line for line in (other_elf(captured, image), mismatch(history), unread) if line is not None]
+    return [line for line in (other_elf(captured, image), mismatch(history, image), unread) if line is not None]
 
 
 def same_rows(before: History, after: History) -> bool:
@@ -83,14 +89,23 @@ def same_rows(before: History, after: History) -> bool:
     return not len(before) or all(before.pc(i) == after.pc(i) for i in (0, len(before) // 2, len(before) - 1))
 
 
-def nothing_decoded(sink: CapturedSink, history: History) -> NoTrace:
+def nothing_decoded(sink: CapturedSink, history: History, image: Image) -> NoTrace:
     """Why a history is empty."""
     if not sink.data:
         return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
-    problem = mismatch(history)
+    problem = mismatch(history, image)
     if problem is not None:
         return NoTrace(problem.removeprefix("warning: "))
+    traps = [event for event in history.events if event.kind is EventKind.TRAP]
+    if traps:
+        handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
+        return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}")
+    if any(event.next_pc is not None for event in history.events):
+        return NoTrace(
+            f"the {len(sink.data)} bytes of trace hold a synchronizing message and nothing after it:"
+            " let the program run on, or give it a larger buffer"
+        )
     return NoTrace(
         f"the {len(sink.data)} bytes of trace hold nothing that can be decoded: no synchronizing message in them;"
-        " let the program run on, or ask for more of them (`trace start -sync-period N`)"
+        " ask for more of them (`trace start -sync-period N`), or use a larger buffer"
     )

@@ -41,6 +41,17 @@ class NotResumed(RvtraceError):
         self.cause = cause
 
 
+class SetUpLost(RvtraceError):
+    """A component is no longer set up as it was when tracing began: it was reset, or somebody else uses it."""
+
+    def __init__(self, name: str, register: str) -> None:
+        super().__init__(
+            f"{name} was reset or set up by somebody else while tracing ({register} has changed): what ran then is"
+            " not in the trace, `trace start` begins anew"
+        )
+        self.name, self.register = name, register
+
+
 class WrongXlen(RvtraceError):
     """Program and trace have different register widths. *whose*: what the other width is of."""
 

@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 
 from controlregs import procedures
 from controlregs.component import Component
-from controlregs.encoder import CONTROL, ENCODER
+from controlregs.encoder import CONTROL, ENCODER, INST_FEATURES
 from controlregs.errors import ComponentError, DrainFailed
 from controlregs.fields import BLOCK_BYTES
-from controlregs.ram_sink import RAM_SINK, WP_LOW, RamMode
+from controlregs.ram_sink import RAM_SINK, START_LOW, WP_LOW, RamMode
 from controlregs.request import TraceInForce, TraceRequest
 from session.captured import CapturedEncoder, CapturedSink
 from session.description import Description, Encoder, RamSink
-from session.errors import NotResumed, Unsupported
+from session.errors import NotResumed, SetUpLost, Unsupported
 from session.link import Link
 from session.ring import Ring
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
+
+_SET_UP = ("trTeInstMode", "trTeFormat", "trTeInstSyncMode", "trTeInstSyncMax", "trTeInhibitSrc")
+"""Fields of trTeControl that decide what an encoder sends."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class LiveTrace:
         self.failure, self.behind = None, True
         try:
             self._stop_components(progress)
+            self._check_sink()
             self._prepare_ring()
             drained = procedures.drain(self._sink, self.in_force.sink, progress)
         except Cancelled:
@@ -140,6 +144,30 @@ class LiveTrace:
             self.captured = replace(self.captured, data=drained.data, wrapped=overwritten, missing=0)
             if drained.wrapped and not overwritten:
                 self.tracing = False  # the sink has stopped by itself
+            self._check_encoders()
+
+    def _check_sink(self) -> None:
+        """Raises `SetUpLost` when the buffer is not where it was: what its registers say now is not about our trace."""
+        before = self.in_force.sink
+        if before.mode is not RamMode.SMEM or not self._sink.get(RAM_SINK.control, "trRamActive"):
+            return
+        if self._sink.read(START_LOW) != before.start & 0xFFFF_FFFF:
+            self.tracing = False
+            raise SetUpLost(self._sink.name, START_LOW.name)
+
+    def _check_encoders(self) -> None:
+        """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
+        try:
+            for component, before in zip(self._encoders, self.in_force.encoders, strict=True):
+                control, features = component.read(CONTROL), component.read(INST_FEATURES)
+                if any(CONTROL.get(control, field) != CONTROL.get(before.control, field) for field in _SET_UP):
+                    raise SetUpLost(component.name, CONTROL.name)
+                if features != before.features:
+                    raise SetUpLost(component.name, INST_FEATURES.name)
+        except SetUpLost as error:
+            self.tracing, self.failure = False, error
+        except RvtraceError:
+            return  # resuming will meet it, and say so
 
     def _keep(self, error: DrainFailed) -> None:
         """What was read before is worth more than a shorter piece, even if that is newer."""

@@ -48,6 +48,14 @@ class Program:
             self._image, self._file = self._load(), file
         return self._image
 
+    def reread(self) -> Image:
+        """The program with the code that is not in the ELF as it is on the target now. `use` makes it the program's."""
+        return self._load()
+
+    def use(self, image: Image) -> None:
+        """Take *image* for the program from now on."""
+        self._image = image
+
     def _load(self) -> Image:
         self.problem = None
         image = Image.from_elf(self.path, read_missing=self._read_code if self._target else None)

@@ -56,12 +56,28 @@ class Reading:
         image, before, sink = self._program.image(), self.decoded, self.capture.sinks[0]
         if before is not None and before.image is image and before.sink == sink:
             return before
-        history = decoding.decode(sink, self.capture.encoders, image, progress)
+        image, history = self._follow(sink, image, progress)
         warnings = decoding.warnings(self.capture.elf, image, history, self._program.problem)
         self.decoded = Decoded(sink, image, history, warnings)
         if before is None or not decoding.same_rows(before.history, history):
             self._cursor.reset()
         return self.decoded
+
+    def _follow(self, sink: CapturedSink, image: Image, progress: Progress) -> tuple[Image, History]:
+        """The history, and the program it was decoded with.
+
+        Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
+        the trace, what is there now is tried too.
+        """
+        history = decoding.decode(sink, self.capture.encoders, image, progress)
+        if self._target is None or not image.code or decoding.mismatch(history, image) is None:
+            return image, history
+        fresh = self._program.reread()
+        again = decoding.decode(sink, self.capture.encoders, fresh, progress)
+        if again.gaps >= history.gaps:
+            return image, history
+        self._program.use(fresh)
+        return fresh, again
 
     def select(self, args: str, size: int | None) -> Listing:
         """What `trace history ARGS` shows of what was decoded last; warnings are given once. Raises RangeError."""

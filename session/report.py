@@ -135,6 +135,13 @@ def losses(captured: CapturedSink) -> list[str]:
     return lines
 
 
+def stopped(captured: CapturedSink) -> list[str]:
+    """A line when the trace ends although the program ran on."""
+    if not captured.in_force.stop_on_wrap or len(captured.data) < captured.in_force.size:
+        return []
+    return [f"warning: the trace ends where {captured.in_force.name} was full: what ran after that is not in it"]
+
+
 def saved(capture: Capture, file: str) -> str:
     """What was written where."""
     stored = sum(len(sink.data) for sink in capture.sinks)

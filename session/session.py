@@ -115,9 +115,10 @@ class Session:
         decoded = self._decode(context, progress)
         if not len(decoded.history):
             failure = self._live.failure if self._live else None
-            raise failure or decoding.nothing_decoded(decoded.sink, decoded.history)
+            raise failure or decoding.nothing_decoded(decoded.sink, decoded.history, decoded.image)
         listing = reading.select(args, size)
-        return listing._replace(lines=report.failure(self._live) + listing.lines)
+        ended = reading.untold(report.stopped(decoded.sink))
+        return listing._replace(lines=report.failure(self._live) + ended + listing.lines)
 
     def rows(self, begin: int, end: int) -> list[Row]:
         """The rows numbered *begin* to *end* - 1 of the history last asked for. Raises `NoTrace`."""

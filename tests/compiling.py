@@ -6,6 +6,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 EXAMPLES = HOME / "examples"
 ABI = {"rv64imac_zicsr": "lp64", "rv64gc": "lp64d", "rv32imac_zicsr": "ilp32", "rv32gc": "ilp32d"}
+ABI |= {"rv64ima_zicsr": "lp64", "rv32ima_zicsr": "ilp32"}  # every instruction has four bytes
 
 
 def compile_program(folder: Path, *sources: Path, march: str = "rv64imac_zicsr", options: tuple[str, ...] = ()) -> Path:

@@ -263,7 +263,9 @@ class Automaton:
         return Step(None, self._on(pc), -ahead, (first._replace(elsewhere=elsewhere), *rest))
 
     def _mismatch(self, state: State, message: Message, ahead: int, walk: Walk, why: str) -> Step:
-        text = f"trace does not match {self._image_name} at 0x{walk.at:x}: {why} ({message.name})"
+        added = self._walker.image.is_added(walk.at)
+        code = "the code read from the target" if added else self._image_name
+        text = f"trace does not match {code} at 0x{walk.at:x}: {why} ({message.name})"
         certain = self._walker.walk(state.pc, 1, max(-ahead, 0))
         path = (walk if walk.halfwords >= certain.halfwords else certain).path
         return Step(path, self.lost, -ahead, (Report(EventKind.MISMATCH, text, lost=True),))

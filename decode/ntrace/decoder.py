@@ -173,7 +173,7 @@ class Decoder:
                 self._builder.gap(report.kind, offset, report.text)
                 continue
             if report.elsewhere:
-                self._builder.add_gap()
+                self._builder.add_gap(report.text)
             if report.resumed is not None:
                 self._builder.resume(report.resumed)
             self._builder.event(report.kind, offset, report.text, last_pc=report.last_pc, next_pc=report.next_pc)
