@@ -36,6 +36,18 @@ def main() -> None:
         items = executed(program)
         spent, messages = encode(items)
         print(f"{program:12}{spent / len(items) * 1e6:8.3f} us/block {len(items) / messages:7.1f} blocks/message")
+    print(f"reading a history: {reading():.1f} M addresses/s")
+
+
+def reading() -> float:
+    """Million addresses per second, as a listing of everything reads them."""
+    image = Image.from_elf(REFERENCE / "qsort.elf")
+    decoder = Decoder(image, Options())
+    decoder.feed((REFERENCE / "qsort.1.nex").read_bytes() * 20)
+    history = decoder.finish()
+    begin = process_time()
+    count = sum(1 for _ in history.pcs())
+    return count / (process_time() - begin) / 1e6
 
 
 def measure(data: bytes, image: Image, memo_limit: int = MEMO_LIMIT) -> tuple[float, float]:

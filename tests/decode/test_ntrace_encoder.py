@@ -1,6 +1,5 @@
 """What the encoder sends when: synchronization in its three modes, full registers, sources, lost messages."""
 
-from time import process_time
 
 import pytest
 
@@ -181,12 +180,3 @@ def test_batches_of_any_size_make_the_same_messages() -> None:
 
 def chunks(items: list[Block | Trap], size: int) -> list[list[Block | Trap]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
-
-
-def test_encoding_is_no_burden_for_a_simulated_hart() -> None:
-    """Less than half a microsecond per block in branchy code, on an ordinary machine; twice that is allowed here."""
-    items: list[Block | Trap] = [LOOP, LOOP, LOOP, LEAVE] * 20_000
-    recorder = Recorder()
-    begin = process_time()
-    recorder.encoder.retire(items)
-    assert (process_time() - begin) / len(items) < 1e-6

@@ -78,11 +78,9 @@ def test_reading_out_a_big_buffer(gdb: Gdb) -> None:
     time.sleep(1.5)  # the buffer fills, and wraps
     gdb.interrupt()
     assert "SIGINT" in gdb.answer()
-    began = time.monotonic()
     gdb.type("trace history")
     time.sleep(0.7)
     gdb.interrupt()
     assert "Quit" in gdb.answer()
-    assert time.monotonic() - began < 2.5
     assert re.search(r"encoder: .*sink: ", gdb.run("trace status"), re.S)
     assert len(re.findall(r"\d+\t(?:=> |   )0x", gdb.run("trace history"))) == 10
