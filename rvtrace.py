@@ -13,6 +13,8 @@ def _load_extension() -> None:
     """Load `gdbext` from beside this file, without putting this folder on gdb's module path (its names are common)."""
     home = os.path.dirname(os.path.realpath(__file__))
     folder = os.path.join(home, "gdbext")
+    if "gdbext.commands" in sys.modules:  # sourced before
+        sys.modules["gdbext.commands"].release()
     for name in [name for name in sys.modules if name.partition(".")[0] == "gdbext"]:
         del sys.modules[name]
     spec = importlib.util.spec_from_file_location(

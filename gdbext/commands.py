@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import Any, ClassVar
+from typing import Any, Callable, ClassVar
 
 import gdb
 
@@ -265,19 +265,45 @@ COMMANDS = (Trace, Start, Stop, Status, History, Save, Open)
 
 
 def register(home: str) -> None:
-    """Define all commands and parameters; a second `source` starts afresh."""
+    """Define all commands and parameters."""
     global _tracer
-    if _tracer is not None:
-        _tracer.close()
     _tracer = Tracer(home)
     for command in COMMANDS:
         command()
     parameters.register()
     with contextlib.suppress(gdb.error):  # there from an earlier `source`
         gdb.execute("alias rvtrace = trace", to_string=True)
-    gdb.events.cont.connect(lambda event: tracer().resumed())
-    gdb.events.new_objfile.connect(lambda event: listing.forget())
+    for registry, handler in _handlers():
+        registry.connect(handler)
+
+
+def release() -> None:
+    """Before a second `source` loads everything afresh: end the session, and hear of nothing any more."""
+    for registry, handler in _handlers():
+        registry.disconnect(handler)
+    tracer().close()
+
+
+def _resumed(event: object) -> None:
+    tracer().resumed()
+
+
+def _new_symbols(event: object) -> None:
+    listing.forget()
+
+
+def _exiting(event: object) -> None:
+    tracer().close()
+
+
+def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
+    """What is done when something happens in gdb: (event registry, function)."""
+    handlers: list[tuple[Any, Callable[[Any], None]]] = [
+        (gdb.events.cont, _resumed),
+        (gdb.events.new_objfile, _new_symbols),
+    ]
     if hasattr(gdb.events, "gdb_exiting"):  # gdb >= 12
-        gdb.events.gdb_exiting.connect(lambda event: _tracer.close() if _tracer else None)
+        handlers.append((gdb.events.gdb_exiting, _exiting))
+    return handlers
 
 

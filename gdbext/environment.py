@@ -76,8 +76,3 @@ def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Po
         env=clean_environ(environ),
         start_new_session=True,
     )
-
-
-def home_of(file: str | None) -> str:
-    """Directory of a sourced file, symbolic links followed (`__file__` is as the user typed it)."""
-    return os.path.dirname(os.path.realpath(file or "rvtrace.py"))

@@ -20,7 +20,6 @@ MODIFIERS = "mrsfp"
 FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
 AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
 
-
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
 
 

@@ -65,6 +65,15 @@ def test_sourcing_twice_is_harmless() -> None:
     assert out[SOURCE] == ""
 
 
+def test_a_second_source_ends_the_first_session() -> None:
+    children = "open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read().split()"
+    sessions = f"python import os; print(sum('session' in open(f'/proc/{{pid}}/cmdline').read() for pid in {children}))"
+    commands = [SOURCE, "trace status", sessions, f"{SOURCE} ", "trace  status", f"{sessions} "]
+    out = run_gdb(None, commands)
+    assert out[sessions].strip() == "1"
+    assert out[f"{sessions} "].strip() == "1"
+
+
 def test_installed_in_site_packages_finds_its_own_environment() -> None:
     home = "/opt/env/lib/python3.11/site-packages"
     assert next(environment.candidates(home, {}))[0] == "/opt/env/bin/python3"
