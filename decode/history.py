@@ -111,12 +111,42 @@ class EventKind(Enum):
     """The encoder itself lost messages."""
     MISMATCH = "mismatch"
     """Trace and program contradict each other."""
+    CONTEXT = "context"
+    """Another program or privilege mode runs from here on; `text` says which."""
     NOTE = "note"
     """Worth knowing, and no change of the flow: a message of another kind, a last message that is cut off."""
 
 
 GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})
 """The kinds that can be the cause of a gap."""
+
+
+class Context(NamedTuple):
+    """Which program a hart runs, as far as it was reported. None: not known.
+
+    prv       privilege mode: 0 U, 1 S, 3 M
+    virtual   in a guest (V = 1: VU- or VS-mode)
+    scontext  the supervisor's context: the process, for most operating systems
+    hcontext  the hypervisor's context: the guest
+    """
+
+    prv: int | None = None
+    virtual: bool = False
+    scontext: int | None = None
+    hcontext: int | None = None
+
+    def __str__(self) -> str:
+        parts = [_mode(self.prv, self.virtual)] if self.prv is not None else []
+        named = (("scontext", self.scontext), ("hcontext", self.hcontext))
+        parts += [f"{name} {value}" for name, value in named if value is not None]
+        return ", ".join(parts) or "unknown context"
+
+
+def _mode(prv: int, virtual: bool) -> str:
+    return f"{_MODES[virtual, prv]}-mode" if (virtual, prv) in _MODES else f"privilege {prv}"
+
+
+_MODES = {(False, 0): "U", (False, 1): "S", (False, 3): "M", (True, 0): "VU", (True, 1): "VS"}
 
 
 class Event(NamedTuple):

@@ -52,19 +52,37 @@ _UNINFERABLE = frozenset(
 )
 
 
+class Upper(NamedTuple):
+    """What lui, c.lui or auipc puts into a register: *value*, plus the instruction's address if *relative*."""
+
+    register: int
+    value: int
+    relative: bool
+
+
+class Via(NamedTuple):
+    """Where an indirect jump goes: the content of *register* plus *offset*."""
+
+    register: int
+    offset: int
+
+
 class Instruction(NamedTuple):
     """One instruction, as far as program flow is concerned.
 
     *length* in bytes. *itype* of a conditional branch is NOT_TAKEN: the outcome is not in the code. *offset* is the
     target of a branch or direct jump relative to the instruction's address, None where the code does not tell (cm.jt
     and cm.jalt take it from the table jvt points at; see `Image.instruction`). *custom*: in the custom opcode space,
-    so it may change the flow in a way only its designer knows (N-Trace 10.1).
+    so it may change the flow in a way only its designer knows (N-Trace 10.1). *upper* and *via*: what
+    `sequential_target` needs, for the instructions that have it.
     """
 
     length: int
     itype: IType
     offset: int | None = None
     custom: bool = False
+    upper: Upper | None = None
+    via: Via | None = None
 
     @property
     def is_branch(self) -> bool:
@@ -80,6 +98,18 @@ class Instruction(NamedTuple):
     def is_uninferable(self) -> bool:
         """A jump to an address only the trace tells, returns from traps included."""
         return self.itype in _UNINFERABLE
+
+
+def sequential_target(before: Instruction, before_pc: int, jump: Instruction, xlen: int) -> int | None:
+    """Where *jump* goes when *before*, retired right before it at *before_pc*, loads its register with a constant.
+
+    None when it does not. (N-Trace 9.1, "Sequential Jump Optimization"; E-Trace "sequentially inferable jumps".)
+    """
+    upper, via = before.upper, jump.via
+    if upper is None or via is None or upper.register != via.register:
+        return None
+    base = before_pc if upper.relative else 0
+    return base + upper.value + via.offset & (1 << xlen) - 2
 
 
 def length(first_halfword: int) -> int:
@@ -120,7 +150,12 @@ def _classify32(word: int) -> Instruction:
         call = word >> 7 & 31 in _LINK
         return Instruction(4, IType.INFERABLE_CALL if call else IType.OTHER_INFERABLE, _jal_offset(word))
     if opcode == 0x67 and word >> 12 & 0b111 == 0:
-        return Instruction(4, _jalr_itype(word >> 7 & 31, word >> 15 & 31))
+        rs1 = word >> 15 & 31
+        return Instruction(4, _jalr_itype(word >> 7 & 31, rs1), via=Via(rs1, _signed(word >> 20, 12)))
+    if opcode in (0x37, 0x17):  # lui, auipc; x0 holds no constant
+        rd = word >> 7 & 31
+        upper = Upper(rd, _signed(word >> 12, 20) << 12, opcode == 0x17) if rd else None
+        return Instruction(4, IType.NONE, upper=upper)
     if opcode == 0x73:
         return Instruction(4, _SYSTEM.get(word, IType.NONE))
     return Instruction(4, IType.NONE, custom=opcode in _CUSTOM_OPCODES)
@@ -152,9 +187,15 @@ def _classify16(half: int, xlen: int, zcm: bool) -> Instruction:
             return Instruction(2, IType.OTHER_INFERABLE, _c_jump_offset(half))
         if funct3 == 0b001 and xlen == 32:  # c.jal; c.addiw on RV64
             return Instruction(2, IType.INFERABLE_CALL, _c_jump_offset(half))
+        rd = half >> 7 & 31
+        if funct3 == 0b011 and rd not in (0, 2):  # c.lui; rd = x2 is c.addi16sp
+            immediate = _signed((half >> 12 & 1) << 5 | half >> 2 & 31, 6)
+            return Instruction(2, IType.NONE, upper=Upper(rd, immediate << 12, False))
     elif quadrant == 2:
         if funct3 == 0b100:
-            return Instruction(2, _c_register_jump_itype(half))
+            itype = _c_register_jump_itype(half)
+            via = Via(half >> 7 & 31, 0) if itype not in (IType.NONE, IType.EXCEPTION) else None
+            return Instruction(2, itype, via=via)
         if funct3 == 0b101 and zcm:
             return Instruction(2, _zcm_itype(half))
     elif half == 0:

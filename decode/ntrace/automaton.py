@@ -15,10 +15,10 @@ from decode.history import EventKind, Path, RepeatPath
 from decode.image import Image
 from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, BType, Rcode, Sync, Tcode
 from decode.ntrace.message import Message
+from decode.ntrace.options import Options
 from decode.ntrace.state import (
     STARTS,
     Mode,
-    Options,
     Report,
     State,
     Step,

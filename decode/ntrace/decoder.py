@@ -15,7 +15,8 @@ from decode.ntrace.automaton import Automaton
 from decode.ntrace.framing import Batch, Framer, Lost, fault, is_idle
 from decode.ntrace.layout import Tcode
 from decode.ntrace.message import Malformed, Message, parse
-from decode.ntrace.state import Mode, Options, Report, Step
+from decode.ntrace.options import Options
+from decode.ntrace.state import Mode, Report, Step
 from support.progress import Progress, silent
 
 __all__ = ["Decoder", "Options", "decode"]

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
 from decode.ntrace.layout import LAYOUTS, MAX_SRC_BITS, BType, Rcode, Sync, Tcode
-from decode.ntrace.message import build, pack
+from decode.ntrace.packing import build, pack
 
 # As plain numbers: an enumeration's member costs more to hash than the message to build.
 _INDIRECT_BRANCH, _INDIRECT_BRANCH_HIST = int(Tcode.INDIRECT_BRANCH), int(Tcode.INDIRECT_BRANCH_HIST)

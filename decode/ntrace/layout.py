@@ -1,7 +1,7 @@
 """The messages of N-Trace: fields, order and widths, declared once for encoder and decoder.
 
 Source: RISC-V N-Trace 1.0.0-rc7, table 8 (fields in messages), chapters 6 and 7 (their meaning), table 25 (SYNC). The
-ratified 1.0 has the same layouts.
+ratified 1.0 has the same layouts. The messages only SiFive's encoders send are from IEEE-ISTO 5001 and their captures.
 """
 
 from enum import IntEnum
@@ -18,22 +18,32 @@ MAX_ICNT_BITS = 22
 MAX_SRC_BITS = 12
 """Table 10."""
 
+MAX_REPEAT_BITS = 32
+"""B-CNT and HREPEAT. Table 10 has 18; a decoder that is asked for more than this is looking at noise."""
+
 
 class Tcode(IntEnum):
-    """Table 8."""
+    """Table 8, and those of SiFive's encoders."""
 
     OWNERSHIP = 2
     DIRECT_BRANCH = 3
     INDIRECT_BRANCH = 4
+    DATA_ACQUISITION = 7
+    """SiFive (a Nexus message N-Trace leaves out): data written by the program."""
     ERROR = 8
     PROG_TRACE_SYNC = 9
     DIRECT_BRANCH_SYNC = 11
     INDIRECT_BRANCH_SYNC = 12
+    AUX_ACCESS_WRITE = 23
+    """SiFive: as DATA_ACQUISITION, of older encoders."""
     RESOURCE_FULL = 27
     INDIRECT_BRANCH_HIST = 28
     INDIRECT_BRANCH_HIST_SYNC = 29
     REPEAT_BRANCH = 30
     PROG_TRACE_CORRELATION = 33
+    IN_CIRCUIT_TRACE = 34
+    """SiFive: an event; with ..._WS the message also synchronizes."""
+    IN_CIRCUIT_TRACE_WS = 35
 
 
 VENDOR_TCODES = range(56, 63)
@@ -80,11 +90,15 @@ class Evcode(IntEnum):
 
 
 class Field(NamedTuple):
-    """One field: bits, or VAR. A field with *when* is there only if that earlier field has that value."""
+    """One field: bits, or VAR. A field with *when* is there only if that earlier field has that value.
+
+    *address*: F-ADDR or U-ADDR, whose high bits may be left out (trTeInstExtendAddrMSB).
+    """
 
     name: str
     bits: int = VAR
     when: tuple[str, int] | None = None
+    address: bool = False
 
 
 class Layout(NamedTuple):
@@ -102,8 +116,8 @@ class Layout(NamedTuple):
 _SYNC = Field("sync", 4)
 _B_TYPE = Field("b_type", 2)
 _ICNT = Field("icnt")
-_FADDR = Field("faddr")
-_UADDR = Field("uaddr")
+_FADDR = Field("faddr", address=True)
+_UADDR = Field("uaddr", address=True)
 _HIST = Field("hist")
 
 
@@ -144,4 +158,17 @@ LAYOUTS: dict[int, Layout] = {
     )
 }
 """The messages by TCODE."""
-assert set(LAYOUTS) == set(Tcode)
+
+_IN_CIRCUIT = (Field("cksrc", 4), Field("ckdf", 2), Field("ckdata0"), Field("ckdata1", when=("ckdf", 1)))
+
+SIFIVE_LAYOUTS: dict[int, Layout] = LAYOUTS | {
+    layout.tcode: layout
+    for layout in (
+        _layout(Tcode.DATA_ACQUISITION, "DataAcquisition", Field("idtag"), Field("dqdata")),
+        _layout(Tcode.AUX_ACCESS_WRITE, "AuxAccessWrite", Field("addr"), Field("data")),
+        _layout(Tcode.IN_CIRCUIT_TRACE, "InCircuitTrace", *_IN_CIRCUIT),
+        _layout(Tcode.IN_CIRCUIT_TRACE_WS, "InCircuitTraceWS", *_IN_CIRCUIT),
+    )
+}
+"""With the messages SiFive's encoders send besides."""
+assert set(SIFIVE_LAYOUTS) == set(Tcode)

@@ -3,29 +3,12 @@
 Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from decode.history import EventKind, Path, RepeatPath
 from decode.ntrace.layout import BType, Evcode, Sync
 from decode.ntrace.message import Message
-
-
-@dataclass(frozen=True)
-class Options:
-    """How the trace was made, as read back from the encoder's registers.
-
-    src_bits    width of SRC (trTeSrcBits), 0 when trTeInhibitSrc is set
-    src_id      only messages of this SRC are decoded; None: all of them
-    timestamps  messages may end with TSTAMP (trTsEnable); not interpreted yet
-    btm         Branch Trace Messaging (trTeInstMode 3) in place of HTM (6)
-    """
-
-    src_bits: int = 0
-    src_id: int | None = None
-    timestamps: bool = False
-    btm: bool = False
 
 
 class Mode(Enum):

@@ -10,7 +10,8 @@ from decode.ingress import Block, Trap, blocks_from_pcs
 from decode.ntrace.decoder import Options, decode
 from decode.ntrace.encoder import Encoder, EncoderOptions
 from decode.ntrace.layout import LAYOUTS, Evcode, Sync, Tcode
-from decode.ntrace.message import build, parse
+from decode.ntrace.message import parse
+from decode.ntrace.packing import build
 from tests.decode import assembler as asm
 
 C_ADD = bytes.fromhex("2e95")  # c.add a0, a1

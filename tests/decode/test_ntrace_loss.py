@@ -13,7 +13,7 @@ from decode.ntrace.decoder import Decoder, Options, decode
 from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
 from decode.ntrace.framing import MAX_FRAME
 from decode.ntrace.layout import LAYOUTS, Evcode, Sync, Tcode
-from decode.ntrace.message import build
+from decode.ntrace.packing import build
 from support.errors import Cancelled
 from tests.decode import assembler as asm
 
