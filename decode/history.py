@@ -11,8 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from itertools import accumulate, chain, islice
-from operator import attrgetter, is_
-from typing import NamedTuple
+from operator import attrgetter, is_, itemgetter
+from typing import NamedTuple, overload
 
 GAP = -1
 """The pc of a gap position."""
@@ -21,6 +21,7 @@ _STRIDE = 16  # entries per indexed position: a position is found by bisection, 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
 _PIECE = 1024  # addresses; repetitions are read in pieces of about this size
 _COUNT = attrgetter("count")
+_TIME_MASK = (1 << 64) - 1
 
 
 class Path:
@@ -173,8 +174,47 @@ class Accounting(NamedTuple):
     skipped: int
 
 
+class Times(Sequence[tuple[int, int]]):
+    """(position, time) of each moment known, in rising order of positions: the time before the instruction there."""
+
+    def __init__(self, positions: "array[int]", times: "array[int]") -> None:
+        self._positions = positions
+        self._times = times
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, i: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, i: slice) -> "Times": ...
+    def __getitem__(self, i: int | slice) -> "tuple[int, int] | Times":
+        if isinstance(i, slice):
+            return Times(self._positions[i], self._times[i])
+        return self._positions[i], self._times[i]
+
+    def extend(self, positions: Sequence[int], times: Sequence[int]) -> None:
+        """More of them; of several at one position the last one stays."""
+        last = dict(zip(positions, times, strict=True))
+        if self._positions and self._positions[-1] in last:
+            self._times[-1] = last.pop(self._positions[-1])
+        self._positions.extend(last)
+        self._times.extend(last.values())
+
+    def at(self, position: int) -> int | None:
+        """The last time known at or before *position*."""
+        i = bisect_right(self._positions, position) - 1
+        return self._times[i] if i >= 0 else None
+
+
 class History:
-    """Everything that ran, oldest first. Positions 0 to len - 1 are instructions and gaps."""
+    """Everything that ran, oldest first. Positions 0 to len - 1 are instructions and gaps.
+
+    events      what happened between them, in order
+    contexts    (position from which on, context), in order; nothing before the first is known
+    times       see `Times`; empty without timestamps in the trace
+    accounting  what became of the bytes
+    """
 
     def __init__(
         self,
@@ -184,12 +224,16 @@ class History:
         gap_positions: Collection[int],
         events: Sequence[Event],
         accounting: Accounting,
+        contexts: Sequence[tuple[int, Context]] = (),
+        times: Times | None = None,
     ) -> None:
         self._entries = entries
         self._index = index  # position of every _STRIDE-th entry
         self._length = length
         self.events = events
         self.accounting = accounting
+        self.contexts = contexts
+        self.times = times or Times(array("Q"), array("Q"))
         self._gap_positions = frozenset(gap_positions)
 
     def __len__(self) -> int:
@@ -222,6 +266,15 @@ class History:
         first = bisect_left(self.events, start, key=lambda event: event.position)
         last = bisect_left(self.events, stop, key=lambda event: event.position)
         return self.events[first:last]
+
+    def context_at(self, i: int) -> Context:
+        """Which program and privilege mode ran at position *i*, as far as it was reported."""
+        found = bisect_right(self.contexts, i, key=itemgetter(0)) - 1
+        return self.contexts[found][1] if found >= 0 else Context()
+
+    def time_at(self, i: int) -> int | None:
+        """The last time reported at or before position *i*, in ticks of the timestamp unit."""
+        return self.times.at(i)
 
     def gap_at(self, i: int) -> Event:
         """The cause of the gap at position *i*. Raises LookupError where there is no gap."""
@@ -264,6 +317,10 @@ class HistoryBuilder:
         self._gap_positions: list[int] = []
         self._events: list[Event] = []
         self._open_gap: int | None = None  # events from here on wait for their next_pc
+        self._contexts: list[tuple[int, Context]] = []
+        self._marks: list[int] = []  # how many paths were pending at each of
+        self._stamps: list[int] = []  # the times not stored yet
+        self._times = Times(array("Q"), array("Q"))
 
     @property
     def position(self) -> int:
@@ -290,6 +347,18 @@ class HistoryBuilder:
             last_pc = self.last_pc
             self._await_resumption()
         self._events.append(Event(self.position, kind, offset, text, last_pc, next_pc))
+
+    def time(self, now: int) -> None:
+        """The time at this moment, in ticks (modulo 2**64). O(1)."""
+        self._marks.append(len(self._pending))
+        self._stamps.append(now & _TIME_MASK)
+
+    def context(self, context: Context) -> None:
+        """What runs next runs in this context."""
+        position = self.position
+        if self._contexts and self._contexts[-1][0] == position:
+            self._contexts.pop()
+        self._contexts.append((position, context))
 
     def gap(self, kind: EventKind, offset: int, text: str) -> None:
         """Records a loss. It takes a position of its own when instructions precede it; gaps in a row are one."""
@@ -326,6 +395,8 @@ class HistoryBuilder:
     def flush(self) -> None:
         """Moves what was appended to the compact store. Cheap; a decoder calls it once per batch."""
         pending = self._pending
+        if self._marks:
+            self._store_times()
         same_as_next = bytes(map(is_, pending, islice(pending, 1, None)))
         stored = 0
         for run in _REPEATED.finditer(same_as_next):
@@ -338,7 +409,23 @@ class HistoryBuilder:
     def finish(self, accounting: Accounting) -> History:
         """The history of everything collected."""
         self.flush()
-        return History(self._entries, self._index, self._length, self._gap_positions, self._events, accounting)
+        return History(
+            self._entries,
+            self._index,
+            self._length,
+            self._gap_positions,
+            self._events,
+            accounting,
+            self._contexts,
+            self._times,
+        )
+
+    def _store_times(self) -> None:
+        """Of several times at one place the last one stays."""
+        positions = list(accumulate(map(_COUNT, self._pending), initial=self._length))
+        self._times.extend([positions[mark] for mark in self._marks], self._stamps)
+        self._marks.clear()
+        self._stamps.clear()
 
     def _await_resumption(self) -> None:
         if self._open_gap is None:

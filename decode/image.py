@@ -1,48 +1,59 @@
 """The program a trace is about: its code, its symbols, what each instruction does.
 
-The ELF file gives most of it; what is not in the ELF (boot ROM, loaded or generated code) comes from the target
-through `read_missing` or from a capture through `add_code`.
+ELF files give most of it; what is in none of them (boot ROM, loaded or generated code) comes from the target through
+`read_missing`, or from a capture or a memory dump through `add_code`.
 """
 
-import hashlib
+import copy
 from bisect import bisect_right, insort
 from collections.abc import Callable
-from io import BytesIO
-from pathlib import Path
-from typing import Any, NamedTuple
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection, SymbolTableSection
-
+from decode.elf import Elf, Section, Symbol, read_elf, symbol_at
 from decode.errors import BadElf as BadElf
 from decode.errors import CodeMissing as CodeMissing
+from decode.history import Context
 from decode.instructions import Instruction, classify, length, zcmt_index
 
 ReadMissing = Callable[[int, int], bytes | None]
 
 _CHUNK = 1024  # bytes asked from the target at once
-_SHF_ALLOC, _SHF_EXECINSTR = 2, 4
-# pyelftools answers corrupt files with whatever its parsing ran into.
-_ELF_ERRORS = (ELFError, OSError, ValueError, LookupError, AttributeError, TypeError, OverflowError, AssertionError)
 
 
-class _Symbol(NamedTuple):
-    address: int
-    name: str
-    size: int
-    is_global: bool
+class _Region(NamedTuple):
+    """Known bytes and the file they are from."""
+
+    start: int
+    data: bytes
+    origin: str
+
+
+class _Placed(NamedTuple):
+    """A section of an ELF file where it is in memory: *bias* bytes above its address in the file."""
+
+    start: int
+    end: int
+    bias: int
+    symbols: list[Symbol]
+
+
+class Absent(NamedTuple):
+    """Memory that is known to hold code which nobody supplied: the range, and what it is."""
+
+    addresses: range
+    what: str
 
 
 class Image:
-    """Code and symbols of one program. Addresses are the hart's; sizes are bytes.
+    """Code and symbols of one address space. Addresses are the hart's; sizes are bytes.
 
     xlen      32 or 64
-    entry     the ELF's entry point
-    path      of the ELF, "" without one
-    build_id  in hex, or None
-    sha256    of the ELF file, in hex
-    zcm       the code is Zcmp or Zcmt code (from the ELF's attributes)
+    entry     entry point of the first ELF
+    path      of the first ELF, "" without one
+    build_id  of the first ELF, in hex, or None
+    sha256    of the first ELF file, in hex
+    zcm       the code is Zcmp or Zcmt code (from the ELFs' attributes)
     jvt       base of the Zcmt jump table, or None
     """
 
@@ -55,13 +66,17 @@ class Image:
         self.zcm = False
         self.jvt: int | None = None
         self.code: list[tuple[int, bytes]] = []
-        """What `add_code` got, in order: the code that is not in the ELF."""
+        """What `add_code` got, in order: the code that is not in an ELF."""
+        self.elves: list[tuple[Elf, int]] = []
+        """What `add_elf` got: files, and how far above their addresses they are."""
+        self.absent: list[Absent] = []
+        """What `add_absent` got."""
         self._read_missing = read_missing
-        self._regions: list[tuple[int, bytes]] = []  # sorted by address, disjoint
-        self._in_elf: list[range] = []
-        self._absent: set[int] = set()  # chunks the target could not give
+        self._base: Image | None = None
+        self._regions: list[_Region] = []  # sorted by address, disjoint
+        self._unreadable: set[int] = set()  # chunks the target could not give
         self._instructions: dict[int, Instruction] = {}
-        self._sections: list[tuple[int, int, list[_Symbol]]] = []  # start, end, symbols by (address, name)
+        self._sections: list[_Placed] = []  # sorted
 
     @classmethod
     def from_elf(cls, path: str | Path, *, read_missing: ReadMissing | None = None) -> "Image":
@@ -69,35 +84,90 @@ class Image:
 
         Raises BadElf when the file cannot be read or is not a RISC-V ELF.
         """
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise BadElf(str(path), f"cannot be read: {error.strerror}") from error
-        image = cls(read_missing=read_missing)
-        image.path = str(path)
-        image.sha256 = hashlib.sha256(content).hexdigest()
-        try:
-            image._load(ELFFile(BytesIO(content)))
-        except _ELF_ERRORS as error:
-            raise BadElf(str(path), f"is not a readable ELF file ({error})") from error
+        elf = read_elf(path)
+        image = cls(elf.xlen, read_missing=read_missing)
+        image.add_elf(elf)
+        for segment in elf.segments:
+            image._add_region(segment.paddr, segment.data, elf.path)
         return image
 
     @property
     def segments(self) -> list[tuple[int, bytes]]:
         """All code known, from whatever source: address and bytes, in rising order."""
-        return list(self._regions)
+        if self._base is None:
+            return [(region.start, region.data) for region in self._regions]
+        merged = Image(self.xlen)
+        for start, data in [*((region.start, region.data) for region in self._regions), *self._base.segments]:
+            merged.add_code(start, data)
+        return merged.segments
 
-    def add_code(self, addr: int, data: bytes) -> None:
-        """Adds code that is not in the ELF. Where the ELF (or earlier code) already has bytes, those stay."""
-        self.code.append((addr, bytes(data)))
-        self._add_region(addr, bytes(data))
+    def add_elf(self, elf: Elf, bias: int = 0) -> None:
+        """Adds a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
+
+        Where there already are bytes, those stay. Raises BadElf when it is code of another XLEN.
+        """
+        if elf.xlen != self.xlen:
+            raise BadElf(elf.path, f"is {elf.xlen}-bit code, and the rest of the program is {self.xlen}-bit")
+        if not self.path:
+            self.path, self.entry, self.build_id, self.sha256 = elf.path, elf.entry + bias, elf.build_id, elf.sha256
+        self.elves.append((elf, bias))
+        for segment in elf.segments:
+            self._add_region(self._address(segment.vaddr + bias), segment.data, elf.path)
+        self._sections += (self._placed(section, bias) for section in elf.sections)
+        self._sections.sort()
+        self.zcm = self.zcm or elf.zcm
+        if self.jvt is None and elf.jvt is not None:
+            self.jvt = elf.jvt + bias
         self._instructions.clear()
 
+    def add_code(self, addr: int, data: bytes, origin: str = "") -> None:
+        """Adds code that is not in an ELF. Where there already are bytes, those stay.
+
+        *origin*: the name of the file it is from, "" for the target itself.
+        """
+        self.code.append((addr, bytes(data)))
+        self._add_region(addr, bytes(data), origin)
+        self._instructions.clear()
+
+    def add_absent(self, addr: int, size: int, what: str) -> None:
+        """Notes what should be at *addr* and was not supplied, for the error of who looks for code there."""
+        self.absent.append(Absent(range(addr, addr + size), what))
+
+    def over(self, base: "Image") -> "Image":
+        """This program where it has code, *base* everywhere else: a process and the kernel under it.
+
+        What is added to either later is in the result too. Code missing from both is asked from the target of *base*.
+        """
+        image = copy.copy(self)
+        image._base = base if self._base is None else self._base.over(base)
+        image._instructions = {}
+        image.path = self.path or base.path
+        image.zcm = self.zcm or base.zcm
+        image.jvt = base.jvt if self.jvt is None else self.jvt
+        return image
+
     def is_added(self, addr: int) -> bool:
-        """Whether the code at *addr* is not the ELF's, if there is one, but came from `add_code` or the target."""
-        if not self.path or any(addr in addresses for addresses in self._in_elf):
-            return False
-        return any(start <= addr < start + len(data) for start, data in self.code)
+        """Whether the code at *addr* is from no file, though there is an ELF: it came from the target."""
+        region = self._region(addr)
+        if region is None:
+            return self._base is not None and self._base.is_added(addr)
+        return not region.origin and bool(self.path)
+
+    def origin(self, addr: int) -> str:
+        """What the code at *addr* is from, as a user knows it: the name of a file, or the target."""
+        region = self._region(addr)
+        if region is None and self._base is not None:
+            return self._base.origin(addr)
+        if self.is_added(addr):
+            return "the code read from the target"
+        return PurePath(region.origin if region else self.path).name or "the program"
+
+    def absent_at(self, addr: int) -> str:
+        """What is at *addr* and was not supplied; "" where there is code, or nothing is known to be."""
+        if self._region(addr) is not None:
+            return ""
+        what = next((absent.what for absent in self.absent if addr in absent.addresses), "")
+        return what or (self._base.absent_at(addr) if self._base is not None else "")
 
     def read(self, addr: int, size: int) -> bytes:
         """*size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
@@ -116,14 +186,20 @@ class Image:
             known = self._instructions[addr] = self._classify(addr)
         return known
 
+    def image_of(self, context: Context) -> "Image":
+        """The program in a context: one image is the same in all. See `decode.contexts` for programs that are not."""
+        return self
+
     def symbol(self, addr: int) -> tuple[str, int] | None:
         """The name and offset gdb prints as <name+offset> for a code address, None where gdb finds no symbol."""
-        i = bisect_right(self._sections, addr, key=lambda section: section[0]) - 1
-        if i < 0 or addr >= self._sections[i][1]:
+        i = bisect_right(self._sections, addr, key=lambda section: section.start) - 1
+        if i >= 0 and addr < self._sections[i].end:
+            section = self._sections[i]
+            found = symbol_at(section.symbols, addr - section.bias)
+            return None if found is None else (found.name, addr - section.bias - found.address)
+        if self._base is None or self._region(addr):
             return None
-        symbols = self._sections[i][2]
-        found = _preferred(symbols, bisect_right(symbols, addr, key=lambda symbol: symbol.address) - 1, addr)
-        return None if found is None else (found.name, addr - found.address)
+        return self._base.symbol(addr)
 
     def _classify(self, addr: int) -> Instruction:
         word = int.from_bytes(self.read(addr, 2), "little")
@@ -136,120 +212,53 @@ class Image:
             return instruction._replace(offset=target - addr)
         return instruction
 
+    def _region(self, addr: int) -> _Region | None:
+        i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1
+        region = self._regions[i] if i >= 0 else None
+        return region if region is not None and addr < region.start + len(region.data) else None
+
     def _part(self, addr: int, size: int) -> bytes:
-        i = bisect_right(self._regions, addr, key=lambda region: region[0]) - 1
-        if i >= 0:
-            start, data = self._regions[i]
-            if addr < start + len(data):
-                return data[addr - start : addr - start + size]
+        """Up to *size* bytes at *addr*, at least one."""
+        region = self._region(addr)
+        if region is not None:
+            return region.data[addr - region.start : addr - region.start + size]
+        for absent in self.absent:
+            if addr in absent.addresses:
+                raise CodeMissing(addr, absent.what)
+        if self._base is not None:
+            i = bisect_right(self._regions, addr, key=lambda region: region.start)
+            until = self._regions[i].start - addr if i < len(self._regions) else size
+            return self._base._part(addr, min(size, until))
         self._fetch(addr)
         return self._part(addr, size)
 
     def _fetch(self, addr: int) -> None:
         """Asks the target for the chunk *addr* is in."""
         base = addr & -_CHUNK
-        if self._read_missing is None or base in self._absent:
+        if self._read_missing is None or base in self._unreadable:
             raise CodeMissing(addr)
         data = self._read_missing(base, _CHUNK)
         if not data or base + len(data) <= addr:
-            self._absent.add(base)
+            self._unreadable.add(base)
             raise CodeMissing(addr)
         self.add_code(base, data)
 
-    def _add_region(self, addr: int, data: bytes) -> None:
+    def _add_region(self, addr: int, data: bytes, origin: str) -> None:
         """Adds what no region has yet."""
-        for start, old in list(self._regions):
+        for start, old, _ in list(self._regions):
             end = start + len(old)
             if start < addr + len(data) and addr < end:
                 if addr < start:
-                    self._add_region(addr, data[: start - addr])
+                    self._add_region(addr, data[: start - addr], origin)
                 if end < addr + len(data):
-                    self._add_region(end, data[end - addr :])
+                    self._add_region(end, data[end - addr :], origin)
                 return
         if data:
-            insort(self._regions, (addr, data))
+            insort(self._regions, _Region(addr, data, origin))
 
-    def _load(self, elf: Any) -> None:
-        if elf["e_machine"] != "EM_RISCV":
-            raise ELFError(f"its machine is {elf['e_machine']}, not RISC-V")
-        self.xlen = elf.elfclass
-        self.entry = elf["e_entry"]
-        segments = [segment for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]]
-        for kind in ("p_vaddr", "p_paddr"):
-            for segment in segments:
-                self._add_region(segment[kind], segment.data())
-        self._in_elf = [range(start, start + len(data)) for start, data in self._regions]
-        self.zcm = _has_zcm(elf)
-        for section in elf.iter_sections():
-            if isinstance(section, NoteSection):
-                self._load_build_id(section)
-        self._load_symbols(elf)
+    def _address(self, value: int) -> int:
+        return value & (1 << self.xlen) - 1
 
-    def _load_build_id(self, section: Any) -> None:
-        for note in section.iter_notes():
-            if note["n_type"] == "NT_GNU_BUILD_ID" and note["n_name"] == "GNU":
-                self.build_id = note["n_desc"]
-
-    def _load_symbols(self, elf: Any) -> None:
-        by_section: dict[int, list[_Symbol]] = {}
-        for table in elf.iter_sections():
-            if not isinstance(table, SymbolTableSection) or table.name != ".symtab":
-                continue
-            for symbol in table.iter_symbols():
-                if symbol.name == "__jvt_base$":
-                    self.jvt = symbol["st_value"]
-                if _is_place(symbol):
-                    is_global = symbol["st_info"]["bind"] != "STB_LOCAL"
-                    entry = _Symbol(symbol["st_value"], symbol.name, symbol["st_size"], is_global)
-                    by_section.setdefault(symbol["st_shndx"], []).append(entry)
-        for index, section in enumerate(elf.iter_sections()):
-            if section["sh_flags"] & _SHF_ALLOC and section["sh_size"]:
-                symbols = by_section.get(index, [])
-                if not section["sh_flags"] & _SHF_EXECINSTR:  # gdb prints no unsized symbol of data
-                    symbols = [symbol for symbol in symbols if symbol.size]
-                start = section["sh_addr"]
-                self._sections.append((start, start + section["sh_size"], sorted(symbols)))
-        self._sections.sort()
-
-
-def _has_zcm(elf: Any) -> bool:
-    for section in elf.iter_sections():
-        if section["sh_type"] == "SHT_RISCV_ATTRIBUTES":
-            for subsection in section.iter_subsections():
-                for part in subsection.iter_subsubsections():
-                    for attribute in part.iter_attributes("TAG_ARCH"):
-                        return _names_zcm(attribute.value)
-    return False
-
-
-def _names_zcm(arch: str) -> bool:
-    return any(extension.startswith(("zcmp", "zcmt")) for extension in arch.split("_"))
-
-
-def _is_place(symbol: Any) -> bool:
-    """Whether gdb takes an ELF symbol for a place in the code: not sections, files, mapping symbols, local labels."""
-    if symbol["st_info"]["type"] in ("STT_SECTION", "STT_FILE", "STT_TLS") or not isinstance(symbol["st_shndx"], int):
-        return False
-    local = symbol["st_info"]["bind"] == "STB_LOCAL"
-    return bool(symbol.name) and not (local and symbol.name.startswith((".L", "$")))
-
-
-def _preferred(symbols: list[_Symbol], i: int, addr: int) -> _Symbol | None:
-    """gdb's choice among the symbols up to index *i*, which start at or below *addr*.
-
-    The nearest sized symbol if *addr* is in it or, past its end, in the ones right before it; else the nearest unsized
-    one. Of equal ones a local one gives way to a global one right before it.
-    """
-    unsized = None
-    while i >= 0:
-        symbol = symbols[i]
-        if i and not symbol.is_global and symbols[i - 1] == (symbol.address, symbols[i - 1].name, symbol.size, True):
-            symbol = symbols[i := i - 1]
-        if addr < symbol.address + symbol.size:
-            return symbol
-        if symbol.size == 0:
-            unsized = unsized or symbol
-        elif i == 0 or addr >= symbols[i - 1].address + symbols[i - 1].size:
-            break
-        i -= 1
-    return unsized
+    def _placed(self, section: Section, bias: int) -> _Placed:
+        start = self._address(section.start + bias)
+        return _Placed(start, start + section.end - section.start, start - section.start, section.symbols)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from decode.image import Image
-from decode.instructions import Instruction, IType
+from decode.instructions import Instruction, IType, sequential_target
 
 PLAIN, BRANCH, UNINFERABLE = 0, 1, 2
 """Values of `Block.ending`: what an encoder has to do at the block's end."""
@@ -28,29 +28,35 @@ class Block:
     instructions  how many
     lengths       halfwords of each instruction, in order
     ending        PLAIN, BRANCH or UNINFERABLE
+    inferred      where an indirect jump goes whose register the instruction before it loads with a constant
+                  ("sequentially inferable"), -1 for anything else
     """
 
-    __slots__ = ("ending", "fall", "halfwords", "instructions", "itype", "lengths", "pc", "taken_target")
+    __slots__ = ("ending", "fall", "halfwords", "inferred", "instructions", "itype", "lengths", "pc", "taken_target")
 
-    def __init__(self, pc: int, lengths: bytes, itype: IType = IType.NONE, taken_target: int = -1) -> None:
+    def __init__(
+        self, pc: int, lengths: bytes, itype: IType = IType.NONE, taken_target: int = -1, inferred: int = -1
+    ) -> None:
         self.pc = pc
         self.lengths = lengths
         self.halfwords = sum(lengths)
         self.instructions = len(lengths)
         self.itype = itype
         self.taken_target = taken_target
+        self.inferred = inferred
         self.fall = pc + 2 * self.halfwords
         last = Instruction(2, itype)
         self.ending = BRANCH if last.is_branch else UNINFERABLE if last.is_uninferable else PLAIN
 
     @classmethod
-    def of(cls, pc: int, instructions: Iterable[Instruction]) -> "Block":
-        """The block of these instructions, which stand one after the other from *pc* on."""
+    def of(cls, pc: int, instructions: Iterable[Instruction], xlen: int = 64) -> "Block":
+        """The block of these instructions, which stand one after the other from *pc* on, of a hart of *xlen* bits."""
         listed = list(instructions)
         last = listed[-1]
         lengths = bytes(instruction.length // 2 for instruction in listed)
         last_pc = pc + 2 * sum(lengths[:-1])
-        return cls(pc, lengths, last.itype, -1 if last.offset is None else last_pc + last.offset)
+        target = -1 if last.offset is None else last_pc + last.offset
+        return cls(pc, lengths, last.itype, target, _inferred(listed, last_pc, xlen))
 
     def __repr__(self) -> str:
         return f"Block(0x{self.pc:x}..0x{self.fall:x}, {self.itype.name})"
@@ -69,23 +75,28 @@ class Trap(NamedTuple):
     handler: int
 
 
-def blocks_from_pcs(pcs: Iterable[int], image: Image) -> Iterator[Block | Trap]:
+Known = dict[tuple[int, int, bool], Block]
+"""Blocks by where they begin and end, and whether a custom instruction jumped at the end."""
+
+
+def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None) -> Iterator[Block | Trap]:
     """The blocks and traps behind a list of executed addresses, as another simulator logs them.
 
     A step the code cannot have made is taken for a trap; the list does not tell its cause, and `interrupt` is a
     guess: false after ecall and ebreak, true elsewhere. Every listed address counts as retired. Equal blocks are the
-    same object. Raises CodeMissing, UndecodableInstruction.
+    same object, of several lists if they are given the same *known*. Raises CodeMissing, UndecodableInstruction.
     """
-    known: dict[tuple[int, int, bool], Block] = {}
+    known = {} if known is None else known
     pending: list[Instruction] = []
     start = here = -1
     for pc in pcs:
         if pending and (pc != here or _ends_block(pending)):
             last = pending[-1]
             jumped = last.custom and pc != here
-            block = known.get((start, here, jumped)) or known.setdefault(
-                (start, here, jumped), _custom_jump(start, pending) if jumped else Block.of(start, pending)
-            )
+            block = known.get((start, here, jumped))
+            if block is None:
+                block = _custom_jump(start, pending) if jumped else Block.of(start, pending, image.xlen)
+                known[start, here, jumped] = block
             yield block
             epc = None if jumped else _impossible_step(block, last, pc)
             if epc is not None:
@@ -97,7 +108,19 @@ def blocks_from_pcs(pcs: Iterable[int], image: Image) -> Iterator[Block | Trap]:
         pending.append(instruction)
         here = pc + instruction.length
     if pending:
-        yield Block.of(start, pending)
+        last_block = known.get((start, here, False))
+        if last_block is None:
+            last_block = known[start, here, False] = Block.of(start, pending, image.xlen)
+        yield last_block
+
+
+def _inferred(listed: list[Instruction], last_pc: int, xlen: int) -> int:
+    """`Block.inferred` of a block of these instructions, the last one at *last_pc*."""
+    if len(listed) < 2:
+        return -1
+    before, jump = listed[-2:]
+    target = sequential_target(before, last_pc - before.length, jump, xlen)
+    return -1 if target is None else target
 
 
 def _ends_block(pending: list[Instruction]) -> bool:

@@ -43,6 +43,8 @@ class Dialect:
     address_bits      addresses are sent in this many bits and sign-extended on RV64; 0: in full
     run_rcodes        ResourceFull with this RCODE counts branches with this outcome
     jump_ends_branch  DirectBranch may report a direct jump too
+    scontext_first    the Ownership message with scontext comes before the one with hcontext
+    omits_empty_hist  ProgTraceCorrelation has CDF=0 in HTM too, while HIST is empty
     """
 
     name: str
@@ -52,6 +54,8 @@ class Dialect:
     address_bits: int = 0
     run_rcodes: Mapping[int, int] = field(default_factory=dict)
     jump_ends_branch: bool = False
+    scontext_first: bool = False
+    omits_empty_hist: bool = False
     sync_texts: Mapping[int, str] = field(default_factory=lambda: _SYNC_TEXTS)
     evcode_texts: Mapping[int, str] = field(default_factory=lambda: _EVCODE_TEXTS)
     trap_texts: Mapping[int, str] = field(default_factory=lambda: _TRAP_TEXTS)
@@ -66,6 +70,8 @@ SIFIVE = Dialect(
     address_bits=48,
     run_rcodes={8: 0, 9: 1},
     jump_ends_branch=True,
+    scontext_first=True,
+    omits_empty_hist=True,
     sync_texts={**_SYNC_TEXTS, 11: "message contention", 15: "PC sample"},
     evcode_texts={**_EVCODE_TEXTS, 8: "entry into reset"},
 )

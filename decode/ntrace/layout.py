@@ -100,6 +100,14 @@ class Field(NamedTuple):
     when: tuple[str, int] | None = None
     address: bool = False
 
+    @property
+    def title(self) -> str:
+        """Its name in the specification, e.g. "F-ADDR"."""
+        return _TITLES.get(self.name, self.name.upper())
+
+
+_TITLES = {"b_type": "B-TYPE", "icnt": "I-CNT", "faddr": "F-ADDR", "uaddr": "U-ADDR", "bcnt": "B-CNT"}
+
 
 class Layout(NamedTuple):
     """One message: the fields after TCODE and SRC, in order. Fixed ones come first, as the standard always has it.
@@ -111,6 +119,16 @@ class Layout(NamedTuple):
     name: str
     fixed: tuple[Field, ...]
     variable: tuple[Field, ...]
+
+    @property
+    def synchronizes(self) -> bool:
+        """Whether its TSTAMP is absolute."""
+        return self.tcode == Tcode.IN_CIRCUIT_TRACE_WS or any(field.name == "sync" for field in self.fixed)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All of them."""
+        return self.fixed + self.variable
 
 
 _SYNC = Field("sync", 4)

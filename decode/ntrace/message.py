@@ -54,7 +54,7 @@ def parse(
         groups[0] >>= field.bits
     expected = [field for field in layout.variable if field.when is None or fields[field.when[0]] == field.when[1]]
     if len(groups) < len(expected):
-        raise Malformed(f"{layout.name} without {expected[len(groups)].name.upper()}")
+        raise Malformed(f"{layout.name} without {expected[len(groups)].title}")
     for field, value, length in zip(expected, groups, lengths, strict=False):
         bits = MDO_BITS * length
         extended = extend_addr_msb and field.address and value >> (bits - 1)

@@ -1,13 +1,15 @@
 """What the decoder's automaton is made of: states, steps between them, and what there is to report on the way.
 
-Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25.
+Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25, and the dialect's.
 """
 
 from enum import Enum
 from typing import NamedTuple
 
-from decode.history import EventKind, Path, RepeatPath
-from decode.ntrace.layout import BType, Evcode, Sync
+from decode.history import Context, EventKind, Path, RepeatPath
+from decode.ntrace.callstack import Calls
+from decode.ntrace.dialect import Dialect
+from decode.ntrace.layout import BType, Sync
 from decode.ntrace.message import Message
 
 
@@ -21,23 +23,28 @@ class Mode(Enum):
     """Tracing was stopped; `pc` is where it stopped, -1 when that is not known."""
 
 
-class State(dict[bytes | tuple[bytes, int], "Step"]):
+class State(dict[object, "Step | Fork"]):
     """Where decoding stands, and the steps already known from here.
 
-    *pc*: the next instruction. *reference*: the last address transmitted, which U-ADDR is relative to (8.1).
+    *pc*: the next instruction. *reference*: the last address transmitted, which U-ADDR is relative to (8.1). *context*:
+    which program runs, as far as Ownership messages told.
     """
 
-    __slots__ = ("mode", "pc", "reference")
+    __slots__ = ("context", "mode", "pc", "reference")
 
-    def __init__(self, mode: Mode, pc: int, reference: int) -> None:
+    def __init__(self, mode: Mode, pc: int, reference: int, context: Context) -> None:
         super().__init__()
         self.mode = mode
         self.pc = pc
         self.reference = reference
+        self.context = context
 
 
 class Report(NamedTuple):
-    """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again."""
+    """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again.
+
+    *context*: runs from here on.
+    """
 
     kind: EventKind
     text: str
@@ -47,12 +54,22 @@ class Report(NamedTuple):
     elsewhere: bool = False
     """Tracing went on at another place than it stopped at: a gap precedes."""
     resumed: int | None = None
+    context: Context | None = None
+
+
+class CallEffect(NamedTuple):
+    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others."""
+
+    taken: tuple[int | None, ...]
+    left: tuple[int, ...]
+    clears: bool = False
 
 
 class Step(NamedTuple):
     """What a message does: the code that ran, the next state, the change of `ahead`, what to report.
 
-    *counted*: it depends on `ahead`.
+    counted  it depends on `ahead`
+    calls    what it does to the call stack; it holds only for a stack with `calls.taken` on top. None: nothing
     """
 
     path: Path | RepeatPath | None
@@ -60,52 +77,54 @@ class Step(NamedTuple):
     ahead: int
     reports: tuple[Report, ...] = ()
     counted: bool = True
+    calls: CallEffect | None = None
+
+
+class Fork:
+    """In place of a step that depends on the call stack: look again under (key, the return address on top)."""
+
+    __slots__ = ("counted",)
+
+    def __init__(self, counted: bool) -> None:
+        self.counted = counted
+
+
+FORKS = {False: Fork(False), True: Fork(True)}
+
+CLEARS = CallEffect((), (), True)
+
+
+def effect(calls: Calls) -> CallEffect | None:
+    """What a walk did to the call stack."""
+    return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None
 
 
 STARTS = frozenset({Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE})
 """Reasons of a synchronization that begins tracing."""
 
-_SYNC_TEXTS = {
-    Sync.EXTERNAL_TRIGGER: "external trigger",
-    Sync.EXIT_FROM_RESET: "exit from reset",
-    Sync.PERIODIC: "periodic synchronization",
-    Sync.EXIT_FROM_DEBUG: "exit from debug mode",
-    Sync.SEQUENTIAL_INSTRUCTION_COUNTER: "instruction counter full",
-    Sync.TRACE_ENABLE: "trace enabled",
-    Sync.TRACE_EVENT: "trace event",
-    Sync.RESTART_FROM_FIFO_OVERRUN: "restart from FIFO overrun",
-    Sync.EXIT_FROM_POWER_DOWN: "exit from power-down",
-}
-_EVCODE_TEXTS = {
-    Evcode.DEBUG_MODE: "entry into debug mode",
-    Evcode.LOW_POWER: "entry into low-power mode",
-    Evcode.TRACE_DISABLED: "trace disabled",
-}
-_TRAP_TEXTS = {BType.TRAP: "exception or interrupt", BType.EXCEPTION: "exception", BType.INTERRUPT: "interrupt"}
 
-
-def sync_text(message: Message) -> str:
+def sync_text(message: Message, dialect: Dialect) -> str:
     """Why a synchronizing message was sent, in words."""
     sync = message.fields["sync"]
-    return _SYNC_TEXTS[Sync(sync)] if sync in _SYNC_TEXTS else f"synchronization reason {sync}"
+    return dialect.sync_texts.get(sync, f"synchronization reason {sync}")
 
 
-def evcode_text(message: Message) -> str:
+def evcode_text(message: Message, dialect: Dialect) -> str:
     """Why tracing stopped, in words."""
     evcode = message.fields["evcode"]
-    return _EVCODE_TEXTS[Evcode(evcode)] if evcode in _EVCODE_TEXTS else f"trace stop reason {evcode}"
+    return dialect.evcode_texts.get(evcode, f"trace stop reason {evcode}")
 
 
-def resumed(message: Message, pc: int) -> tuple[Report, ...]:
+def resumed(message: Message, pc: int, dialect: Dialect) -> tuple[Report, ...]:
     """What there is to say when decoding starts at a synchronizing message."""
-    sync = message.fields["sync"]
-    kind = EventKind.TRACE_ON if sync in STARTS else EventKind.SYNC
+    kind = EventKind.TRACE_ON if message.fields["sync"] in STARTS else EventKind.SYNC
     b_type = message.fields.get("b_type", BType.JUMP)
-    return (Report(kind, sync_text(message), next_pc=pc, resumed=pc), *trap_reports(b_type, -1, pc))
+    first = Report(kind, sync_text(message, dialect), next_pc=pc, resumed=pc)
+    return (first, *trap_reports(b_type, -1, pc, dialect))
 
 
-def trap_reports(b_type: int, epc: int, handler: int) -> tuple[Report, ...]:
+def trap_reports(b_type: int, epc: int, handler: int, dialect: Dialect) -> tuple[Report, ...]:
     """The trap a message with this B-TYPE reports, if any. *epc*: -1 when it is not known."""
     if b_type == BType.JUMP:
         return ()
-    return (Report(EventKind.TRAP, _TRAP_TEXTS[BType(b_type)], None if epc < 0 else epc, handler),)
+    return (Report(EventKind.TRAP, dialect.trap_texts[b_type], None if epc < 0 else epc, handler),)

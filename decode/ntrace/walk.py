@@ -1,65 +1,61 @@
 """Following the program: which instructions a number of halfwords and a row of branch outcomes stand for.
 
-The code is taken in *segments*: all that runs inevitably from an address on, through direct jumps, up to the next
-instruction whose successor the code does not tell. Segments are built once and kept.
+A walk goes from segment to segment. Rows of outcomes repeat even where messages do not, so what a few outcomes in a row
+lead over is kept too.
 """
 
 from bisect import bisect_right
-from itertools import accumulate
 from typing import NamedTuple
 
-from decode.errors import CodeMissing, UndecodableInstruction
 from decode.history import Path, RepeatPath
 from decode.image import Image
-from decode.instructions import Instruction, IType
+from decode.ntrace.callstack import Calls, Stack
+from decode.ntrace.options import Options
+from decode.ntrace.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
 
-CONTINUES, BRANCH, JUMP, STOP, MISSING = range(5)
-"""How a segment ends: it was long enough; a conditional branch; an uninferable jump; an instruction that raises an
-exception (ecall, ebreak); no code there."""
+RUN_BITS = 8
+"""Outcomes in a row that are remembered together."""
 
-_MAX_SEGMENT = 1024  # instructions
+_RUN_MASK = (1 << RUN_BITS) - 1
+_RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
+
+_PASSED = (CONTINUES, DIRECT)
 
 Part = tuple[int, ...] | Path | RepeatPath
 
 
-class Segment:
-    """What runs inevitably from an address on.
+class _Place(NamedTuple):
+    """Where a walk came by: after how many parts and halfwords, and with how many calls of its own under way."""
 
-    pcs        addresses of its instructions, in order of execution
-    ends       halfwords up to and with each of them
-    halfwords  of all of them
-    kind       how it ends
-    fall       where it goes on: CONTINUES, at once; BRANCH, not taken; MISSING, where there is nothing
-    taken      BRANCH: its target
-    why        MISSING: what is missing
-    """
+    parts: int
+    walked: int
+    calls: int
 
-    __slots__ = ("ends", "fall", "halfwords", "kind", "pcs", "taken", "why")
 
-    def __init__(
-        self, kind: int, pcs: list[int], lengths: list[int], fall: int, taken: int = -1, why: str = ""
-    ) -> None:
-        self.kind = kind
-        self.pcs = tuple(pcs)
-        self.ends = tuple(accumulate(lengths))
-        self.halfwords = self.ends[-1] if lengths else 0
-        self.fall = fall
-        self.taken = taken
-        self.why = why
+class Run(NamedTuple):
+    """What RUN_BITS outcomes lead over. *taken* and *left*: as in `Calls`."""
+
+    path: Path
+    pc: int
+    halfwords: int
+    taken: tuple[int | None, ...]
+    left: tuple[int, ...]
 
 
 class Walk(NamedTuple):
     """What a walk came to.
 
-    pc         where execution goes on; -1 when only the trace can tell
+    pc         where execution goes on; NOWHERE when only the trace can tell
     halfwords  how far it went
-    last       the segment whose undecided end it came to (BRANCH without an outcome, JUMP, STOP), else None
+    calls      what it did to the call stack
+    last       the segment whose undecided end it came to (BRANCH or DIRECT without an outcome, JUMP, STOP), else None
     fault      why the code contradicts the trace, "" when it does not
     """
 
     parts: list[Part]
     pc: int
     halfwords: int
+    calls: Calls
     last: Segment | None = None
     fault: str = ""
 
@@ -83,24 +79,22 @@ class Walk(NamedTuple):
 
 
 class Walker:
-    """Walks one program. *btm*: branches without an outcome were not taken, as in Branch Trace Messaging."""
+    """Walks one program. In BTM, branches without an outcome were not taken."""
 
-    def __init__(self, image: Image, *, btm: bool = False) -> None:
+    def __init__(self, image: Image, options: Options) -> None:
         self.image = image
-        self._btm = btm
-        self._segments: dict[int, Segment] = {}
-
-    def segment(self, pc: int) -> Segment:
-        """The segment that starts at *pc*."""
-        if pc not in self._segments:
-            self._segments[pc] = self._build(pc)
-        return self._segments[pc]
+        self._segments = Segments(image, options)
+        self._btm = options.btm
+        self._stacked = bool(options.implicit_return)
+        self._jump_reported = options.btm and (options.all_jumps or options.dialect.jump_ends_branch)
+        self._runs: dict[tuple[int, int, int | None], Run | None] = {}
 
     def forget(self) -> None:
-        """Drops the segments; they are built again when needed."""
-        self._segments.clear()
+        """Drops all that was built; it is built again when needed."""
+        self._segments.known.clear()
+        self._runs.clear()
 
-    def walk(self, pc: int, hist: int, limit: int | None) -> Walk:
+    def walk(self, pc: int, hist: int, limit: int | None, stack: Stack = None, *, runs: bool = True) -> Walk:
         """From *pc* on, *limit* halfwords far, spending the outcomes in *hist*, a HIST field.
 
         limit None: up to the last outcome. The walk ends early where only the trace could tell how it goes on.
@@ -108,115 +102,163 @@ class Walker:
         bits = hist.bit_length() - 1
         parts: list[Part] = []
         walked = 0
-        seen: dict[int, tuple[int, int]] = {}
-        segments = self._segments
+        calls = Calls(stack)
+        seen: dict[int, _Place] = {}  # since the last outcome
+        known = self._segments.known
         while bits if limit is None else walked < limit:
-            segment = segments.get(pc) or self.segment(pc)
+            if bits >= RUN_BITS and runs:
+                run = self._run(pc, hist >> (bits - RUN_BITS) & _RUN_MASK, calls)
+                fits = run is not None and (limit is None or walked + run.halfwords <= limit)
+                if run is not None and fits and calls.redo(run.taken, run.left):
+                    parts.append(run.path)
+                    walked += run.halfwords
+                    bits -= RUN_BITS
+                    pc = run.pc
+                    seen.clear()
+                    continue
+            segment = known.get(pc) or self._segments.at(pc)
             if limit is not None and walked + segment.halfwords > limit:
-                return self._within(segment, parts, walked, limit, bits)
+                return _within(segment, parts, walked, limit, bits, calls)
             if segment.pcs:
                 parts.append(segment.pcs)
                 walked += segment.halfwords
-            if segment.kind == BRANCH:
+            kind = segment.kind
+            if kind == BRANCH:
                 if bits:
                     bits -= 1
                     pc = segment.taken if hist >> bits & 1 else segment.fall
                     seen.clear()
-                elif self._btm and limit is not None and walked < limit:
-                    pc = segment.fall
-                else:
+                    continue
+                if not self._btm or limit is None or walked >= limit:
                     fault = "HIST has no bit for the branch" if walked != limit else ""
-                    return Walk(parts, -1, walked, segment, fault)
-            elif segment.kind == CONTINUES:
+                    return Walk(parts, NOWHERE, walked, calls, segment, fault)
                 pc = segment.fall
-                if pc in seen:
-                    if limit is None:
-                        return Walk(parts, pc, walked, None, f"{_bits(bits)} of HIST left, and the code has no branch")
-                    walked = _go_round(parts, seen[pc], walked, limit)
-                    seen.clear()
-                seen[pc] = (len(parts), walked)
-            elif segment.kind == MISSING:
+            elif kind in _PASSED:
+                if kind == DIRECT:
+                    stopped = _reported(segment, hist, bits, walked, limit)
+                    if stopped is not None:
+                        return Walk(parts, NOWHERE, walked, calls, segment, stopped)
+                    if segment.reported:
+                        bits -= 1
+                        seen.clear()
+                    if segment.calls:
+                        calls.push(segment.returns_to)
                 pc = segment.fall
+            elif kind == MISSING:
                 if walked != limit:
-                    return Walk(parts, pc, walked, None, segment.why)
+                    return Walk(parts, segment.fall, walked, calls, None, segment.why)
+                pc = segment.fall
+                break
             else:
-                fault = f"{_bits(bits)} of HIST left at {_ENDS[segment.kind]}" if bits else ""
-                if not fault and walked != limit:
-                    fault = f"I-CNT goes past {_ENDS[segment.kind]}"
-                return Walk(parts, -1, walked, segment, fault)
-        return Walk(parts, pc, walked, None, f"{_bits(bits)} of HIST more than there are branches" if bits else "")
+                taken = len(calls.taken)
+                pc = self._jump(segment, calls) if kind == JUMP and walked != limit else NOWHERE
+                if pc == NOWHERE:
+                    return Walk(parts, pc, walked, calls, segment, _ended(segment, bits, walked, limit))
+                level = len(calls.left) - segment.calls if len(calls.taken) == taken else -1
+                seen = {at: place for at, place in seen.items() if place.calls <= level}
+            # The trace had no word in it: where it came by before, the code can only go round.
+            if pc not in seen:
+                seen[pc] = _Place(len(parts), walked, len(calls.left))
+            elif limit is None:
+                fault = f"{_bits(bits)} of HIST left, and the code has no branch"
+                return Walk(parts, pc, walked, calls, None, fault)
+            else:
+                walked = _go_round(seen[pc], parts, walked, limit, calls)
+                seen.clear()
+        fault = f"{_bits(bits)} of HIST more than there are branches" if bits else ""
+        return Walk(parts, pc, walked, calls, None, fault)
 
-    def walk_determined(self, pc: int, limit: int) -> Walk:
-        """As `walk` without outcomes, but never over an undecided end: it stops before that instruction."""
-        walk = self.walk(pc, 1, limit)
+    def walk_determined(self, pc: int, limit: int, stack: Stack = None) -> Walk:
+        """As `walk` without outcomes, but never over an undecided end: it stops before that instruction.
+
+        Of a sequential jump, before the one that loads its register: only together they tell where it goes.
+        """
+        walk = self.walk(pc, 1, limit, stack)
         if walk.last is None:
-            return walk
+            return self._before_jump(walk) if self._jump_reported and not walk.fault else walk
         last = walk.last
-        if len(last.pcs) > 1:
-            walk.parts[-1] = last.pcs[:-1]
+        kept = len(last.pcs) - (2 if last.kind == JUMP and last.taken != NOWHERE else 1)
+        walk.parts[-1:] = [last.pcs[:kept]] if kept else []
+        before = last.ends[kept - 1] if kept else 0
+        return Walk(walk.parts, last.pcs[kept], walk.halfwords - last.halfwords + before, walk.calls)
+
+    def _before_jump(self, walk: Walk) -> Walk:
+        """Without the direct jump it ended with, which DirectBranch may be about."""
+        last, pc = walk.parts[-1] if walk.parts else (), walk.last_pc
+        if pc is None or not isinstance(last, tuple) or not self.image.instruction(pc).is_inferable_jump:
+            return walk
+        rest = [*walk.parts[:-1], *([last[:-1]] if len(last) > 1 else [])]
+        return Walk(rest, pc, walk.halfwords - self.image.instruction(pc).length // 2, walk.calls)
+
+    def _jump(self, segment: Segment, calls: Calls) -> int:
+        """Where a jump in the middle of a walk goes; NOWHERE when only the trace could tell."""
+        if segment.taken != NOWHERE:
+            target = segment.taken
+        elif segment.returns:
+            address = calls.pop()
+            target = NOWHERE if address is None else address
         else:
-            walk.parts.pop()
-        before = last.ends[-2] if len(last.ends) > 1 else 0
-        return Walk(walk.parts, last.pcs[-1], walk.halfwords - last.halfwords + before)
+            return NOWHERE
+        if segment.calls and target != NOWHERE:
+            calls.push(segment.fall)
+        return target
 
-    def _within(self, segment: Segment, parts: list[Part], walked: int, limit: int, bits: int) -> Walk:
-        """The walk ends inside a segment."""
-        count = bisect_right(segment.ends, limit - walked)
-        end = segment.ends[count - 1] if count else 0
-        if count:
-            parts.append(segment.pcs[:count])
-        fault = ""
-        if walked + end != limit:
-            fault = "I-CNT ends inside the instruction"
-        elif bits:
-            fault = f"{_bits(bits)} of HIST more than there are branches"
-        return Walk(parts, segment.pcs[count], walked + end, None, fault)
-
-    def _build(self, pc: int) -> Segment:
-        pcs: list[int] = []
-        lengths: list[int] = []
-        mask = (1 << self.image.xlen) - 1
-        while len(pcs) < _MAX_SEGMENT:
-            try:
-                instruction = self.image.instruction(pc)
-            except CodeMissing:
-                return Segment(MISSING, pcs, lengths, pc, why="there is no code")
-            except UndecodableInstruction as error:
-                return Segment(MISSING, pcs, lengths, pc, why=str(error))
-            pcs.append(pc)
-            lengths.append(instruction.length // 2)
-            fall = pc + instruction.length & mask
-            target = -1 if instruction.offset is None else pc + instruction.offset & mask
-            kind = _ending(instruction)
-            if kind == BRANCH:
-                return Segment(BRANCH, pcs, lengths, fall, target)
-            if kind != CONTINUES:
-                return Segment(kind, pcs, lengths, fall)
-            if instruction.is_inferable_jump and target < 0:
-                return Segment(MISSING, pcs, lengths, pc, why="the jump table of cm.jt and cm.jalt (jvt) is not known")
-            pc = target if instruction.is_inferable_jump else fall
-        return Segment(CONTINUES, pcs, lengths, pc)
+    def _run(self, pc: int, outcomes: int, calls: Calls) -> Run | None:
+        """What these outcomes lead over from *pc* on, None where that is no plain run."""
+        key = (pc, outcomes, calls.top() if self._stacked else None)
+        if key in self._runs:
+            return self._runs[key]
+        if len(self._runs) >= _RUNS_AT_MOST:
+            self._runs.clear()
+        walk = self.walk(pc, 1 << RUN_BITS | outcomes, None, calls.stack(), runs=False)
+        run = None
+        if not walk.fault and walk.pc != NOWHERE:
+            run = Run(Path(walk.parts), walk.pc, walk.halfwords, tuple(walk.calls.taken), tuple(walk.calls.left))
+        self._runs[key] = run
+        return run
 
 
-_ENDS = {JUMP: "an indirect jump", STOP: "an instruction that raises an exception"}
+def _within(segment: Segment, parts: list[Part], walked: int, limit: int, bits: int, calls: Calls) -> Walk:
+    """The walk ends inside a segment."""
+    count = bisect_right(segment.ends, limit - walked)
+    end = segment.ends[count - 1] if count else 0
+    if count:
+        parts.append(segment.pcs[:count])
+    fault = ""
+    if walked + end != limit:
+        fault = "I-CNT ends inside the instruction"
+    elif bits:
+        fault = f"{_bits(bits)} of HIST more than there are branches"
+    return Walk(parts, segment.pcs[count], walked + end, calls, None, fault)
+
+
+def _reported(segment: Segment, hist: int, bits: int, walked: int, limit: int | None) -> str | None:
+    """Why a direct jump cannot be passed: "" when only its outcome is missing at the end, None when it can."""
+    if not segment.reported:
+        return None
+    if not bits:
+        return "HIST has no bit for the direct jump" if walked != limit else ""
+    return None if hist >> (bits - 1) & 1 else "HIST says that a direct jump was not taken"
+
+
+def _ended(segment: Segment, bits: int, walked: int, limit: int | None) -> str:
+    """Why a walk that came to an end only the trace can tell should have gone on, "" when it need not."""
+    what = "an indirect jump" if segment.kind == JUMP else "an instruction that raises an exception"
+    if segment.returns:
+        what = "a return with no call before it"
+    if bits:
+        return f"{_bits(bits)} of HIST left at {what}"
+    return f"I-CNT goes past {what}" if walked != limit else ""
 
 
 def _bits(count: int) -> str:
     return "1 bit" if count == 1 else f"{count} bits"
 
 
-def _ending(instruction: Instruction) -> int:
-    if instruction.is_branch:
-        return BRANCH
-    if instruction.is_uninferable:
-        return JUMP
-    return STOP if instruction.itype is IType.EXCEPTION else CONTINUES
-
-
-def _go_round(parts: list[Part], since: tuple[int, int], walked: int, limit: int) -> int:
-    """The code loops for ever without a branch: adds as many whole rounds as fit; returns the halfwords walked then."""
-    first, before = since
-    rounds = (limit - walked) // (walked - before)
+def _go_round(since: _Place, parts: list[Part], walked: int, limit: int, calls: Calls) -> int:
+    """Adds the rounds of the code since that place that fit, but for the last one; returns the halfwords walked then."""
+    rounds = (limit - walked - 1) // (walked - since.walked)
     if rounds:
-        parts.append(RepeatPath(Path(parts[first:]), rounds))
-    return walked + rounds * (walked - before)
+        parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
+        calls.repeat(since.calls, rounds)
+    return walked + rounds * (walked - since.walked)

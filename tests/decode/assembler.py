@@ -38,9 +38,9 @@ def jal(offset: int, rd: int = 0) -> bytes:
     return _word(fields | rd << 7 | 0x6F)
 
 
-def jalr(rd: int, rs1: int) -> bytes:
-    """jalr rd, 0(rs1)."""
-    return _word(rs1 << 15 | rd << 7 | 0x67)
+def jalr(rd: int, rs1: int, offset: int = 0) -> bytes:
+    """jalr rd, offset(rs1)."""
+    return _word((offset & 0xFFF) << 20 | rs1 << 15 | rd << 7 | 0x67)
 
 
 def c_j(offset: int, *, link: bool = False) -> bytes:
@@ -74,3 +74,18 @@ def c_jr(rs1: int) -> bytes:
 def c_jalr(rs1: int) -> bytes:
     """c.jalr rs1."""
     return _half(0x9002 | rs1 << 7)
+
+
+def lui(rd: int, immediate: int) -> bytes:
+    """lui rd, immediate: bits 31 to 12 of what it loads."""
+    return _word((immediate & 0xF_FFFF) << 12 | rd << 7 | 0x37)
+
+
+def auipc(rd: int, immediate: int) -> bytes:
+    """auipc rd, immediate: bits 31 to 12 of what it adds to its own address."""
+    return _word((immediate & 0xF_FFFF) << 12 | rd << 7 | 0x17)
+
+
+def c_lui(rd: int, immediate: int) -> bytes:
+    """c.lui rd, immediate: as lui, of 6 bits with sign, not 0; rd is neither x0 nor x2."""
+    return _half(0x6001 | (immediate >> 5 & 1) << 12 | rd << 7 | (immediate & 31) << 2)

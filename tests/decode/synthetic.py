@@ -1,46 +1,58 @@
-"""Random programs and random executions of them, for properties that must hold on code no one tuned anything for.
+"""Random programs, for properties that must hold on code no one tuned anything for.
 
-The executions come from here, not from the code under test: this file knows what it assembled and where that may go on.
+What they may do comes from here and from `executions`, not from the code under test: these files know what they
+assembled and where that may go on.
 """
 
 import random
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from decode.image import Image
-from decode.ingress import Block, Trap
 from tests.decode import assembler as asm
+from tests.decode.synthetic_code import BRANCHES, REACH, Line, Spot, place
 
+MIXES = {
+    "plain": ["c.nop", "nop"] * 6,
+    "branch": ["beq", "c.beqz"] * 4,
+    "jump": ["j", "c.j", "call", "ret", "jump", "mret", "icall"],
+    "odd": ["long", "custom", "swap", "ecall", "pair", "c.pair", "pair call"],
+}
+"""Kinds of instructions for a program without structure, by group."""
 
-class Spot(NamedTuple):
-    """One instruction. *targets*: where a branch can go beside the next instruction, a direct jump instead of it."""
-
-    length: int
-    kind: str
-    targets: tuple[int, ...]
+BASES = {32: (0x1_0000, 0x8000_0000, 0xFFFF_F000), 64: (0x1_0000, 0x8000_0000, 0x7F_FFFF_F000, 0xFFFF_FFFF_8000_0000)}
+"""Where programs start: low, at the top of 32 bits, above 4 GiB, and where Linux keeps its kernel."""
 
 
 class Program:
-    """Code at *base*, starting anywhere, leading anywhere within itself."""
+    """Code at *base*, leading anywhere within itself, started at any of *starts*.
 
-    def __init__(self, rng: random.Random, xlen: int, size: int) -> None:
+    *mix*: groups of MIXES, for a row of instructions without any structure; () for functions with loops, calls and
+    returns (*functions*: where they start), some of them trap handlers (*handlers*).
+    """
+
+    def __init__(
+        self, rng: random.Random, xlen: int, size: int, mix: Sequence[str] = ("plain", "branch", "jump", "odd")
+    ) -> None:
         self.xlen = xlen
-        self.base = rng.choice([0x1000, 0x8000_0000, 0xFFFF_F000 if xlen == 32 else 0xFFFF_FFFF_8000_0000])
-        self.base &= (1 << xlen) - 1
-        kinds = [rng.choice(_MIX) for _ in range(size)]
-        kinds[-1] = "ret"  # nothing runs off the end
-        addresses = [self.base]
-        for kind in kinds:
-            addresses.append(addresses[-1] + _LENGTHS[kind])
-        self.end = addresses.pop()
-        self.starts = addresses
+        self.mask = (1 << xlen) - 1
+        self.base = rng.choice(BASES[xlen])
+        entries: tuple[list[int], list[int]] = ([], [])
+        lines = [line.sized(rng) for line in (_soup(rng, size, mix) if mix else _functions(rng, size, entries))]
+        at = [self.base]
+        for line in lines:
+            at.append(at[-1] + line.length)
+        self.end = at.pop()
+        self.functions, self.handlers = ([at[i] & self.mask for i in found] for found in entries)
         self.spots: dict[int, Spot] = {}
+        self.starts: list[int] = []
         code = bytearray()
-        for address, kind in zip(addresses, kinds, strict=True):
-            reach = _REACH.get(kind, 0)
-            targets = [target for target in addresses if abs(target - address) <= reach]
-            target = rng.choice(targets) if targets else 0
-            code += _assemble(kind, target - address, rng)
-            self.spots[address] = Spot(_LENGTHS[kind], kind, (target,) if targets else ())
+        for line, address in zip(lines, at, strict=True):
+            near = [start for start in at if abs(start - address) <= REACH.get(line.kind, 1 << 40)]
+            target = at[line.to] if 0 <= line.to < len(at) else rng.choice(near)
+            for instruction, spot in place(line, address, target, xlen, rng):
+                self.starts.append(self.base + len(code) & self.mask)
+                self.spots[self.starts[-1]] = spot
+                code += instruction
         self.code = bytes(code)
 
     def image(self, shift: int = 0) -> Image:
@@ -50,77 +62,44 @@ class Program:
         return image
 
 
-_LENGTHS = {
-    "c.nop": 2, "nop": 4, "long": 6, "beq": 4, "c.beqz": 2, "j": 4, "c.j": 2, "call": 4, "ret": 2, "jump": 4, "mret": 4,
-}  # fmt: skip
-_MIX = ["c.nop"] * 6 + ["nop"] * 6 + ["beq"] * 4 + ["c.beqz"] * 4
-_MIX += ["long", "j", "c.j", "call", "ret", "jump", "mret"]
-_REACH = {"beq": 4000, "c.beqz": 250, "j": 1 << 19, "c.j": 2000, "call": 1 << 19}
+def _soup(rng: random.Random, size: int, mix: Sequence[str]) -> list[Line]:
+    """Instructions in any order."""
+    kinds = [kind for group in mix for kind in MIXES[group]]
+    return [*[Line(rng.choice(kinds)) for _ in range(size)], Line("ret")]  # nothing runs off the end
 
 
-def _assemble(kind: str, offset: int, rng: random.Random) -> bytes:
-    simple = {"c.nop": asm.C_NOP, "nop": asm.NOP, "long": asm.LONG_48, "mret": asm.MRET}
-    if kind in simple:
-        return simple[kind]
-    if kind in ("ret", "jump"):
-        rd, rs1 = rng.choice([0, 1, 5, 7]), rng.choice([1, 5, 6])
-        return asm.c_jr(rs1) if kind == "ret" else asm.jalr(rd, rs1)
-    return {"beq": asm.beq, "c.beqz": asm.c_beqz, "j": asm.jal, "c.j": asm.c_j, "call": _call}[kind](offset)
+def _functions(rng: random.Random, size: int, entries: tuple[list[int], list[int]]) -> list[Line]:
+    """Functions one after the other; fills in the lines where functions and handlers start."""
+    functions, handlers = entries
+    count = rng.randint(2, 6)
+    lines: list[Line] = []
+    while len(functions) < count or len(lines) < size:
+        handler = rng.random() < 0.25
+        (handlers if handler else functions).append(len(lines))
+        for _ in range(rng.randint(1, 5)):
+            lines += _piece(rng, len(lines), count)
+        lines.append(Line("mret" if handler else "ret"))
+    # A line that goes to -2 - n goes to the start of function n.
+    return [line._replace(to=functions[-2 - line.to]) if line.to < -1 else line for line in lines]
 
 
-def _call(offset: int) -> bytes:
-    return asm.jal(offset, 1)
-
-
-class Run(NamedTuple):
-    """An execution: the addresses, what the hart told the encoder, and where it would go on."""
-
-    pcs: list[int]
-    items: list[Block | Trap]
-    next_pc: int
-    traps: list[tuple[int, Trap]]
-    """Position of the handler's first instruction, and the trap."""
-
-
-def execute(program: Program, rng: random.Random, steps: int, trap_rate: float) -> Run:
-    """Runs *steps* instructions; branches and jumps go at random, traps come between any two, several at once too."""
-    image = program.image()
-    pcs: list[int] = []
-    items: list[Block | Trap] = []
-    traps: list[tuple[int, Trap]] = []
-    block: list[int] = []
-    pc = rng.choice(program.starts)
-    # Outcomes and targets are taken from short lists, so that loops come up and repeat themselves.
-    habits: dict[int, list[int]] = {}
-
-    def close() -> None:
-        if block:
-            items.append(Block.of(block[0], map(image.instruction, block)))
-            block.clear()
-
-    while len(pcs) < steps:
-        while rng.random() < trap_rate:
-            close()
-            trap = Trap(pc, rng.random() < 0.5, 0, 0, rng.choice(program.starts))
-            items.append(trap)
-            traps.append((len(pcs), trap))
-            pc = trap.handler
-        spot = program.spots[pc]
-        pcs.append(pc)
-        block.append(pc)
-        fall = pc + spot.length
-        if spot.kind in ("beq", "c.beqz"):
-            habit = habits.setdefault(pc, [rng.choice([fall, *spot.targets]) for _ in range(rng.randint(1, 5))])
-        elif spot.kind in ("j", "c.j", "call"):
-            habit = list(spot.targets)
-        elif spot.kind in ("ret", "jump", "mret"):
-            habit = habits.setdefault(pc, [rng.choice(program.starts) for _ in range(rng.randint(1, 3))])
-        else:
-            pc = fall
-            if rng.random() < 0.02:
-                close()  # a hart may report a straight run in pieces
-            continue
-        pc = rng.choice(habit)
-        close()
-    close()
-    return Run(pcs, items, pc, traps)
+def _piece(rng: random.Random, first: int, functions: int) -> list[Line]:
+    """A few lines from number *first* on that end where the next piece begins."""
+    body = [Line(rng.choice(["c.nop", "nop"])) for _ in range(rng.randint(0, 3))]
+    after = first + len(body) + 1
+    called = -2 - rng.randrange(functions)
+    match rng.choice(["plain", "loop", "loop", "call", "call", "if", "spin", "pair", "odd"]):
+        case "loop":
+            return [*body, Line(rng.choice(BRANCHES), first, "loop")]
+        case "call":
+            call = Line(rng.choice(["call", "call", "icall", "pair call"]), called)
+            return [*body, Line("beq", after + 1, "guard"), call]
+        case "if":
+            return [Line(rng.choice(BRANCHES), after), *body]
+        case "spin":
+            return [*body, Line("jump", after - 1, "spin")]
+        case "pair":
+            return [Line(rng.choice(["pair", "c.pair"]), after), *body]
+        case "odd":
+            return [*body, Line(rng.choice(["swap", "ecall", "long", "custom", "j"]), after)]
+    return body

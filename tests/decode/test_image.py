@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-import re
 import subprocess
 from pathlib import Path
 
@@ -10,23 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from decode.elf import read_elf
 from decode.errors import BadElf, CodeMissing
 from decode.image import Image
 from decode.instructions import IType
 from tests.decode import assembler
+from tests.decode.elves import build, build_library, gdb_symbols
 
 REFERENCE = Path(__file__).parent.parent / "data" / "ntrace-reference"
 ELFS = sorted(REFERENCE.glob("*.elf"))
-_SYMBOL = re.compile(r"\$\d+ = 0x[0-9a-f]+(?: <(.+?)(?:\+(\d+))?>)?$")
-
-
-def gdb_symbols(elf: Path, addresses: list[int], script: Path) -> list[tuple[str, int] | None]:
-    """What gdb prints as <name+offset>."""
-    script.write_text("".join(f"print/a {address}\n" for address in addresses))
-    command = ["gdb-multiarch", "-nx", "-batch", "-x", str(script), str(elf)]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    matches = filter(None, map(_SYMBOL.match, text.splitlines()))
-    return [(match[1], int(match[2] or 0)) if match[1] else None for match in matches]
 
 
 def code_addresses(image: Image, step: int) -> list[int]:
@@ -43,15 +34,6 @@ def assert_same_symbols(elf: Path, step: int, folder: Path) -> None:
     ours = [image.symbol(address) for address in addresses]
     assert len(theirs) == len(addresses)
     assert [(hex(a), o, t) for a, o, t in zip(addresses, ours, theirs, strict=True) if o != t] == []
-
-
-def build(folder: Path, source: str, *options: str, suffix: str = ".S") -> Path:
-    """An ELF from one source text."""
-    path, elf = folder / f"program{suffix}", folder / "program.elf"
-    path.write_text(source)
-    command = ["riscv64-unknown-elf-gcc", "-march=rv64imac", "-mabi=lp64", "-nostdlib", "-Wl,-e,0", *options]
-    subprocess.run([*command, str(path), "-o", str(elf)], check=True, capture_output=True)
-    return elf
 
 
 @pytest.mark.parametrize("elf", ELFS, ids=lambda elf: elf.stem)
@@ -178,6 +160,120 @@ def test_added_code_fills_holes_and_replaces_nothing() -> None:
     image.add_code(0x100C, b"DDDD")
     image.add_code(0x1000, b"a" * 20)
     assert image.read(0x1000, 20) == b"aaaaBBBBaaaaDDDDaaaa"
+
+
+_LIBRARY = """
+.section .rodata
+.fill 100, 1, 7
+.text
+.globl first
+.type first, @function
+first: nop; ret
+.size first, .-first
+.type second, @function
+second: nop; nop; ret
+.size second, .-second
+.data
+.type datum, @object
+.size datum, 4
+datum: .word 1
+"""
+
+
+def test_a_library_stands_where_it_was_loaded(tmp_path: Path) -> None:
+    library, bias = build_library(tmp_path, _LIBRARY), 0x7F_FF12_3000
+    image = Image(64)
+    image.add_elf(read_elf(library), bias)
+    at_zero = Image.from_elf(library)
+    assert image.segments == [(start + bias, data) for start, data in at_zero.segments]
+    addresses = code_addresses(image, 2)
+    ours = [image.symbol(address) for address in addresses]
+    assert ours == gdb_symbols(library, addresses, tmp_path / "symbols.gdb", bias=bias)
+    assert {found[0] for found in ours if found} == {"first", "second", "datum"}
+    assert image.entry == bias
+
+
+def test_several_elf_files_are_one_program(tmp_path: Path) -> None:
+    """The identity is the first one's, and its code stays where both have some."""
+    program = build(tmp_path, ".globl here\nhere: nop\n", "-Wl,-Ttext=0x10000", "-Wl,--build-id=0xabcd")
+    library = read_elf(build_library(tmp_path, _LIBRARY))
+    image = Image.from_elf(program)
+    image.add_elf(library, 0x20000)
+    image.add_elf(library, 0x40000)
+    assert image.symbol(0x10000) == ("here", 0)
+    first = next(symbol.address for section in library.sections for symbol in section.symbols if symbol.name == "first")
+    assert [image.symbol(first + bias) for bias in (0x20000, 0x40000)] == [("first", 0)] * 2
+    assert (image.path, image.build_id) == (str(program), "abcd")
+    assert (image.origin(0x10000), image.origin(first + 0x20000)) == ("program.elf", "library.elf")
+    image.add_elf(library, 0x10000 - first)
+    assert image.read(0x10000, 2) == (0x0001).to_bytes(2, "little")
+
+
+def test_code_of_another_xlen_is_refused() -> None:
+    image = Image(64)
+    with pytest.raises(BadElf, match=r"t1\.elf: is 32-bit code, and the rest of the program is 64-bit"):
+        image.add_elf(read_elf(REFERENCE / "t1.elf"))
+
+
+def test_a_program_over_another_has_its_own_code_first() -> None:
+    kernel, process = Image(), Image()
+    kernel.add_code(0x1000, b"KKKKKKKK")
+    process.add_code(0x1002, b"pp", "process.bin")
+    both = process.over(kernel)
+    assert both.read(0x1000, 8) == b"KKppKKKK"
+    assert both.segments == [(0x1000, b"KK"), (0x1002, b"pp"), (0x1004, b"KKKK")]
+    assert (both.origin(0x1002), kernel.read(0x1002, 2)) == ("process.bin", b"KK")
+    with pytest.raises(CodeMissing):
+        process.read(0x1000, 2)
+    kernel.add_code(0x2000, b"KK")
+    process.add_code(0x3000, b"pp")
+    assert both.read(0x2000, 2) + both.read(0x3000, 2) == b"KKpp"
+
+
+def test_layers_can_be_put_over_layers() -> None:
+    images = [Image() for _ in range(3)]
+    for image, letter in zip(images, (b"a", b"b", b"c"), strict=True):
+        image.add_code(0x100, letter * (2 * (1 + images.index(image))))
+    top, middle, base = images
+    assert top.over(middle.over(base)).read(0x100, 6) == b"aabbcc"
+    assert top.over(middle).over(base).read(0x100, 6) == b"aabbcc"
+
+
+def test_the_target_is_asked_for_what_no_layer_has() -> None:
+    asked = []
+
+    def read_missing(addr: int, size: int) -> bytes | None:
+        asked.append(addr)
+        return assembler.C_NOP * (size // 2) if addr == 0x1000 else None
+
+    process = Image()
+    process.add_code(0x1002, b"pp", "process.bin")
+    both = process.over(Image(read_missing=read_missing))
+    assert both.read(0x1000, 6) == assembler.C_NOP + b"pp" + assembler.C_NOP
+    with pytest.raises(CodeMissing):
+        both.read(0x2000, 2)
+    assert asked == [0x1000, 0x2000]
+
+
+def test_symbols_of_a_layer_hide_those_below(tmp_path: Path) -> None:
+    """The same address in a process and in the program under it, and code without symbols over code with some."""
+    lower = Image.from_elf(build(tmp_path, ".globl low\nlow: nop; nop; nop; nop\n", "-Wl,-Ttext=0x1000", name="low"))
+    upper = Image.from_elf(build(tmp_path, ".globl up\nup: nop\n", "-Wl,-Ttext=0x1000", name="up"))
+    bare = Image()
+    bare.add_code(0x1000, assembler.C_NOP * 2)
+    assert [upper.over(lower).symbol(address) for address in (0x1000, 0x1006)] == [("up", 0), ("low", 6)]
+    assert [bare.over(lower).symbol(address) for address in (0x1000, 0x1006)] == [None, ("low", 6)]
+
+
+def test_code_that_is_known_to_be_missing_is_named() -> None:
+    image = Image()
+    image.add_absent(0x4000, 0x1000, "/usr/lib/libc.so.6")
+    with pytest.raises(CodeMissing, match=r"0x4ffe: /usr/lib/libc\.so\.6 is there and was not supplied"):
+        image.read(0x4FFE, 2)
+    with pytest.raises(CodeMissing, match="0x5000: it is not in the ELF"):
+        image.read(0x5000, 2)
+    image.add_code(0x4000, assembler.C_NOP)
+    assert image.read(0x4000, 2) == assembler.C_NOP
 
 
 def test_a_jump_table_makes_cm_jt_inferable() -> None:

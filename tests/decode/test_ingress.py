@@ -55,3 +55,14 @@ def test_steps_the_code_cannot_make_are_traps() -> None:
 
 def test_nothing_ran() -> None:
     assert items() == []
+
+
+def test_where_a_jump_goes_whose_register_was_just_loaded() -> None:
+    """1.0, "Sequential Jump Optimization": lui or auipc right before it, in the same block."""
+    image = Image(32)
+    image.add_code(0x1000, asm.C_NOP + asm.lui(6, 0x80000) + asm.jalr(0, 6, 0x10))
+    image.add_code(0x8000_0010, asm.auipc(1, 1) + asm.C_NOP + asm.jalr(1, 1))
+    image.add_code(0x2000, asm.C_NOP)
+    pcs = [0x1000, 0x1002, 0x1006, 0x8000_0010, 0x8000_0014, 0x8000_0016, 0x1006, 0x2000]
+    inferred = [block.inferred for block in blocks_from_pcs(pcs, image) if isinstance(block, Block)]
+    assert inferred == [0x8000_0010, -1, -1, -1]

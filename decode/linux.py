@@ -1,0 +1,124 @@
+"""The code that runs under Linux, from what a user can copy off the target: maps, files, the vdso, kernel pages."""
+
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from decode.elf import EM_RISCV, Elf, Segment, machine, read_elf
+from decode.errors import BadElf as BadElf
+from decode.errors import BadMemory as BadMemory
+from decode.image import Image
+from decode.maps import Mapping
+
+_PAGE = 4096
+_PAGE_NAME = "kmem.0x"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the files are that a process had mapped.
+
+    given    by the name in its maps, or the last part of it: "/usr/lib/libc.so.6", "libc.so.6", "[vdso]"
+    sysroot  the folder that holds the target's root file system; None: the files may be here under their own names
+    """
+
+    given: MappingOf[str, str | Path] = field(default_factory=dict)
+    sysroot: str | Path | None = None
+
+    def find(self, mapping: Mapping) -> Path | None:
+        """The file of a mapping, None when there is none.
+
+        One that was deleted on the target has to be given: what has its name now is another. Without a sysroot only
+        RISC-V files count: the libraries of this machine have the same names.
+        """
+        name = mapping.name
+        given = self.given.get(name) or self.given.get(name.rpartition("/")[2])
+        if given is not None:
+            return Path(given)
+        if mapping.deleted or not name.startswith("/"):
+            return None
+        if self.sysroot is None:
+            return Path(name) if machine(name) == EM_RISCV else None
+        path = Path(self.sysroot, name.lstrip("/"))
+        return path if path.is_file() else None
+
+
+def process_image(mappings: list[Mapping], files: Files, xlen: int = 64) -> Image:
+    """The code of a process: what its executable mappings hold. `Image.absent` tells what was not found.
+
+    A file that is no ELF file is code as it is. Raises BadElf and BadMemory when a file cannot be read, BadElf when it
+    is not what was mapped.
+    """
+    image = Image(xlen)
+    elves: dict[Path, Elf] = {}
+    added: set[tuple[Path, int]] = set()
+    for mapping in filter(lambda mapping: mapping.executable, mappings):
+        path = files.find(mapping)
+        if path is None:
+            image.add_absent(mapping.start, mapping.end - mapping.start, _description(mapping))
+        elif path.is_file() and machine(path) is None:
+            add_memory(image, path, mapping.start, mapping.offset, mapping.end - mapping.start)
+        else:
+            elf = elves[path] = elves.get(path) or read_elf(path)
+            bias = _bias(elf, mapping)
+            if (path, bias) not in added:
+                added.add((path, bias))
+                image.add_elf(elf, bias)
+    return image
+
+
+def add_memory(image: Image, path: str | Path, addr: int, offset: int = 0, size: int | None = None) -> None:
+    """Adds *size* bytes of a file (None: to its end) from *offset* on, as they are in memory at *addr*: the Image of a
+    kernel, a dump. Raises BadMemory when it cannot be read.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise BadMemory(str(path), f"cannot be read: {error.strerror}") from error
+    image.add_code(addr, content[offset : None if size is None else offset + size], str(path))
+
+
+def add_kernel_pages(image: Image, folder: str | Path) -> None:
+    """Adds the memory in the files kmem.0xADDRESS of *folder*: a page each.
+
+    A file may go on for some bytes, with the rest of an instruction that crosses the page's end. Raises BadMemory.
+    """
+    try:
+        paths = [path for path in Path(folder).iterdir() if path.name.startswith(_PAGE_NAME)]
+        pages = sorted((_page_address(path), path.read_bytes(), path.name) for path in paths)
+    except OSError as error:
+        raise BadMemory(error.filename or str(folder), f"cannot be read: {error.strerror}") from error
+    if not pages:
+        raise BadMemory(str(folder), f"holds no file {_PAGE_NAME}ADDRESS")
+    for address, data, name in pages:
+        image.add_code(address, data[:_PAGE], name)
+    for address, data, name in pages:  # the page behind, if it is there, knows better
+        if data[_PAGE:]:
+            image.add_code(address + _PAGE, data[_PAGE:], name)
+
+
+def _bias(elf: Elf, mapping: Mapping) -> int:
+    """How far above its addresses in the file a program is, given where the part at *mapping.offset* is."""
+    until = mapping.offset + mapping.end - mapping.start
+    for segment in sorted(elf.segments, key=_is_data):
+        if segment.offset < until and mapping.offset < segment.offset + len(segment.data):
+            return mapping.start - mapping.offset + segment.offset - segment.vaddr
+    where = f"offset 0x{mapping.offset:x}, which {mapping.name} had at 0x{mapping.start:x}"
+    raise BadElf(elf.path, f"is not the file the process ran: it has no segment at {where}")
+
+
+def _is_data(segment: Segment) -> bool:
+    return not segment.executable
+
+
+def _description(mapping: Mapping) -> str:
+    if not mapping.name:
+        return "anonymous memory"
+    return f"{mapping.name} (deleted)" if mapping.deleted else mapping.name
+
+
+def _page_address(path: Path) -> int:
+    try:
+        return int(path.name.removeprefix(_PAGE_NAME), 16)
+    except ValueError as error:
+        raise BadMemory(str(path), "its name does not end in an address") from error

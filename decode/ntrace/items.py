@@ -1,0 +1,192 @@
+"""A trace taken apart without the program: each message with the address and the time it stands for.
+
+Addresses and times in most messages are relative to the ones before them (N-Trace 1.0, "Address Compression" and
+"Timestamp Reporting"), so what is known is carried along for each source. From the middle of a trace, and after bytes
+that are lost, they are unknown until the next synchronizing message.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from decode.ntrace.framing import MAX_FRAME, Batch, Framer, Lost, fault, is_idle
+from decode.ntrace.layout import Tcode
+from decode.ntrace.message import Malformed, Message, parse
+from decode.ntrace.options import Options
+from decode.ntrace.timestamps import Clock
+
+CONTROL, INFERABLE_CALL = 0, 9
+"""CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), or two (CKDF = 1)."""
+
+_IN_CIRCUIT = (Tcode.IN_CIRCUIT_TRACE, Tcode.IN_CIRCUIT_TRACE_WS)
+
+
+def has_address(message: Message) -> bool:
+    """Whether a SiFive message carries an address in CKDATA0."""
+    known = message.tcode in _IN_CIRCUIT and message.layout is not None
+    return known and (message.fields["cksrc"] != CONTROL or bool(message.fields["ckdf"]))
+
+
+class Item(NamedTuple):
+    """Consecutive bytes of a trace: a message, filling, or bytes that are neither.
+
+    offset   of the first byte
+    length   in bytes
+    raw      the bytes; empty for filling, and where they are not kept (the last message of a trace, if it is cut)
+    message  None when there is none
+    problem  why there is none, "" for filling
+    address  what F-ADDR or U-ADDR stands for, bit 0 included; None: no address, or not known
+    target   a second address, relative to the first (SiFive's InCircuitTrace)
+    time     what TSTAMP stands for; None: no timestamp, or not known
+    """
+
+    offset: int
+    length: int
+    raw: bytes = b""
+    message: Message | None = None
+    problem: str = ""
+    address: int | None = None
+    target: int | None = None
+    time: int | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is filling between messages."""
+        return self.message is None and not self.problem
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last byte."""
+        return self.offset + self.length
+
+
+class _Addresses(NamedTuple):
+    """Of one message, as in `Item`; *reference*: what the next U-ADDR is relative to."""
+
+    address: int | None
+    target: int | None
+    reference: int | None
+
+
+class Known(NamedTuple):
+    """The last address and the last time a source transmitted. None: not known."""
+
+    reference: int | None = None
+    time: int | None = None
+
+
+class Itemizer:
+    """Cuts a trace into items, fed in pieces of any size; memory does not grow with the trace.
+
+    *options*: as for the decoder; `src_id` is not looked at. *xlen*: 32 or 64. *wrapped*: the trace starts anywhere.
+    *offset* and *known*: go on where another one stood at that byte, between two items.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        xlen: int = 64,
+        *,
+        wrapped: bool = False,
+        offset: int = 0,
+        known: dict[int, Known] | None = None,
+    ) -> None:
+        self.known: dict[int, Known] = dict(known or {})
+        """By SRC."""
+        self._options = options
+        self._layouts = options.dialect.layouts
+        self._mask = (1 << xlen) - 1
+        self._sign = 1 << options.sent_address_bits - 1 if 0 < options.sent_address_bits < xlen else 0
+        self._clock = Clock(options)
+        self._framer = Framer(wrapped=wrapped)
+        self._start = offset
+        self._idle: Item | None = None  # filling that may go on
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """The items that are complete with *data*."""
+        for found in self._framer.feed(data):
+            yield from self._lost(found) if isinstance(found, Lost) else self._batch(found)
+
+    def finish(self) -> Iterator[Item]:
+        """The end of the trace: what is left over."""
+        yield from chain.from_iterable(map(self._lost, self._framer.finish()))
+        yield from self._end_of_filling()
+
+    def _batch(self, batch: Batch) -> Iterator[Item]:
+        offset = self._start + batch.offset
+        for frame in batch.frames:
+            if is_idle(frame):
+                before = self._idle
+                self._idle = before._replace(length=before.length + len(frame)) if before else Item(offset, len(frame))
+            else:
+                if self._idle is not None:
+                    yield from self._end_of_filling()
+                yield self._item(offset, frame)
+            offset += len(frame)
+
+    def _lost(self, lost: Lost) -> Iterator[Item]:
+        yield from self._end_of_filling()
+        self.known.clear()
+        why = lost.why or "the start of the buffer, inside a message"
+        yield Item(self._start + lost.offset, lost.length, problem=why)
+
+    def _end_of_filling(self) -> Iterator[Item]:
+        if self._idle is not None:
+            idle, self._idle = self._idle, None
+            yield idle
+
+    def _item(self, offset: int, frame: bytes) -> Item:
+        why = fault(frame)
+        try:
+            message = None if why else parse(frame, self._options.src_bits, self._layouts)
+        except Malformed as error:
+            message, why = None, str(error)
+        if message is None:
+            self.known.clear()
+            return Item(offset, len(frame), frame if len(frame) <= MAX_FRAME else b"", None, why or "")
+        before = self.known.get(message.src, Known())
+        time = None if message.tstamp is None else self._time(frame, before.time)
+        address, target, reference = self._addresses(frame, message, before.reference)
+        self.known[message.src] = Known(reference, before.time if message.tstamp is None else time)
+        return Item(offset, len(frame), frame, message, "", address, target, time)
+
+    def _time(self, frame: bytes, before: int | None) -> int | None:
+        ((_, tstamp),) = self._clock.split([frame])
+        self._clock.now = before
+        return self._clock.take(frame[0], tstamp) if tstamp else None
+
+    def _addresses(self, frame: bytes, message: Message, reference: int | None) -> _Addresses:
+        name = "faddr" if "faddr" in message.fields else "uaddr" if "uaddr" in message.fields else ""
+        if name:
+            before = 0 if name == "faddr" else reference
+            address = None if before is None else self._address(self._sent(frame, message, name), before)
+            return _Addresses(address, None, address)
+        if has_address(message):
+            return self._in_circuit(message, reference)
+        return _Addresses(None, None, None if message.tcode == Tcode.ERROR else reference)
+
+    def _in_circuit(self, message: Message, reference: int | None) -> _Addresses:
+        """SiFive: CKDATA0 is an address, full in ...WS; CKDATA1 of a call or return is the target, relative to it."""
+        fields = message.fields
+        before = 0 if message.tcode == Tcode.IN_CIRCUIT_TRACE_WS else reference
+        if before is None:
+            return _Addresses(None, None, None)
+        address = self._address(fields["ckdata0"], before)
+        if fields["cksrc"] != INFERABLE_CALL or "ckdata1" not in fields:
+            return _Addresses(address, None, address)
+        target = self._address(fields["ckdata1"], address)
+        return _Addresses(address, target, target)
+
+    def _sent(self, frame: bytes, message: Message, name: str) -> int:
+        """An address field, with the high bits an encoder may leave out (trTeInstExtendAddrMSB)."""
+        options = self._options
+        if not options.extend_addr_msb:
+            return message.fields[name]
+        return parse(frame, options.src_bits, self._layouts, extend_addr_msb=True).fields[name]
+
+    def _address(self, sent: int, reference: int) -> int:
+        address = reference ^ sent << 1
+        if self._sign:  # sent in fewer bits than XLEN: the highest of them stands for all above
+            address &= 2 * self._sign - 1
+            address = (address ^ self._sign) - self._sign
+        return address & self._mask

@@ -1,0 +1,208 @@
+"""Items of a trace in words: one line each, columns first.
+
+A line is the message's name; its fields as they were sent, under the specification's names; in lower case what they
+stand for; after " # " the meaning. Values hold no blanks, so that columns can be taken apart at them. Meanings: N-Trace
+1.0, "N-Trace Messages (Details)" and the table of SYNC values; for SiFive's own messages, what their captures show.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from decode.history import Context
+from decode.ntrace import wording_sifive
+from decode.ntrace.items import Item, has_address
+from decode.ntrace.layout import VENDOR_TCODES, BType, Rcode, Tcode
+from decode.ntrace.message import Message
+from decode.ntrace.options import Options
+from decode.ntrace.process import Format, Process
+from decode.ntrace.wording_sifive import number
+
+_COUNTS = frozenset({"sync", "b_type", "icnt", "etype", "rcode", "hrepeat", "bcnt", "evcode", "cdf", "cksrc", "ckdf"})
+"""Fields shown in decimal; the others are patterns of bits."""
+
+_MOST_RAW = 64  # bytes shown of a message
+_MOST_BITS = {"icnt": 22, "faddr": 63, "uaddr": 63, "hist": 32, "hrepeat": 18, "bcnt": 18}
+"""Maximum field sizes (1.0, "Common Fields"). TSTAMP: 64."""
+
+_ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor defined messages lost"}
+
+
+def text(item: Item, options: Options, *, raw: bool = False) -> str:
+    """The line for *item*, without its offset. Never fails, whatever the bytes.
+
+    *raw*: with the bytes. They are always there for a message that is not in the table.
+    """
+    message = item.message
+    if message is None:
+        columns = ["Idle" if item.is_idle else "NoMessage", f"BYTES={item.length}"]
+        meaning = item.problem
+    else:
+        columns = [_name(message), *_sent(message, options), *_meant(item, message)]
+        meaning = "; ".join([*_meaning(message, options), *_remarks(item, message)])
+    if item.raw and (raw or (message is not None and message.layout is None)):
+        columns.append(f"RAW={item.raw[:_MOST_RAW].hex()}{'..' if len(item.raw) > _MOST_RAW else ''}")
+    return " ".join(columns) + (f" # {meaning}" if meaning else "")
+
+
+def _name(message: Message) -> str:
+    if message.layout is not None:
+        return message.layout.name
+    return "VendorDefined" if message.tcode in VENDOR_TCODES else "Reserved"
+
+
+def _sent(message: Message, options: Options) -> Iterator[str]:
+    yield f"TCODE={message.tcode}"
+    if options.src_bits:
+        yield f"SRC={message.src}"
+    for field in message.layout.fields if message.layout else ():
+        if field.name in message.fields:
+            value = message.fields[field.name]
+            decimal = field.name in _COUNTS or (field.name == "rdata" and not _is_history(message))
+            yield f"{field.title}={number(value) if decimal else hex(value)}"
+    if message.tstamp is not None:
+        yield f"TSTAMP={number(message.tstamp)}"
+
+
+def _meant(item: Item, message: Message) -> Iterator[str]:
+    """What the fields stand for, as columns; "?" where it cannot be known here."""
+    fields = message.fields
+    if item.address is not None:
+        yield f"addr={item.address:#x}"
+    elif _lacks_address(item, message):
+        yield "addr=?"
+    if item.target is not None:
+        yield f"target={item.target:#x}"
+    hist = fields.get("hist")
+    if _is_history(message):
+        hist = fields["rdata"]
+    if hist is not None:
+        yield f"hist={branches(hist)}"
+    process = _process(message)
+    if process is not None:
+        yield from _context(process)
+    if message.tstamp is not None:
+        yield "time=?" if item.time is None else f"time={number(item.time)}"
+
+
+def _is_history(message: Message) -> bool:
+    """Whether a message is a ResourceFull whose RDATA is a HIST."""
+    return message.fields.get("rcode") in (Rcode.HIST, Rcode.REPEATED_HIST)
+
+
+def branches(hist: int) -> str:
+    """The outcomes in a HIST field, first branch first: T taken, N not taken, "-" for none, "?" without a stop bit."""
+    if not hist:
+        return "?"
+    return f"{hist:b}"[1:].translate({ord("0"): "N", ord("1"): "T"}) or "-"
+
+
+def _context(process: Process) -> Iterator[str]:
+    if process.format is Format.RESERVED:
+        return
+    yield f"prv={process.prv}"
+    yield f"v={process.v}"
+    if process.format in (Format.SCONTEXT, Format.HCONTEXT):
+        yield f"{process.format.name.lower()}={number(process.context)}"
+
+
+def _process(message: Message) -> Process | None:
+    return Process.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
+
+
+def _lacks_address(item: Item, message: Message) -> bool:
+    """Whether it has an address that cannot be known here."""
+    return item.address is None and ("uaddr" in message.fields or has_address(message))
+
+
+def _meaning(message: Message, options: Options) -> Iterator[str]:
+    """The message in words, the main thing first."""
+    fields, dialect = message.fields, options.dialect
+    if message.layout is None:
+        yield "vendor defined message" if message.tcode in VENDOR_TCODES else "reserved TCODE"
+        return
+    if "sync" in fields:
+        yield _coded("SYNC", fields["sync"], dialect.sync_texts, vendor=14)
+    own = _OWN.get(message.tcode)
+    if own is not None:
+        yield own(message, options)
+    b_type = fields.get("b_type", BType.JUMP)
+    if b_type != BType.JUMP:
+        yield dialect.trap_texts[b_type]
+    elif "uaddr" in fields:
+        yield "indirect jump, call or return"
+
+
+def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
+    """The text of a code; codes from *vendor* on are the vendor's."""
+    return texts.get(value) or f"{'vendor defined' if value >= vendor else 'reserved'} {name} {value}"
+
+
+def _ownership(message: Message, options: Options) -> str:
+    process = Process.of(message.fields["process"])
+    if process.format is Format.RESERVED:
+        return "reserved FORMAT 1 of PROCESS"
+    mode = str(Context(process.prv, bool(process.v)))
+    if process.format is Format.PRIVILEGE:
+        return mode
+    return f"{mode}, {process.format.name.lower()} {number(process.context)}"
+
+
+def _direct_branch(message: Message, options: Options) -> str:
+    also_jumps = options.all_jumps or options.dialect.jump_ends_branch
+    return "branch taken, or direct jump" if also_jumps else "branch taken"
+
+
+def _error(message: Message, options: Options) -> str:
+    etype, ecode = message.fields["etype"], message.fields["ecode"]
+    known = {0: "messages lost in a FIFO overrun"}
+    lost = [name for bit, name in _ECODES.items() if ecode >> bit & 1]
+    return ", ".join([_coded("ETYPE", etype, known, vendor=8), *lost])
+
+
+def _resource_full(message: Message, options: Options) -> str:
+    rcode, rdata = message.fields["rcode"], message.fields["rdata"]
+    if rcode == Rcode.ICNT:
+        return "I-CNT full"
+    if rcode == Rcode.HIST:
+        return "HIST full"
+    if rcode == Rcode.REPEATED_HIST:
+        return f"HIST full, {number(message.fields['hrepeat'])} times the same"
+    if rcode in options.dialect.run_rcodes:
+        outcome = "taken" if options.dialect.run_rcodes[rcode] else "not taken"
+        return f"{number(rdata)} branches {outcome}"
+    return _coded("RCODE", rcode, {}, vendor=8)
+
+
+def _repeat_branch(message: Message, options: Options) -> str:
+    return f"the branch message before, {number(message.fields['bcnt'])} times more"
+
+
+def _correlation(message: Message, options: Options) -> str:
+    reason = _coded("EVCODE", message.fields["evcode"], options.dialect.evcode_texts, vendor=8)
+    cdf = message.fields["cdf"]
+    return f"{reason}; reserved CDF {cdf}" if cdf > 1 else reason
+
+
+_OWN: Mapping[int, Callable[[Message, Options], str]] = {
+    Tcode.OWNERSHIP: _ownership,
+    Tcode.DIRECT_BRANCH: _direct_branch,
+    Tcode.ERROR: _error,
+    Tcode.RESOURCE_FULL: _resource_full,
+    Tcode.REPEAT_BRANCH: _repeat_branch,
+    Tcode.PROG_TRACE_CORRELATION: _correlation,
+    Tcode.DATA_ACQUISITION: wording_sifive.data,
+    Tcode.AUX_ACCESS_WRITE: wording_sifive.data,
+    Tcode.IN_CIRCUIT_TRACE: wording_sifive.in_circuit,
+    Tcode.IN_CIRCUIT_TRACE_WS: wording_sifive.in_circuit,
+}
+
+
+def _remarks(item: Item, message: Message) -> Iterator[str]:
+    """What is odd about a message."""
+    if _lacks_address(item, message):
+        yield "its address is relative to one that is not known here"
+    if message.tstamp is not None and item.time is None:
+        yield "its TSTAMP is relative to a time that is not known here"
+    for field in message.layout.fields if message.layout else ():
+        size, most = message.fields.get(field.name, 0).bit_length(), _MOST_BITS.get(field.name)
+        if most is not None and size > most:
+            yield f"{field.title} has {size} bits, more than {most}"
