@@ -3,56 +3,131 @@
 import argparse
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from console import raw
+from console.progress import ProgressLine
+from decode import merged
+from decode.history import History
+from session import capture as capture_file
 from session.context import Context
+from session.errors import NoTrace
+from session.reading import Decoded
 from session.session import Session
-from views import listing
-from views.disassembly import Disassembler
+from support.errors import RvtraceError
+from views import events, listing
+from views.disassembly import Disassemblers
+from views.listing import Modifiers
 
 ALL = 0  # the size of a listing that has no limit
+
+
+class DecodeError(RvtraceError):
+    """Arguments of `rvtrace decode` that do not fit together."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     """The command line of `rvtrace decode`."""
     parser = subparsers.add_parser(
         "decode",
-        help="list the instructions in a capture file",
+        help="list the instructions in a capture file or in raw N-Trace bytes",
+        usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE] [--hart N|all] [--events] [options]",
         description="Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
         " there is one, else from objdump, else the bare encodings are shown.",
     )
-    parser.add_argument("capture", metavar="FILE.rvt", help="written by `trace save`")
-    parser.add_argument("--elf", metavar="FILE", help="the program that ran (default: where it was when captured)")
     parser.add_argument(
-        "range", nargs="*", metavar="[/rfp] [A,B | A,+N | A,-N | N]",
+        "capture", metavar="FILE", help="a capture (written by `trace save`), or raw bytes with --ntrace"
+    )
+    parser.add_argument(
+        "range", nargs="*", default=[], metavar="RANGE",
         help="numbers to show, as in `trace history`; default: all. /r raw bytes, /f no function names",
     )  # fmt: skip
+    parser.add_argument(
+        "--hart", default=None, metavar="N|all",
+        help='whose history; default: all of them, by time if the trace has any, each line after "hart N" and a tab',
+    )  # fmt: skip
+    parser.add_argument("--events", action="store_true", help="what happened between the instructions, a line each")
+    parser.add_argument("--stop-at-error", action="store_true", help="decode up to the first loss only")
+    raw.add_program_arguments(parser)
+    raw.add_arguments(parser)
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the listing. Raises what `Session.open` and `Session.history` raise, and ModifierError."""
-    modifiers, numbers = listing.Modifiers.split(" ".join(args.range))
+    """Print the listing. Raises what `Session.look_at` and `Session.history` raise, DecodeError and ModifierError."""
+    modifiers, numbers = Modifiers.split(" ".join(args.range))
+    if args.events and args.range:
+        raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
+    hart = _hart(args.hart)
     session = Session()
-    about = session.open(args.capture, os.path.abspath(args.elf) if args.elf else None)
-    selection = session.history(numbers, ALL, Context(), _progress)
-    history, image = session.decoded()
-    _clear()
-    for line in (*about, *selection.lines):
-        print(line, file=sys.stderr)
-    with Disassembler(image) as disassembler:
-        for line in listing.lines(history, disassembler, image.xlen, selection.begin, selection.end, modifiers):
+    about = _open(session, args)
+    with ProgressLine() as progress:
+        decoded = session.harts(progress=progress)
+    if hart is not None or len(decoded.harts.histories) == 1:
+        hart = decoded.harts.number(hart)
+    with Disassemblers(decoded.program) as source:
+        shown = _Shown(session, decoded, source, hart)
+        said, lines = shown.events() if args.events else shown.listing(modifiers, numbers)
+        for line in (*about, *said):
+            print(line, file=sys.stderr)
+        for line in lines:
             sys.stdout.write(line + "\n")
     return 0
 
 
-def _progress(label: str, done: int, total: int | None = None) -> None:
-    if sys.stderr.isatty():
-        share = f"{100 * done // total}%" if total else str(done)
-        sys.stderr.write(f"\r\033[K{label}: {share}")
-        sys.stderr.flush()
+class _Shown(NamedTuple):
+    """What is shown of a trace: all harts', or only *hart*'s. The lines come with what to say before them."""
+
+    session: Session
+    decoded: Decoded
+    source: Disassemblers
+    hart: int | None
+
+    @property
+    def histories(self) -> dict[int, History]:
+        found = self.decoded.harts.histories
+        return found if self.hart is None else {self.hart: found[self.hart]}
+
+    def events(self) -> tuple[list[str], Iterator[str]]:
+        return self.session.warnings(), events.lines(self.histories)
+
+    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str]]:
+        xlen = self.decoded.image.xlen
+        if self.hart is None:
+            said = [*self.session.warnings(), *_order(self.histories, numbers)]
+            return said, listing.merged_lines(self.histories, self.source, xlen, modifiers)
+        asked = self.session.history(numbers, ALL, Context(hart=self.hart))
+        history = self.histories[self.hart]
+        return asked.lines, listing.lines(history, self.source, xlen, asked.begin, asked.end, modifiers)
 
 
-def _clear() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")
+def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
+    """What to say about the order of several harts."""
+    if numbers:
+        raise DecodeError(f"{numbers}: several harts are in the trace, and each has its own numbers: add --hart N")
+    if not any(len(history) for history in histories.values()):
+        raise NoTrace("nothing in the trace can be decoded: no synchronizing message of any hart is in it")
+    untimed = merged.untimed(histories)
+    if len(untimed) == len(histories):
+        return ["note:     the trace has no timestamps: one hart after the other"]
+    return [f"note:     hart {hart} has no timestamps and comes last" for hart in untimed]
+
+
+def _open(session: Session, args: argparse.Namespace) -> list[str]:
+    if raw.is_raw(args):
+        capture, elf = raw.capture(args, args.capture), None
+    else:
+        if len(args.elf) > 1:
+            raise DecodeError("--elf is given more than once: a capture has one program")
+        capture, elf = capture_file.load(args.capture), os.path.abspath(args.elf[0]) if args.elf else None
+    return session.look_at(capture, args.capture, elf, stop_at_error=args.stop_at_error)
+
+
+def _hart(text: str | None) -> int | None:
+    if text is None or text == "all":
+        return None
+    if not text.isdecimal():
+        raise DecodeError(f"--hart {text}: give the number of a hart, or all")
+    return int(text)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import Any, Callable, ClassVar
+from typing import Any, Callable
 
 import gdb
 
-from . import listing, osabi, parameters, tracepoint
+from . import listing, osabi, parameters, start_options, tracepoint
 from .client import Client, SessionError
 from .progress import ProgressLine
 
+HARTS_AT_MOST = 4096
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 
 
@@ -36,7 +37,14 @@ class Tracer:
     def context(self) -> dict[str, Any]:
         """The program and the target as gdb and the user's settings have them now."""
         target_file, overrides = parameters.target_settings()
-        return {"elf": program(), "target_file": target_file, "overrides": overrides, "runs": self._runs}
+        return {
+            "elf": program(),
+            "target_file": target_file,
+            "overrides": overrides,
+            "runs": self._runs,
+            "hart": parameters.hart(),
+            "thread_hart": selected_hart(),
+        }
 
     def resumed(self) -> None:
         """The program goes on."""
@@ -58,6 +66,17 @@ def program() -> str | None:
     """The program gdb has loaded."""
     space = gdb.current_progspace()
     return space.filename if space else None
+
+
+def selected_hart() -> int | None:
+    """The hart of the selected thread, where threads are harts.
+
+    OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0. Threads of an operating system, and the
+    one thread of a target that has none, have large numbers.
+    """
+    thread = gdb.selected_thread()
+    number = thread.ptid[1] - 1 if thread is not None and thread.is_valid() else -1
+    return number if 0 <= number < HARTS_AT_MOST else None
 
 
 def _require_connection() -> None:
@@ -87,6 +106,7 @@ class Trace(gdb.Command):
     trace stop       end, and read out the rest of the trace
     trace status     what is traced, how much, and what was lost
     trace history    the instructions that ran, newest last
+    trace dump       the messages the trace encoder sent
     trace save FILE  keep the trace in a capture file
     trace open FILE  look at a capture file
 
@@ -104,49 +124,33 @@ gdb's built-in "trace", which this command contains."""
 
 
 class Start(gdb.Command):
-    """Start tracing: program the trace encoder and the RAM sink.
-Usage: trace start [-stop-on-wrap] [-stall] [-sync-period N]
+    __doc__ = f"""Start tracing: program the trace encoder and the RAM sink.
+{start_options.usage()}
 
-  -stop-on-wrap    stop when the buffer is full, and keep the beginning;
-                   without it the buffer keeps the newest part
-  -stall           stall the hart rather than lose trace
-  -sync-period N   full address about every N halfwords of code
-                   (rounded up to a power of two)
+{start_options.explained()}
 
-Where the trace hardware is comes from `set trace target FILE`,
-$RVTRACE_TARGET, or rvtrace.toml beside the program."""
-
-    FLAGS: ClassVar[dict[str, str]] = {"-stop-on-wrap": "stop_on_wrap", "-stall": "stall"}
+What the hardware does not have is said, and done without. Where it is
+comes from `set trace target FILE`, $RVTRACE_TARGET, or rvtrace.toml
+beside the program."""
 
     def __init__(self) -> None:
         super().__init__("trace start", gdb.COMMAND_RUNNING)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        options = self._options(_arguments(argument, "Usage: trace start [-stop-on-wrap] [-stall] [-sync-period N]"))
+        words = _arguments(argument, "See `help trace start`.")
+        try:
+            options = start_options.parse(words)
+        except start_options.BadOption as error:
+            raise gdb.GdbError(f"trace start: {error}") from None
         _require_connection()
         result = tracer().request("start", context=tracer().context(), options=options)
         osabi.set_for_tracing()
         _print_lines(result)
 
-    def _options(self, words: list[str]) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        rest = iter(words)
-        for word in rest:
-            if word in self.FLAGS:
-                options[self.FLAGS[word]] = True
-            elif word == "-sync-period":
-                text = next(rest, "")
-                if not re.fullmatch(r"[1-9]\d*", text):
-                    raise gdb.GdbError(f"trace start: -sync-period takes a number of halfwords, got: {text or 'none'}.")
-                options["sync_period"] = int(text)
-            else:
-                raise gdb.GdbError(f"trace start: unknown option {word}. See `help trace start`.")
-        return options
-
     def complete(self, text: str, word: str) -> list[str]:
         typed = text.rpartition(" ")[2]
         before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
-        return [option[before:] for option in sorted([*self.FLAGS, "-sync-period"]) if option.startswith(typed)]
+        return [option[before:] for option in start_options.complete(text)]
 
 
 class Stop(gdb.Command):
@@ -189,6 +193,8 @@ RANGE: nothing, the last ten, and then the next ten each time;
   A,-N   N instructions ending with A
 
 A gap in the trace has a number of its own and says why it is there.
+Of several harts the selected thread's is shown, or the one that
+`set trace hart` names.
 How many is set by `set record instruction-history-size`."""
 
     def __init__(self) -> None:
@@ -198,12 +204,10 @@ How many is set by `set record instruction-history-size`."""
         style, numbers = self._split(argument)
         if numbers not in ("", "-", "+"):
             self.dont_repeat()
-        size = gdb.parameter("record instruction-history-size")
-        found = tracer().request("history", context=tracer().context(), args=numbers, size=size or 0)
-        for line in found.get("lines", ()):
-            print(line)
+        found = tracer().request("history", context=tracer().context(), args=numbers, size=_listing_size())
+        _print_lines(found)
         if found.get("begin") is not None:
-            self._print(style, found["begin"], found["end"])
+            self._print(style, found["begin"], found["end"], found["hart"])
         if found.get("notice"):
             print(found["notice"])
 
@@ -216,16 +220,74 @@ How many is set by `set record instruction-history-size`."""
         letters = None if before is None and after is None else (before or "") + (after or "")
         return (listing.Format() if letters is None else listing.parse_modifiers(letters)), numbers
 
-    def _print(self, style: listing.Format, begin: int, end: int) -> None:
+    def _print(self, style: listing.Format, begin: int, end: int, hart: int) -> None:
         """Print numbers begin (inclusive) to end (exclusive)."""
         lister = listing.Lister(style)
         while begin < end:
             upto = min(begin + ROWS_AT_ONCE, end)
-            rows = tracer().request("rows", begin=begin, end=upto)
+            rows = tracer().request("rows", begin=begin, end=upto, hart=hart)
             with listing.readable_code():
                 for line in lister.lines(rows):
                     print(line)
             begin = upto
+
+
+def _listing_size() -> int:
+    """How many lines a listing has, 0 for no limit."""
+    return int(gdb.parameter("record instruction-history-size") or 0)
+
+
+class Dump(gdb.Command):
+    """Print the messages of the trace, as the trace encoder sent them.
+Usage: trace dump [/r] [RANGE | -offset BYTE]
+
+One line for each: number, byte offset, the message and its fields; in
+lower case what these stand for; after # the meaning. Filling and bytes
+that are no message are lines too. /r: with the bytes.
+
+RANGE: as for `trace history`, by the numbers of the messages.
+-offset BYTE: from the message on that this byte is part of, as the
+gaps in the history name it. No program is needed."""
+
+    def __init__(self) -> None:
+        super().__init__("trace dump", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        raw, numbers, offset = self._split(argument)
+        if numbers not in ("", "-", "+") or offset is not None:
+            self.dont_repeat()
+        found = tracer().request("dump", context=tracer().context(), args=numbers, offset=offset, size=_listing_size())
+        _print_lines(found)
+        begin, end = found["begin"], found["end"]
+        while begin < end:
+            upto = min(begin + ROWS_AT_ONCE, end)
+            for number, place, text in tracer().request("messages", begin=begin, end=upto, raw=raw or None):
+                print(f"{number}\t0x{place:08x} {text}")
+            begin = upto
+        if found.get("notice"):
+            print(found["notice"])
+
+    def complete(self, text: str, word: str) -> list[str]:
+        typed = text.rpartition(" ")[2]
+        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
+        return ["-offset"[before:]] if typed and "-offset".startswith(typed) else []
+
+    def _split(self, argument: str) -> tuple[bool, str, int | None]:
+        """(whether with bytes, range text, byte offset)."""
+        match = re.fullmatch(r"\s*(/r\b)?\s*(?:-offset\b\s*([^/]*?)|([^/]*?))\s*(/r)?\s*", argument)
+        if match is None:
+            raise gdb.GdbError(f"trace dump: {argument.strip()} is not a range. See `help trace dump`.")
+        before, place, numbers, after = match.groups()
+        return bool(before or after), numbers or "", None if place is None else self._offset(place)
+
+    def _offset(self, text: str) -> int:
+        try:
+            value = int(gdb.parse_and_eval(text))
+        except (gdb.error, OverflowError):
+            value = -1
+        if value < 0:
+            raise gdb.GdbError(f"trace dump: -offset takes the number of a byte, got: {text or 'none'}.")
+        return value
 
 
 class Save(gdb.Command):
@@ -261,7 +323,7 @@ def _one_file(argument: str, usage: str) -> str:
     return os.path.abspath(os.path.expanduser(words[0]))
 
 
-COMMANDS = (Trace, Start, Stop, Status, History, Save, Open)
+COMMANDS = (Trace, Start, Stop, Status, History, Dump, Save, Open)
 
 
 def register(home: str) -> None:

@@ -15,7 +15,7 @@ class Setting(NamedTuple):
     """A parameter: its name after `set trace`, what kind of value, the session's name for it, and its documentation."""
 
     name: str
-    kind: str  # "file", "address", "port" or "text"
+    kind: str  # "file", "address", "number", "port" or "text"
     key: str
     doc: str
 
@@ -34,7 +34,17 @@ SETTINGS = (
     Setting("buffer-size", "address", "buffer_size", "size of the trace buffer in bytes (SMEM mode)."),
     Setting("openocd-host", "text", "openocd_host", "host OpenOCD's Tcl RPC server runs on (127.0.0.1)."),
     Setting("openocd-port", "port", "openocd_port", "port of OpenOCD's Tcl RPC server (6666)."),
+    Setting(
+        "hart",
+        "number",
+        "hart",
+        "the hart whose history is shown, of several.\n"
+        "Without it: the hart of the selected thread, else the first in the trace.",
+    ),
 )
+
+
+_MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
 def _parse(setting: Setting, text: str) -> Any:
@@ -45,7 +55,7 @@ def _parse(setting: Setting, text: str) -> Any:
         value = int(gdb.parse_and_eval(text))
     except (gdb.error, OverflowError):
         raise gdb.GdbError(f"set trace {setting.name}: {text!r} is not a number or expression.") from None
-    if value < 0 or (setting.kind == "port" and value > 65535):
+    if value < 0 or value > _MOST.get(setting.kind, value):
         raise gdb.GdbError(f"set trace {setting.name}: {text} is out of range.")
     return value
 
@@ -101,4 +111,11 @@ def register() -> None:
 def target_settings() -> tuple[str | None, dict[str, Any]]:
     """(target description file, overrides that are set)."""
     values = {parameter.setting.key: parameter.parsed for parameter in _parameters if parameter.parsed is not None}
+    values.pop("hart", None)
     return values.pop("target_file", None), values
+
+
+def hart() -> int | None:
+    """The hart that was set."""
+    values: list[int | None] = [parameter.parsed for parameter in _parameters if parameter.setting.key == "hart"]
+    return values[0]

@@ -93,7 +93,8 @@ def load(path: str | Path) -> Capture:
 def parse(content: bytes, file: str) -> Capture:
     """The capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`."""
     if not content.startswith(b"PK\x03\x04"):
-        raise CaptureError(file, "is empty" if not content else "is not a capture file (.rvt, written by `trace save`)")
+        made_by = "written by `trace save`; `rvtrace import` makes one of raw trace bytes"
+        raise CaptureError(file, "is empty" if not content else f"is not a capture file (.rvt, {made_by})")
     try:
         container = zipfile.ZipFile(io.BytesIO(content))
     except _DAMAGE:

@@ -5,37 +5,40 @@ lose precision beyond 53 bits. Unknown keys are ignored: what is added without a
 """
 
 import json
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
 from controlregs.encoder import Format
 from controlregs.request import EncoderInForce, SinkInForce
-from session.captured import Capture, CapturedEncoder, CapturedSink, ElfIdentity, printable
-from support.errors import RvtraceError
+from decode.ntrace.dialect import DIALECTS
+from session.captured import (
+    Capture,
+    CapturedEncoder,
+    CapturedImage,
+    CapturedSink,
+    Code,
+    ElfIdentity,
+    PlacedElf,
+    Unregistered,
+    printable,
+)
+from session.json_table import NAME, BadDescription, Member, Table
 
-NAME = "capture.json"
+__all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
+
 FORMAT = "rvtrace capture"
-VERSION = 1
+VERSION = 2
+"""The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread."""
+
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
-_HEX = re.compile(r"0x[0-9a-f]{1,16}")
+_BITS = range(65)  # of an address or a timestamp
 _ENCODER_REGISTERS = {
     "control": "trTeControl",
     "impl": "trTeImpl",
     "features": "trTeInstFeatures",
     "ts_control": "trTsControl",
 }
-
-
-class BadDescription(RvtraceError):
-    """The description is not what the format demands; the text continues a line that begins with the file."""
-
-
-class Member(NamedTuple):
-    """A member of the container: its name and, except for the description itself, its size in bytes."""
-
-    name: str
-    size: int | None
 
 
 Fetch = Callable[[Member], bytes]
@@ -46,23 +49,27 @@ def describe(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
     members: dict[str, bytes] = {}
     description = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if capture.images or any(_unregistered(e) for e in capture.encoders) else 1,
         "tool": capture.tool,
         "created": capture.created,
         "target": capture.target,
         "xlen": capture.xlen,
-        "elf": capture.elf
-        and {
-            "path": capture.elf.path,
-            "build_id": capture.elf.build_id,
-            "sha256": capture.elf.sha256,
-        },
+        "elf": capture.elf and _elf(capture.elf),
         "encoders": [_encoder(encoder) for encoder in capture.encoders],
         "sinks": [_sink(sink, f"sinks/{n}.bin", members) for n, sink in enumerate(capture.sinks)],
-        "code": [_code(at, data, f"code/{n}.bin", members) for n, (at, data) in enumerate(capture.code)],
+        "code": _code(capture.code, "code", members),
+        "images": [_image(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
         "notes": list(capture.notes),
     }
     return description, members
+
+
+def _elf(elf: ElfIdentity) -> dict[str, Any]:
+    return {"path": elf.path, "build_id": elf.build_id, "sha256": elf.sha256}
+
+
+def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
+    return {key: value for key, value in asdict(encoder.unregistered).items() if value is not None}
 
 
 def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
@@ -74,6 +81,7 @@ def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
         "hart": encoder.hart,
         "base": f"{traced.base:#x}",
         "registers": registers,
+        "unregistered": _unregistered(encoder),
         "protocol": _PROTOCOLS.get(traced.format, f"trTeFormat {traced.format}"),
         "protocol_version": list(traced.protocol_version),
         "inst_mode": traced.inst_mode,
@@ -102,9 +110,24 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
     }
 
 
-def _code(address: int, data: bytes, member: str, members: dict[str, bytes]) -> dict[str, Any]:
-    members[member] = data
-    return {"address": f"{address:#x}", "member": member, "size": len(data)}
+def _code(code: Code, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
+    stretches = []
+    for n, (address, data) in enumerate(code):
+        members[f"{folder}/{n}.bin"] = data
+        stretches.append({"address": f"{address:#x}", "member": f"{folder}/{n}.bin", "size": len(data)})
+    return stretches
+
+
+def _image(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
+    return {
+        "name": image.name,
+        "scontext": image.scontext,
+        "hcontext": image.hcontext,
+        "virtual": image.virtual,
+        "code": _code(image.code, folder, members),
+        "elfs": [{**_elf(placed.identity), "bias": f"{placed.bias:#x}"} for placed in image.elfs],
+        "absent": [{"address": f"{start:#x}", "size": size, "what": what} for start, size, what in image.absent],
+    }
 
 
 def read(text: bytes, fetch: Fetch) -> Capture:
@@ -115,27 +138,29 @@ def read(text: bytes, fetch: Fetch) -> Capture:
     root = _root(text)
     encoders = tuple(_read_encoder(table) for table in root.tables("encoders"))
     names = [encoder.in_force.name for encoder in encoders]
+    elf = root.table("elf")
     return Capture(
         created=root.text("created"),
         tool=root.text("tool"),
         target=root.text("target"),
         xlen=root.number("xlen", (32, 64)),
-        elf=_read_elf(root),
+        elf=None if elf is None else _read_elf(elf),
         encoders=encoders,
         sinks=tuple(_read_sink(table, names, fetch) for table in root.tables("sinks")),
-        code=tuple((table.address("address"), fetch(table.member())) for table in root.tables("code")),
+        code=_read_code(root, fetch),
         notes=root.texts("notes"),
+        images=tuple(_read_image(table, fetch) for table in root.tables("images")) if "images" in root.fields else (),
     )
 
 
-def _root(text: bytes) -> "_Table":
+def _root(text: bytes) -> Table:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise BadDescription(f"is damaged: {NAME} is not JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadDescription(f'is not a capture file: {NAME} does not say "{FORMAT}"')
-    root = _Table(document, "")
+    root = Table(document, "")
     version = root.number("version")
     if version > VERSION:
         raise BadDescription(
@@ -147,22 +172,46 @@ def _root(text: bytes) -> "_Table":
     return root
 
 
-def _read_elf(root: "_Table") -> ElfIdentity | None:
-    table = root.table("elf")
+def _read_elf(table: Table) -> ElfIdentity:
+    return ElfIdentity(table.text("path"), table.optional("build_id", table.text), table.text("sha256"))
+
+
+def _read_code(table: Table, fetch: Fetch) -> Code:
+    return tuple((stretch.address("address"), fetch(stretch.member())) for stretch in table.tables("code"))
+
+
+def _read_image(table: Table, fetch: Fetch) -> CapturedImage:
+    return CapturedImage(
+        table.text("name"),
+        table.optional("scontext", table.number),
+        table.optional("hcontext", table.number),
+        table.optional("virtual", table.flag),
+        _read_code(table, fetch),
+        tuple(PlacedElf(_read_elf(elf), elf.address("bias")) for elf in table.tables("elfs")),
+        tuple((hole.address("address"), hole.number("size"), hole.text("what")) for hole in table.tables("absent")),
+    )
+
+
+def _read_unregistered(table: Table | None) -> Unregistered:
     if table is None:
-        return None
-    build_id = None if table.fields.get("build_id") is None else table.text("build_id")
-    return ElfIdentity(table.text("path"), build_id, table.text("sha256"))
+        return Unregistered()
+    dialect = table.optional("dialect", table.text)
+    if dialect is not None and dialect not in DIALECTS:
+        raise table.bad("dialect")
+    address, timestamp = (
+        table.optional(key, lambda key: table.number(key, _BITS)) for key in ("address_bits", "timestamp_bits")
+    )
+    return Unregistered(dialect, address, timestamp)
 
 
-def _read_encoder(table: "_Table") -> CapturedEncoder:
+def _read_encoder(table: Table) -> CapturedEncoder:
     registers = table.registers(_ENCODER_REGISTERS.values())
     values = {field: registers[name] for field, name in _ENCODER_REGISTERS.items()}
     in_force = EncoderInForce(table.text("name"), table.address("base"), **values)
-    return CapturedEncoder(table.number("hart"), in_force)
+    return CapturedEncoder(table.number("hart"), in_force, _read_unregistered(table.table("unregistered")))
 
 
-def _read_sink(table: "_Table", names: list[str], fetch: Fetch) -> CapturedSink:
+def _read_sink(table: Table, names: list[str], fetch: Fetch) -> CapturedSink:
     registers = table.registers(("trRamControl", "trRamImpl"))
     in_force = SinkInForce(
         table.text("name"),
@@ -178,73 +227,3 @@ def _read_sink(table: "_Table", names: list[str], fetch: Fetch) -> CapturedSink:
         raise table.bad("encoders")
     wrapped, missing = table.flag("wrapped"), table.number("missing")
     return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost)
-
-
-class _Table:
-    """A JSON object whose fields are asked for by kind; *where* it is, for messages."""
-
-    def __init__(self, fields: dict[str, Any], where: str) -> None:
-        self.fields, self._where = fields, where
-
-    def bad(self, key: str) -> BadDescription:
-        problem = "has no usable" if key in self.fields else "has no"
-        return BadDescription(f"is damaged: {NAME} {problem} {self._where}{key}")
-
-    def text(self, key: str) -> str:
-        value = self.fields.get(key)
-        if not isinstance(value, str):
-            raise self.bad(key)
-        return value
-
-    def number(self, key: str, allowed: tuple[int, ...] | None = None) -> int:
-        value = self.fields.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-            raise self.bad(key)
-        if allowed is not None and value not in allowed:
-            raise self.bad(key)
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.fields.get(key)
-        if not isinstance(value, bool):
-            raise self.bad(key)
-        return value
-
-    def address(self, key: str) -> int:
-        text = self.text(key)
-        if not _HEX.fullmatch(text):
-            raise self.bad(key)
-        return int(text, 16)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.fields.get(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.bad(key)
-        return tuple(value)
-
-    def table(self, key: str) -> "_Table | None":
-        value = self.fields.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise self.bad(key)
-        return _Table(value, f"{self._where}{key}.")
-
-    def tables(self, key: str) -> Iterator["_Table"]:
-        value = self.fields.get(key)
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self.bad(key)
-        return (_Table(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
-
-    def registers(self, names: Any) -> dict[str, int]:
-        table = self.table("registers")
-        if table is None:
-            raise self.bad("registers")
-        values = {name: table.address(name) for name in names}
-        for name, value in values.items():
-            if value >> 32:
-                raise table.bad(name)
-        return values
-
-    def member(self) -> Member:
-        return Member(self.text("member"), self.number("size"))

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from controlregs.request import EncoderInForce, SinkInForce
 
+Code = tuple[tuple[int, bytes], ...]
+"""(address, bytes) of stretches of code."""
+
 
 @dataclass(frozen=True)
 class ElfIdentity:
@@ -15,11 +18,26 @@ class ElfIdentity:
 
 
 @dataclass(frozen=True)
+class Unregistered:
+    """What a decoder must know of an encoder and its registers do not tell, or tell wrongly. None: they do.
+
+    dialect         name of a generation of N-Trace encoders, see `decode.ntrace.dialect`
+    address_bits    significant bits of an address where fewer than XLEN are sent
+    timestamp_bits  width of the timestamp counter, 0 when it does not wrap
+    """
+
+    dialect: str | None = None
+    address_bits: int | None = None
+    timestamp_bits: int | None = None
+
+
+@dataclass(frozen=True)
 class CapturedEncoder:
     """An encoder, its registers as read back while tracing, and the hart it traced."""
 
     hart: int
     in_force: EncoderInForce
+    unregistered: Unregistered = Unregistered()
 
 
 @dataclass(frozen=True)
@@ -40,8 +58,36 @@ class CapturedSink:
 
 
 @dataclass(frozen=True)
+class PlacedElf:
+    """An ELF file that is in memory *bias* bytes above the addresses in it, modulo 2**64."""
+
+    identity: ElfIdentity
+    bias: int
+
+
+@dataclass(frozen=True)
+class CapturedImage:
+    """Code that is there in some contexts only: a process, a guest. What is None may be any.
+
+    *code* is all of it, that of *elfs* too: these give it names. *absent*: (address, size, what) of code that was there
+    and that nobody had.
+    """
+
+    name: str
+    scontext: int | None
+    hcontext: int | None
+    virtual: bool | None
+    code: Code
+    elfs: tuple[PlacedElf, ...] = ()
+    absent: tuple[tuple[int, int, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Capture:
-    """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user."""
+    """A trace as it is saved. *created*: ISO 8601, UTC. *tool*: name and version. *notes*: lines for the user.
+
+    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *images*: see there.
+    """
 
     created: str
     tool: str
@@ -50,8 +96,14 @@ class Capture:
     elf: ElfIdentity | None
     encoders: tuple[CapturedEncoder, ...]
     sinks: tuple[CapturedSink, ...]
-    code: tuple[tuple[int, bytes], ...]
+    code: Code
     notes: tuple[str, ...] = ()
+    images: tuple[CapturedImage, ...] = ()
+
+    @property
+    def needs_elf(self) -> bool:
+        """Whether there is code in an ELF that is not in here. Linux captures need none."""
+        return self.elf is not None or not (self.code or self.images)
 
 
 def printable(text: str) -> str:

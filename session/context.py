@@ -22,6 +22,9 @@ class Context:
     *overrides*: single values the user gave: encoder_base, ram_sink_base, buffer_start, buffer_size, openocd_host,
     openocd_port.
 
+    *hart*: whose history is meant, in the description's numbers. None: that of *thread_hart*, which the debugger looks
+    at, if it was traced, else the first.
+
     *runs*: a number that changes whenever the debugger lets the program run, None where that is not known. With it,
     a halted program's trace is not read out again and again.
     """
@@ -30,6 +33,8 @@ class Context:
     target_file: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     runs: int | None = None
+    hart: int | None = None
+    thread_hart: int | None = None
 
     def description(self, environ: Mapping[str, str] = os.environ) -> Description:
         """The target description that applies. Raises `DescriptionError`.

@@ -1,4 +1,4 @@
-"""From captured bytes to a history: the right decoder with the right options, and whether the ELF is the right one."""
+"""How a captured trace is decoded: the right options, whether the ELF is the right one, why there is nothing."""
 
 from pathlib import PurePath
 
@@ -7,36 +7,43 @@ from controlregs.request import EncoderInForce
 from decode.history import EventKind, History
 from decode.image import Image
 from decode.ntrace import decoder as ntrace
-from session.captured import CapturedEncoder, CapturedSink, ElfIdentity, printable
+from decode.ntrace.options import ImplicitReturn
+from session.captured import CapturedSink, ElfIdentity, printable
 from session.errors import NoTrace, Unsupported
 from support.errors import RvtraceError
-from support.progress import Progress, silent
 
-
-def decode(
-    sink: CapturedSink, encoders: tuple[CapturedEncoder, ...], image: Image, progress: Progress = silent
-) -> History:
-    """The history of what *sink* holds. Raises `Unsupported`, `NoTrace`, and what *progress* raises."""
-    feeding = [encoder.in_force for encoder in encoders if encoder.in_force.name in sink.encoders]
-    if not feeding:
-        raise NoTrace(printable(f"no encoder is known that feeds {sink.in_force.name}"))
-    options = ntrace_options(feeding[0], alone=len(feeding) == 1)
-    return ntrace.decode(sink.data, image, options, wrapped=sink.wrapped, progress=progress)
+N_TRACE_MAJOR = 1
+"""The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""
 
 
 def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> ntrace.Options:
     """How to decode what *encoder* sends; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
     if encoder.format != Format.N_TRACE:
         name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
-        raise Unsupported(
-            f"{printable(encoder.name)} produces {name}, which cannot be decoded yet; `trace save` keeps it"
-        )
+        raise _undecodable(encoder, name)
+    if encoder.protocol_version[0] != N_TRACE_MAJOR:  # a higher minor version only adds what must be enabled first
+        raise _undecodable(encoder, f"N-Trace {'.'.join(map(str, encoder.protocol_version))}")
     return ntrace.Options(
         src_bits=encoder.src_bits,
         src_id=None if alone or not encoder.src_bits else encoder.src_id,
         timestamps=encoder.timestamps,
+        timestamp_bits=encoder.timestamp_bits,
         btm=encoder.inst_mode == InstMode.BTM,
+        implicit_return=_implicit_return(encoder),
+        sequential_jump=bool(encoder.feature("trTeInstEnSequentialJump")),
+        all_jumps=bool(encoder.feature("trTeInstEnAllJumps")),
+        extend_addr_msb=bool(encoder.feature("trTeInstExtendAddrMSB")),
     )
+
+
+def _implicit_return(encoder: EncoderInForce) -> ImplicitReturn:
+    """An encoder that does not say how it follows calls is read like all that do: I-CNT tells what was not reported."""
+    mode = encoder.implicit_return
+    return ImplicitReturn.OFF if mode is None else ImplicitReturn(mode or ImplicitReturn.FULL_STACK)
+
+
+def _undecodable(encoder: EncoderInForce, what: str) -> Unsupported:
+    return Unsupported(f"{printable(encoder.name)} produces {what}, which cannot be decoded yet; `trace save` keeps it")
 
 
 def identity_of(image: Image) -> ElfIdentity:
@@ -89,10 +96,15 @@ def same_rows(before: History, after: History) -> bool:
     return not len(before) or all(before.pc(i) == after.pc(i) for i in (0, len(before) // 2, len(before) - 1))
 
 
+def nothing_traced() -> NoTrace:
+    """There are no bytes yet."""
+    return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
+
+
 def nothing_decoded(sink: CapturedSink, history: History, image: Image) -> NoTrace:
     """Why a history is empty."""
     if not sink.data:
-        return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
+        return nothing_traced()
     problem = mismatch(history, image)
     if problem is not None:
         return NoTrace(problem.removeprefix("warning: "))

@@ -6,7 +6,7 @@ Whatever happens on the way, bytes that were read are kept; what went wrong is i
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from controlregs import procedures
+from controlregs import procedures, timestamp
 from controlregs.component import Component
 from controlregs.encoder import CONTROL, ENCODER, INST_FEATURES
 from controlregs.errors import ComponentError, DrainFailed
@@ -21,8 +21,14 @@ from session.ring import Ring
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
 
-_SET_UP = ("trTeInstMode", "trTeFormat", "trTeInstSyncMode", "trTeInstSyncMax", "trTeInhibitSrc")
-"""Fields of trTeControl that decide what an encoder sends."""
+_SET_UP = {
+    CONTROL: (
+        "trTeInstMode", "trTeFormat", "trTeContext", "trTeInstSyncMode", "trTeInstSyncMax", "trTeInhibitSrc",
+    ),
+    INST_FEATURES: tuple(INST_FEATURES.by_name),
+    timestamp.CONTROL: ("trTsMode", "trTsPrescale", "trTsEnable"),
+}  # fmt: skip
+"""The fields that decide what an encoder sends."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +165,10 @@ class LiveTrace:
         """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
         try:
             for component, before in zip(self._encoders, self.in_force.encoders, strict=True):
-                control, features = component.read(CONTROL), component.read(INST_FEATURES)
-                if any(CONTROL.get(control, field) != CONTROL.get(before.control, field) for field in _SET_UP):
-                    raise SetUpLost(component.name, CONTROL.name)
-                if features != before.features:
-                    raise SetUpLost(component.name, INST_FEATURES.name)
+                values = (before.control, before.features, before.ts_control)
+                for (register, fields), value in zip(_SET_UP.items(), values, strict=True):
+                    if (component.read(register) ^ value) & register.mask(*fields):
+                        raise SetUpLost(component.name, register.name)
         except SetUpLost as error:
             self.tracing, self.failure = False, error
         except RvtraceError:

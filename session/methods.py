@@ -28,6 +28,8 @@ class Methods:
             "status": self._status,
             "history": self._history,
             "rows": self._rows,
+            "dump": self._dump,
+            "messages": self._messages,
             "save": self._save,
             "open": self._open,
         }
@@ -52,15 +54,21 @@ class Methods:
         return _lines(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
-        size = params.number("size") if params.given("size") else 0
-        listing = self._session.history(params.text("args", ""), size, params.context(), progress)
+        listing = self._session.history(params.text("args", ""), params.size(), params.context(), progress)
         return listing._asdict()
 
     def _rows(self, params: "Params", progress: Progress) -> Any:
-        begin, end = params.number("begin"), params.number("end")
-        if not 1 <= begin <= end <= begin + ROWS_AT_MOST:
-            raise BadRequest(f"rows {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
-        return self._session.rows(begin, end)
+        begin, end = params.page("rows")
+        return self._session.rows(begin, end, params.optional_number("hart"))
+
+    def _dump(self, params: "Params", progress: Progress) -> Any:
+        offset = params.optional_number("offset")
+        listing = self._session.dump(params.text("args", ""), params.size(), params.context(), offset, progress)
+        return listing._asdict()
+
+    def _messages(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("messages")
+        return self._session.messages(begin, end, raw=params.given("raw"))
 
     def _save(self, params: "Params", progress: Progress) -> Any:
         return _lines(self._session.save(params.text("path"), params.context(), progress))
@@ -96,6 +104,20 @@ class Params:
             raise self._bad(name)
         return value
 
+    def optional_number(self, name: str) -> int | None:
+        return self.number(name) if self.given(name) else None
+
+    def size(self) -> int:
+        """How many are shown at once, 0 for all."""
+        return self.optional_number("size") or 0
+
+    def page(self, what: str) -> tuple[int, int]:
+        """*begin* and *end* of what is fetched at once."""
+        begin, end = self.number("begin"), self.number("end")
+        if not 1 <= begin <= end <= begin + ROWS_AT_MOST:
+            raise BadRequest(f"{what} {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
+        return begin, end
+
     def table(self, name: str) -> Mapping[str, Any]:
         value = self._values.get(name)
         if value is None:
@@ -106,8 +128,14 @@ class Params:
 
     def context(self) -> Context:
         inner = Params(self.table("context"), self._method)
-        runs = inner.number("runs") if inner.given("runs") else None
-        return Context(inner.optional_text("elf"), inner.optional_text("target_file"), inner.table("overrides"), runs)
+        return Context(
+            inner.optional_text("elf"),
+            inner.optional_text("target_file"),
+            inner.table("overrides"),
+            inner.optional_number("runs"),
+            inner.optional_number("hart"),
+            inner.optional_number("thread_hart"),
+        )
 
     def given(self, name: str) -> bool:
         """Whether it is there and not null."""

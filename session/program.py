@@ -2,9 +2,13 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
-from decode.image import Image
+from decode.contexts import ContextImages
+from decode.elf import read_elf
+from decode.image import BadElf, Image
+from session.captured import CapturedImage, ElfIdentity, PlacedElf, printable
 from session.link import Link
 from support.errors import RvtraceError
 
@@ -25,14 +29,24 @@ class CodeOnTarget(NamedTuple):
 
 
 class Program:
-    """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*."""
+    """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*.
+
+    *path* "": there is no ELF, only code of *xlen*. *images*: programs that are there in some contexts only.
+    """
 
     def __init__(
-        self, path: str, *, target: CodeOnTarget | None = None, code: Iterable[tuple[int, bytes]] = ()
+        self,
+        path: str,
+        *,
+        target: CodeOnTarget | None = None,
+        code: Iterable[tuple[int, bytes]] = (),
+        images: Iterable[CapturedImage] = (),
+        xlen: int = 64,
     ) -> None:
         self.path = path
-        self._target, self._code = target, tuple(code)
+        self._target, self._code, self._images, self._xlen = target, tuple(code), tuple(images), xlen
         self._image: Image | None = None
+        self._contexts: ContextImages | None = None
         self._file: tuple[int, ...] = ()
         self.problem: RvtraceError | None = None
         """Why code could not be read from the target."""
@@ -56,9 +70,26 @@ class Program:
         """Take *image* for the program from now on."""
         self._image = image
 
+    def in_contexts(self, image: Image) -> ContextImages:
+        """*image*, which `image` or `reread` gave, and over it what is there in some contexts only. Raises BadElf."""
+        if self._contexts is None or self._contexts.base is not image:
+            self._contexts = ContextImages(image)
+            for part in self._images:
+                self._contexts.attach(
+                    _loaded(part, image.xlen),
+                    scontext=part.scontext,
+                    hcontext=part.hcontext,
+                    virtual=part.virtual,
+                )
+        return self._contexts
+
     def _load(self) -> Image:
         self.problem = None
-        image = Image.from_elf(self.path, read_missing=self._read_code if self._target else None)
+        read_missing = self._read_code if self._target else None
+        if self.path:
+            image = Image.from_elf(self.path, read_missing=read_missing)
+        else:
+            image = Image(self._xlen, read_missing=read_missing)
         for address, data in self._code:
             image.add_code(address, data)
         return image
@@ -75,6 +106,35 @@ class Program:
             if not partial:
                 self.problem = error
             return partial or None
+
+
+def _loaded(captured: CapturedImage, xlen: int) -> Image:
+    """The code of a captured image, with the symbols of those of its files that are still where they were."""
+    image = Image(xlen)
+    for placed in captured.elfs:
+        _add_symbols(image, placed)
+    for address, data in captured.code:
+        image.add_code(address, data, printable(captured.name))
+    for start, size, what in captured.absent:
+        image.add_absent(start, size, printable(what))
+    return image
+
+
+def _add_symbols(image: Image, placed: PlacedElf) -> None:
+    identity = placed.identity
+    if not Path(identity.path).is_file():
+        return
+    try:
+        elf = read_elf(identity.path)
+        if same_program(identity, ElfIdentity(elf.path, elf.build_id, elf.sha256)):
+            image.add_elf(elf, placed.bias)
+    except BadElf:
+        return  # another file has its name now
+
+
+def same_program(one: ElfIdentity, other: ElfIdentity) -> bool:
+    """Whether two ELF files are of the same program. The same build-id is the same code, stripped or not."""
+    return one.sha256 == other.sha256 or (one.build_id is not None and one.build_id == other.build_id)
 
 
 def _state_of(path: str) -> tuple[int, ...]:

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from decode.contexts import ContextImages
 from decode.history import GAP, History
 from decode.image import Image
-from session import decoding
+from session import decoding, harts
 from session.captured import Capture, CapturedSink
 from session.errors import NoTrace
+from session.harts import Harts
+from session.messages import Messages
 from session.program import CodeOnTarget, Program
 from session.ranges import Cursor
 from support.progress import Progress, silent
@@ -17,79 +20,132 @@ Row = tuple[int, int] | tuple[int, None, str]
 
 
 class Decoded(NamedTuple):
-    """A history, what it was made of, and what the user must know about it."""
+    """The histories of a sink's harts, what they were made of, and what the user must know about them."""
 
     sink: CapturedSink
     image: Image
-    history: History
+    program: ContextImages
+    harts: Harts
     warnings: list[str]
 
 
 class Listing(NamedTuple):
-    """Rows *begin* to *end* - 1 are to be shown; *notice* is said when there are none, *lines* in any case before."""
+    """Rows *begin* to *end* - 1 are to be shown; *notice* is said when there are none, *lines* in any case before.
+
+    *hart*: whose history it is.
+    """
 
     begin: int
     end: int
     notice: str | None
     lines: list[str]
+    hart: int | None = None
 
 
 class Reading:
-    """*capture* is replaced by whoever reads more from the target; *target* is where it comes from, if anywhere."""
+    """*capture* is replaced by whoever reads more from the target; *target* is where it comes from, if anywhere.
 
-    def __init__(self, capture: Capture, program: Program, target: CodeOnTarget | None = None) -> None:
+    *stop_at_error*: nothing is decoded behind the first loss.
+    """
+
+    def __init__(
+        self, capture: Capture, program: Program, target: CodeOnTarget | None = None, *, stop_at_error: bool = False
+    ) -> None:
         self.capture = capture
         self.decoded: Decoded | None = None
         self._program, self._target = program, target
-        self._cursor = Cursor()
+        self._stop_at_error = stop_at_error
+        self._cursors: dict[int, Cursor] = {}
+        self._messages: Messages | None = None
+        self._message_cursor = Cursor()
         self._told: set[str] = set()
 
     def decode(self, elf: str | None, progress: Progress = silent) -> Decoded:
-        """The history, decoded once for the same bytes and the same program; *elf* is the program from now on if given.
+        """The histories, decoded once for the same bytes and the same program; *elf* is that from now on if needed.
 
         Raises BadElf, Unsupported, NoTrace.
         """
-        if elf is not None and elf != self._program.path:
-            self._program = Program(elf, target=self._target, code=self.capture.code)
-        if not self.capture.sinks:
-            raise NoTrace("the capture holds no trace: it has no sink")
-        image, before, sink = self._program.image(), self.decoded, self.capture.sinks[0]
+        capture = self.capture
+        if elf is not None and elf != self._program.path and capture.needs_elf:
+            self._program = Program(elf, target=self._target, code=capture.code, images=capture.images)
+        image, before, sink = self._program.image(), self.decoded, self._sink()
         if before is not None and before.image is image and before.sink == sink:
             return before
-        image, history = self._follow(sink, image, progress)
-        warnings = decoding.warnings(self.capture.elf, image, history, self._program.problem)
-        self.decoded = Decoded(sink, image, history, warnings)
-        if before is None or not decoding.same_rows(before.history, history):
-            self._cursor.reset()
+        image, found = self._follow(sink, image, progress)
+        program = self._program.in_contexts(image)
+        self.decoded = Decoded(sink, image, program, found, self._warnings(image, found))
+        for hart, history in found.histories.items():
+            known = before.harts.histories.get(hart) if before is not None else None
+            if known is None or not decoding.same_rows(known, history):
+                self._cursors[hart] = Cursor()
         return self.decoded
 
-    def _follow(self, sink: CapturedSink, image: Image, progress: Progress) -> tuple[Image, History]:
-        """The history, and the program it was decoded with.
+    def _sink(self) -> CapturedSink:
+        if not self.capture.sinks:
+            raise NoTrace("the capture holds no trace: it has no sink")
+        return self.capture.sinks[0]
+
+    def _warnings(self, image: Image, found: Harts) -> list[str]:
+        lines = list(found.notes)
+        for history in found.histories.values():
+            lines += decoding.warnings(self.capture.elf, image, history, self._program.problem)
+        return list(dict.fromkeys(lines))
+
+    def _follow(self, sink: CapturedSink, image: Image, progress: Progress) -> tuple[Image, Harts]:
+        """The histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
         the trace, what is there now is tried too.
         """
-        history = decoding.decode(sink, self.capture.encoders, image, progress)
-        if self._target is None or not image.code or decoding.mismatch(history, image) is None:
-            return image, history
+        found = self._decode(sink, image, progress)
+        contradicted = any(decoding.mismatch(history, image) for history in found.histories.values())
+        if self._target is None or not image.code or not contradicted:
+            return image, found
         fresh = self._program.reread()
-        again = decoding.decode(sink, self.capture.encoders, fresh, progress)
-        if again.gaps >= history.gaps:
-            return image, history
+        again = self._decode(sink, fresh, progress)
+        if _gaps(again) >= _gaps(found):
+            return image, found
         self._program.use(fresh)
         return fresh, again
 
-    def select(self, args: str, size: int | None) -> Listing:
+    def _decode(self, sink: CapturedSink, image: Image, progress: Progress) -> Harts:
+        program = self._program.in_contexts(image)
+        return harts.decode(sink, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress)
+
+    def history(self, hart: int | None) -> History:
+        """The history of a hart (None: the first) in what was decoded last. Raises `NoTrace`."""
+        found = self._last().harts
+        return found.histories[found.number(hart)]
+
+    def select(self, args: str, size: int | None, hart: int) -> Listing:
         """What `trace history ARGS` shows of what was decoded last; warnings are given once. Raises RangeError."""
         decoded = self._last()
-        selection = self._cursor.select(args, size, len(decoded.history))
-        return Listing(*selection, self.untold(decoded.warnings))
+        selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]))
+        return Listing(*selection, self.untold(decoded.warnings), hart)
 
-    def rows(self, begin: int, end: int) -> Iterator[Row]:
+    def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:
         """The rows numbered *begin* to *end* - 1 of what was decoded last."""
-        history = self._last().history
+        history = self.history(hart)
         for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
             yield (number, None, history.gap_at(number - 1).text) if pc == GAP else (number, pc)
+
+    def messages(self, progress: Progress = silent) -> Messages:
+        """The messages of the trace, read once for the same bytes. Raises `Unsupported`, `NoTrace`."""
+        sink, known = self._sink(), self._messages
+        options = harts.options_of(harts.feeding(sink, self.capture.encoders))
+        if known is None or known.data != sink.data or known.options != options:
+            known = Messages(sink.data, options, self.capture.xlen, wrapped=sink.wrapped, progress=progress)
+            if self._messages is None or len(self._messages) != len(known):
+                self._message_cursor.reset()
+            self._messages = known
+        return known
+
+    def select_messages(self, args: str, size: int | None, offset: int | None, progress: Progress = silent) -> Listing:
+        """What `trace dump ARGS` shows; *offset*: from the message on that this byte is part of. Raises RangeError."""
+        messages = self.messages(progress)
+        if offset is not None:
+            args = str(messages.number_at(offset))
+        return Listing(*self._message_cursor.select(args, size, len(messages)), [])
 
     def untold(self, lines: list[str]) -> list[str]:
         """Those of *lines* that were not said before."""
@@ -101,3 +157,7 @@ class Reading:
         if self.decoded is None:
             raise NoTrace("no history was asked for yet")
         return self.decoded
+
+
+def _gaps(found: Harts) -> int:
+    return sum(history.gaps for history in found.histories.values())

@@ -1,7 +1,7 @@
 """What the session says about a trace: lines ready to print."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from controlregs.encoder import Format, InstMode, SyncMode
@@ -9,13 +9,21 @@ from controlregs.procedures import EncoderStatus, SinkStatus
 from controlregs.ram_sink import RamMode
 from controlregs.request import EncoderInForce, SinkInForce
 from decode.history import EventKind, History
-from session.captured import Capture, CapturedSink, printable
+from session.captured import Capture, CapturedEncoder, CapturedImage, CapturedSink, printable
+from session.context import Context
 from session.description import Description
 from session.errors import NotResumed
+from session.harts import Harts
 from session.live import LiveTrace
 from support.errors import RvtraceError
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
+_FEATURES = {
+    "trTeInstEnSequentialJump": "sequential jumps",
+    "trTeInstEnRepeatedHistory": "repeated history",
+    "trTeInstEnAllJumps": "all jumps",
+    "trTeInstExtendAddrMSB": "address compression",
+}
 _UNITS = {SyncMode.MESSAGES: "messages", SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"}
 
 
@@ -41,13 +49,25 @@ def nothing(description: Callable[[], Description]) -> list[str]:
 
 
 def protocol(encoder: EncoderInForce) -> str:
-    """E.g. "N-Trace 1.0 HTM, sync every 4096 messages"."""
+    """E.g. "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages"."""
     name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
     major, minor = encoder.protocol_version
     mode, unit = encoder.sync
     sync = f"sync every {1 << unit + 4} {_UNITS[SyncMode(mode)]}" if mode else "no periodic sync"
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
-    return f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}, {sync}{stall}"
+    return f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}, {''.join(_in_use(encoder))}{sync}{stall}"
+
+
+def _in_use(encoder: EncoderInForce) -> Iterator[str]:
+    """What is on that an encoder need not have, each with a comma after it."""
+    if encoder.implicit_return is not None:
+        mode = encoder.implicit_return.name.lower().replace("_", " ")
+        yield f"implicit return{f' ({mode})' if encoder.implicit_return else ''}, "
+    yield from (f"{text}, " for field, text in _FEATURES.items() if encoder.feature(field))
+    if encoder.timestamps:
+        yield "timestamps, "
+    if encoder.context:
+        yield "context, "
 
 
 def buffer(sink: SinkInForce) -> str:
@@ -114,8 +134,17 @@ def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSin
     return line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}")
 
 
-def history(history: History) -> str:
-    """How much ran, and what became of the bytes."""
+def histories(harts: Harts) -> list[str]:
+    """How much ran on each hart, and what became of the bytes."""
+    total, decoded, idle, skipped = harts.accounting
+    accounted = f"{total} bytes: {decoded} decoded, {idle} idle, {skipped} skipped"
+    if len(harts.histories) == 1:
+        return [line("history", f"{_ran(*harts.histories.values())}; {accounted}")]
+    lines = [line("history", f"hart {hart}: {_ran(history)}") for hart, history in sorted(harts.histories.items())]
+    return [*lines, line("trace", accounted)]
+
+
+def _ran(history: History) -> str:
     kinds = Counter(event.kind for event in history.events)
     parts = [_count(history.instructions, "instruction"), _count(history.gaps, "gap")]
     parts += [
@@ -123,8 +152,7 @@ def history(history: History) -> str:
         for kind, name in ((EventKind.TRAP, "trap"), (EventKind.OVERFLOW, "overflow"))
         if kinds[kind]
     ]
-    total, decoded, idle, skipped = history.accounting
-    return line("history", f"{', '.join(parts)}; {total} bytes: {decoded} decoded, {idle} idle, {skipped} skipped")
+    return ", ".join(parts)
 
 
 def losses(captured: CapturedSink) -> list[str]:
@@ -133,6 +161,13 @@ def losses(captured: CapturedSink) -> list[str]:
     if captured.missing:
         lines.append(line("lost", f"{captured.missing} bytes of {captured.in_force.name} could not be read"))
     return lines
+
+
+def other_hart(hart: int, context: Context) -> list[str]:
+    """A line when the history of *hart* is not that of the hart the debugger looks at."""
+    if context.hart is not None or context.thread_hart in (None, hart):
+        return []
+    return [line("note", f"hart {context.thread_hart} is not in this trace: this is hart {hart}")]
 
 
 def stopped(captured: CapturedSink) -> list[str]:
@@ -154,11 +189,34 @@ def opened(capture: Capture) -> list[str]:
     """What a capture file holds."""
     elf = f" of {PurePath(capture.elf.path).name}" if capture.elf else ""
     lines = [line("trace", f"RV{capture.xlen}{elf} on {capture.target}, {capture.created}, by {capture.tool}")]
-    lines += [line("encoder", f"{e.in_force.name}, hart {e.hart}: {protocol(e.in_force)}") for e in capture.encoders]
+    lines += [
+        line("encoder", f"{e.in_force.name}, hart {e.hart}: {protocol(e.in_force)}{_unregistered(e)}")
+        for e in capture.encoders
+    ]
     for stored in capture.sinks:
         fill = f"{len(stored.data)} bytes" + (", older trace was overwritten" if stored.wrapped else "")
         lines += [line("sink", f"{stored.in_force.name}: {fill}"), *losses(stored)]
+    lines += [line("image", _image(image)) for image in capture.images]
     return lines + [line("note", note) for note in capture.notes]
+
+
+def _unregistered(encoder: CapturedEncoder) -> str:
+    """What is known of an encoder and not from its registers, with commas before."""
+    known = encoder.unregistered
+    parts = [f"dialect {known.dialect}"] if known.dialect is not None else []
+    if known.address_bits is not None:
+        parts.append(f"{known.address_bits} address bits")
+    if known.timestamp_bits is not None:
+        parts.append(f"{known.timestamp_bits} timestamp bits")
+    return "".join(f", {part}" for part in parts)
+
+
+def _image(image: CapturedImage) -> str:
+    """E.g. "maps.738 for scontext 738: 409600 bytes, /usr/lib/libc.so.6 is missing"."""
+    named = (("scontext", image.scontext), ("hcontext", image.hcontext), ("V", image.virtual))
+    values = ", ".join(f"{name} {int(value)}" for name, value in named if value is not None) or "all contexts"
+    missing = "".join(f", {what} is missing" for what in dict.fromkeys(what for _, _, what in image.absent))
+    return f"{image.name} for {values}: {sum(len(data) for _, data in image.code)} bytes{missing}"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,39 +1,75 @@
 """What `trace start` asks of the trace components: the user's options and the buffer of the target description."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from controlregs.encoder import SyncMode
+from controlregs.encoder import ImplicitReturnMode, InstMode, SyncMode
 from controlregs.ram_sink import RamMode
 from controlregs.request import TraceRequest
 from session.description import RamSink
 from session.errors import BadOption
 
-_SWITCHES = ("stop_on_wrap", "stall")
+# Switches (true or false): the fields of the request each sets.
+_SWITCHES: Mapping[str, Mapping[str, Any]] = {
+    "stop_on_wrap": {"stop_on_wrap": True},
+    "stall": {"stall": True},
+    "btm": {"inst_mode": InstMode.BTM},
+    "timestamps": {"timestamps": True},
+    "context": {"context": True},
+}
+# Switches that are one field of trTeInstFeatures.
+_FEATURES = {
+    "repeated_history": "trTeInstEnRepeatedHistory",
+    "sequential_jumps": "trTeInstEnSequentialJump",
+    "all_jumps": "trTeInstEnAllJumps",
+    "address_compression": "trTeInstExtendAddrMSB",
+}
+_RETURN_MODES = {
+    "off": ImplicitReturnMode.UNREPORTED,
+    "counter": ImplicitReturnMode.DEPTH_COUNTER,
+    "partial": ImplicitReturnMode.PARTIAL_ADDRESS_STACK,
+    "full": ImplicitReturnMode.FULL_ADDRESS_STACK,
+}
 _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
 
 
 def trace_request(sink: RamSink, options: Mapping[str, Any]) -> TraceRequest:
-    """The request for *options*: stop_on_wrap and stall (true or false), sync_period (halfwords of code).
+    """The request for *options*.
 
-    Raises `BadOption`.
+    Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
+    all_jumps, address_compression. With a value: implicit_return (off, counter, partial or full), sync_period
+    (halfwords of code). Raises `BadOption`.
     """
-    wanted: dict[str, Any] = {"buffer_size": sink.size}
+    wanted: dict[str, Any] = {"buffer_size": sink.size, "features": ()}
     if sink.mode == RamMode.SMEM.name:
         wanted["buffer_start"] = sink.start
     for name, value in options.items():
-        if name in _SWITCHES:
-            wanted[name] = bool(value)
-        elif name == "sync_period":
-            wanted |= {"sync_mode": SyncMode.HALFWORDS, "sync_max": _sync_max(value)}
-        else:
-            raise BadOption(f"trace start has no option {name}; it has {', '.join(_SWITCHES)}, sync_period")
+        if name in _VALUES:
+            wanted |= _VALUES[name](value)
+        elif name not in _SWITCHES and name not in _FEATURES:
+            raise BadOption(f"trace start has no option {name}; it has {', '.join((*_SWITCHES, *_FEATURES, *_VALUES))}")
+        elif value:
+            wanted |= _SWITCHES.get(name, {})
+            wanted["features"] += (_FEATURES[name],) if name in _FEATURES else ()
     return TraceRequest(**wanted)
 
 
-def _sync_max(halfwords: Any) -> int:
-    """trTeInstSyncMax for the shortest period that is not shorter than asked for, or else the longest there is."""
+def _implicit_return(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_RETURN_MODES):
+        raise BadOption(f"implicit_return is {value!r}, it must be off, counter, partial or full")
+    return {"implicit_return": _RETURN_MODES[value]}
+
+
+def _sync_period(halfwords: Any) -> Mapping[str, Any]:
+    """The shortest period that is not shorter than asked for, or else the longest there is."""
     if not isinstance(halfwords, int) or isinstance(halfwords, bool) or halfwords < 1:
         raise BadOption(f"sync_period is {halfwords!r}, it must be a number of halfwords from 1 on")
     exponent = (halfwords - 1).bit_length() - 4
-    return min(max(exponent, _SYNC_MAX.start), _SYNC_MAX.stop - 1)
+    sync_max = min(max(exponent, _SYNC_MAX.start), _SYNC_MAX.stop - 1)
+    return {"sync_mode": SyncMode.HALFWORDS, "sync_max": sync_max}
+
+
+_VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+    "implicit_return": _implicit_return,
+    "sync_period": _sync_period,
+}

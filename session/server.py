@@ -9,16 +9,18 @@
 | method  | params              | result                                                                             |
 |---------|---------------------|------------------------------------------------------------------------------------|
 | hello   |                     | {tool, protocol}                                                                   |
-| start   | context, options    | {lines}; options: stop_on_wrap, stall, sync_period                                 |
+| start   | context, options    | {lines}; options: see `session.request`                                            |
 | stop    |                     | {lines}                                                                            |
 | status  | context             | {lines}                                                                            |
-| history | context, args, size | {begin, end, notice, lines}: numbers from 1, end exclusive; size 0: no limit       |
-| rows    | begin, end          | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
+| history | context, args, size | {begin, end, notice, lines, hart}: numbers from 1, end exclusive; size 0: no limit |
+| rows    | begin, end, hart    | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
+| dump    | as history, offset  | as history, of messages; offset: begin with the one that this byte is part of      |
+| messages | begin, end, raw    | [[number, byte offset, text], ...], at most 4096 at once; raw: with the bytes      |
 | save    | context, path       | {lines}                                                                            |
 | open    | path, elf           | {lines}                                                                            |
 
-context: {elf, target_file, overrides, runs}, see `session.context`. Requests are answered in order, one at a time. The
-process ends when its standard input does; work that is under way is then cancelled.
+context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
+order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
 """
 
 import json

@@ -10,6 +10,7 @@ from typing import Any
 
 from decode.history import History
 from decode.image import BadElf, Image
+from decode.ntrace.wording import text
 from session import capture as capture_file
 from session import decoding, report
 from session.captured import Capture, printable
@@ -24,6 +25,9 @@ from session.request import trace_request
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
+
+MessageRow = tuple[int, int, str]
+"""(number, byte offset, text) of a message."""
 
 
 class Session:
@@ -103,33 +107,62 @@ class Session:
         decoded = self._reading.decoded
         if decoded is None:
             return [*lines, report.line("history", "not read yet, `trace history` does it")]
-        return [*lines, report.history(decoded.history), *decoded.warnings]
+        return [*lines, *report.histories(decoded.harts), *decoded.warnings]
 
     def history(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
-        """Which rows `trace history ARGS` shows; see `session.ranges`. A running trace is read out first.
+        """Which rows of the context's hart `trace history ARGS` shows; see `session.ranges`. A running trace is read
+        out first.
 
         Raises RangeError, NoTrace, BadElf, Unsupported, and when nothing could be read out, why.
         """
         reading = self._the_reading()
         self._read_out(context, progress)
         decoded = self._decode(context, progress)
-        if not len(decoded.history):
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        history = decoded.harts.histories[hart]
+        if not len(history):
             failure = self._live.failure if self._live else None
-            raise failure or decoding.nothing_decoded(decoded.sink, decoded.history, decoded.image)
-        listing = reading.select(args, size)
-        ended = reading.untold(report.stopped(decoded.sink))
-        return listing._replace(lines=report.failure(self._live) + ended + listing.lines)
+            raise failure or _nothing(decoded, hart)
+        listing = reading.select(args, size, hart)
+        said = reading.untold(report.stopped(decoded.sink) + report.other_hart(hart, context))
+        return listing._replace(lines=report.failure(self._live) + said + listing.lines)
 
-    def rows(self, begin: int, end: int) -> list[Row]:
+    def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """The rows numbered *begin* to *end* - 1 of the history last asked for. Raises `NoTrace`."""
-        return list(self._the_reading().rows(begin, end))
+        return list(self._the_reading().rows(begin, end, hart))
+
+    def dump(
+        self, args: str, size: int | None, context: Context, offset: int | None = None, progress: Progress = silent
+    ) -> Listing:
+        """Which messages `trace dump ARGS` shows, or those from byte *offset* on. A running trace is read out first.
+
+        No program is needed. Raises RangeError, NoTrace, Unsupported, and when nothing could be read out, why.
+        """
+        self._read_out(context, progress)
+        reading = self._refreshed()
+        if not any(sink.data for sink in reading.capture.sinks):
+            raise (self._live.failure if self._live else None) or decoding.nothing_traced()
+        listing = reading.select_messages(args, size, offset, progress)
+        return listing._replace(lines=report.failure(self._live))
+
+    def messages(self, begin: int, end: int, *, raw: bool = False) -> list[MessageRow]:
+        """The messages numbered *begin* to *end* - 1: number, byte offset, text. Raises `NoTrace`, `Unsupported`."""
+        messages = self._the_reading().messages()
+        return [
+            (number, item.offset, text(item, messages.options, raw=raw)) for number, item in messages.items(begin, end)
+        ]
 
     def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
-        """The whole history and the program, for views. Raises as `history`."""
+        """The whole history of the context's hart and the program, for views. Raises as `history`."""
+        context = context or Context()
+        decoded = self.harts(context, progress)
+        return decoded.harts.histories[decoded.harts.number(context.hart, context.thread_hart)], decoded.image
+
+    def harts(self, context: Context | None = None, progress: Progress = silent) -> Decoded:
+        """The histories of all harts, and the programs in all contexts, for views. Raises as `history`."""
         context = context or Context()
         self._read_out(context, progress)
-        decoded = self._decode(context, progress)
-        return decoded.history, decoded.image
+        return self._decode(context, progress)
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
@@ -151,20 +184,26 @@ class Session:
         return [report.saved(capture, str(path)), *lines]
 
     def open(self, path: str | Path, elf: str | None) -> list[str]:
-        """Look at a capture file; *elf* is the program to read it with, else where it was when captured.
+        """Look at a capture file; *elf*, if it needs one, is the program to read it with, else where it was then.
 
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
-        if self._live is not None and self._live.tracing:
-            raise Busy("a trace is being made: end it first (`trace stop`, and `trace save FILE` to keep it)")
+        self._check_idle()
         capture = capture_file.load(path)
-        program = Program(elf or _elf_of(capture, str(path)), code=capture.code)
+        return self.look_at(capture, str(path), elf if capture.needs_elf else None)
+
+    def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
+        """As `open`, a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss."""
+        self._check_idle()
+        program = Program(
+            _elf_of(capture, name) if elf is None else elf, code=capture.code, images=capture.images, xlen=capture.xlen
+        )
         image = program.image()
         if image.xlen != capture.xlen:
-            raise WrongXlen(program.path, image.xlen, str(path), capture.xlen)
+            raise WrongXlen(program.path, image.xlen, name, capture.xlen)
         self.close()
-        self._target_line = report.line("capture", str(path))
-        self._reading = Reading(capture, program)
+        self._target_line = report.line("capture", name)
+        self._reading = Reading(capture, program, stop_at_error=stop_at_error)
         other = decoding.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
 
@@ -173,6 +212,10 @@ class Session:
         return self._refreshed().capture
 
     # Inside
+
+    def _check_idle(self) -> None:
+        if self._live is not None and self._live.tracing:
+            raise Busy("a trace is being made: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
     def _the_reading(self) -> Reading:
         if self._reading is None:
@@ -223,6 +266,14 @@ def tool() -> str:
         return "rvtrace"
 
 
+def _nothing(decoded: Decoded, hart: int) -> NoTrace:
+    """Why the history of a hart is empty."""
+    histories = decoded.harts.histories
+    if any(len(history) for history in histories.values()):
+        return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")
+    return decoding.nothing_decoded(decoded.sink, histories[hart], decoded.image)
+
+
 def _begun(description: Description, image: Image) -> Capture:
     """The capture of a trace that begins: what does not change any more."""
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -237,7 +288,9 @@ def _check_xlen(image: Image, description: Description, link: Link) -> None:
 
 
 def _elf_of(capture: Capture, file: str) -> str:
-    """Where the program was when it was captured, if it still is there."""
+    """Where the program was when it was captured, if it still is there; "" for a capture that has all its code."""
+    if not capture.needs_elf:
+        return ""
     if capture.elf is None:
         raise NoElf(f"{file} does not say with which program it was made: give the ELF")
     if not Path(capture.elf.path).is_file():

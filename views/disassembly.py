@@ -6,8 +6,9 @@ Each address is asked for once.
 import contextlib
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
+from decode.history import Context
 from decode.image import CodeMissing, Image
 from decode.instructions import UndecodableInstruction
 from support.progress import Progress, silent
@@ -43,6 +44,10 @@ class Disassembler:
         """End what runs behind it."""
         if self._gdb is not None:
             self._gdb.close()
+
+    def of(self, context: Context) -> "Disassembler":
+        """The program is the same in all contexts; see `Disassemblers` for programs that are not."""
+        return self
 
     def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, Text]:
         """The text of the instruction at each of *addresses*, and of others asked for before.
@@ -100,7 +105,7 @@ class Disassembler:
     def _from_gdb(self, code: Iterable[tuple[Run, bytes]], progress: Progress) -> None:
         if not self._looked_for_gdb:
             self._looked_for_gdb = True
-            self._gdb = GdbText.find(self._image.path)
+            self._gdb = GdbText.find(self._image.path) if self._image.path else None
         if self._gdb is not None:
             for count, (run, _) in enumerate(code):
                 self._known |= self._gdb.disassemble(run)
@@ -124,6 +129,42 @@ class Disassembler:
             return Text(symbol, f"Cannot access memory at address {address:#x}")
         directive = ".4byte" if len(units[0]) == 8 else ".2byte"
         return Text(symbol, f"{directive}\t" + ", ".join(f"0x{unit}" for unit in units))
+
+
+class Images(Protocol):
+    """Which code there is in each context: an `Image`, or several in `decode.contexts`."""
+
+    def image_of(self, context: Context) -> Image:
+        """That in a context."""
+        ...
+
+
+class Disassemblers:
+    """The instruction text of programs that are there in some contexts only. Close it, or use it in `with`."""
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+        self._known: dict[Image, Disassembler] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs behind them."""
+        for disassembler in self._known.values():
+            disassembler.close()
+
+    def of(self, context: Context) -> Disassembler:
+        """That of the program in a context."""
+        image = self._images.image_of(context)
+        if image not in self._known:
+            self._known[image] = Disassembler(image)
+        return self._known[image]
 
 
 def _units(data: bytes) -> str:

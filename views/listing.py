@@ -5,10 +5,15 @@ Record and Replay"; shape checked against gdb 13.1). The marker of the current p
 appears here.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
+from operator import itemgetter
+from typing import NamedTuple, Protocol
 
-from decode.history import GAP, History
+from decode.history import GAP, Context, History
+from decode.merged import runs
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 from views.disassembly import Disassembler
@@ -20,6 +25,31 @@ _RAW_WIDTH = {4: 18, 8: 16}  # gdb's column for raw bytes, by the digits of a un
 
 class ModifierError(RvtraceError):
     """A listing modifier that does not exist, in gdb's words."""
+
+
+class Source(Protocol):
+    """Where instruction text comes from, which may be another place in each context."""
+
+    def of(self, context: Context) -> Disassembler:
+        """That of the program in a context."""
+        ...
+
+
+class Stretch(NamedTuple):
+    """The positions numbered *begin* to *end* - 1 of a history, and what their lines begin with."""
+
+    prefix: str
+    history: History
+    begin: int
+    end: int
+
+
+class _Row(NamedTuple):
+    prefix: str
+    number: int
+    pc: int
+    disassembler: Disassembler
+    history: History
 
 
 @dataclass(frozen=True)
@@ -47,7 +77,7 @@ class Modifiers:
 
 def lines(
     history: History,
-    disassembler: Disassembler,
+    source: Source,
     xlen: int,
     begin: int,
     end: int,
@@ -55,15 +85,56 @@ def lines(
     progress: Progress = silent,
 ) -> Iterator[str]:
     """The lines for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
-    for first in range(begin, end, _AT_ONCE):
-        pcs = list(history.pcs(first - 1, min(first + _AT_ONCE, end) - 1))
-        texts = disassembler.texts((pc for pc in pcs if pc != GAP), progress)
-        for number, pc in enumerate(pcs, first):
+    return _lines([Stretch("", history, begin, end)], source, xlen, modifiers, progress)
+
+
+def merged_lines(
+    histories: Mapping[int, History],
+    source: Source,
+    xlen: int,
+    modifiers: Modifiers = Modifiers(),
+    progress: Progress = silent,
+) -> Iterator[str]:
+    """All lines of several harts in the order of their times, each after "hart N" and a tab."""
+    stretches = (Stretch(prefix(run.hart), histories[run.hart], run.begin + 1, run.end + 1) for run in runs(histories))
+    return _lines(stretches, source, xlen, modifiers, progress)
+
+
+def prefix(hart: int) -> str:
+    """What begins the lines of one of several harts; `cut -f2-` takes it off again."""
+    return f"hart {hart}\t"
+
+
+def _lines(
+    stretches: Iterable[Stretch], source: Source, xlen: int, modifiers: Modifiers, progress: Progress
+) -> Iterator[str]:
+    rows = chain.from_iterable(_rows(stretch, source) for stretch in stretches)
+    while page := list(islice(rows, _AT_ONCE)):
+        wanted: dict[Disassembler, list[int]] = {}
+        for row in page:
+            if row.pc != GAP:
+                wanted.setdefault(row.disassembler, []).append(row.pc)
+        texts = {disassembler: disassembler.texts(pcs, progress) for disassembler, pcs in wanted.items()}
+        for before, number, pc, disassembler, history in page:
             if pc == GAP:
-                yield f"{number}\t[{history.gap_at(number - 1).text}]"
+                yield f"{before}{number}\t[{history.gap_at(number - 1).text}]"
             else:
                 raw = disassembler.raw(pc) if modifiers.raw else ""
-                yield f"{number}\t   {line(pc, texts[pc], xlen, raw, modifiers.omit_function)}"
+                text = texts[disassembler][pc]
+                yield f"{before}{number}\t   {line(pc, text, xlen, raw, modifiers.omit_function)}"
+
+
+def _rows(stretch: Stretch, source: Source) -> Iterator[_Row]:
+    """The positions of a stretch, each with the disassembler of the context it ran in."""
+    history, begin = stretch.history, stretch.begin
+    while begin < stretch.end:
+        following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
+        changes = following < len(history.contexts)
+        end = min(stretch.end, history.contexts[following][0] + 1) if changes else stretch.end
+        disassembler = source.of(history.context_at(begin - 1))
+        for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
+            yield _Row(stretch.prefix, number, pc, disassembler, history)
+        begin = end
 
 
 def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False) -> str:

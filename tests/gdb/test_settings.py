@@ -31,7 +31,7 @@ def test_what_is_not_set_says_so() -> None:
     ("typed", "offered"),
     [
         ("trace st", ["trace start", "trace status", "trace stop"]),
-        ("trace start -s", ["trace start -stall", "trace start -stop-on-wrap", "trace start -sync-period"]),
+        ("trace start -st", ["trace start -stall", "trace start -stop-on-wrap"]),
         ("set trace buffer", ["set trace buffer-size", "set trace buffer-start"]),
         ("rvtrace h", ["rvtrace history"]),
     ],
@@ -40,7 +40,7 @@ def test_completion(typed: str, offered: list[str]) -> None:
     assert run_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
 
 
-@pytest.mark.parametrize("command", ["start", "stop", "status", "history", "save", "open"])
+@pytest.mark.parametrize("command", ["start", "stop", "status", "history", "dump", "save", "open"])
 def test_each_command_has_help_with_its_usage(command: str) -> None:
     assert f"Usage: trace {command}" in run_gdb(None, [SOURCE, f"help trace {command}"])[f"help trace {command}"]
 

@@ -1,9 +1,20 @@
 """Captures for tests: made up ones, and the strategy that draws any."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from controlregs.request import EncoderInForce, SinkInForce
-from session.captured import Capture, CapturedEncoder, CapturedSink, ElfIdentity
+from decode.ntrace.dialect import DIALECTS
+from session.captured import (
+    Capture,
+    CapturedEncoder,
+    CapturedImage,
+    CapturedSink,
+    ElfIdentity,
+    PlacedElf,
+    Unregistered,
+)
 
 SMALL = Capture(
     created="2025-01-02T03:04:05Z",
@@ -26,12 +37,46 @@ SMALL = Capture(
     notes=("encoder0 has no stall", "a second line"),
 )
 
+FULL = replace(
+    SMALL,
+    encoders=(replace(SMALL.encoders[0], unregistered=Unregistered("sifive", 48, 40)),),
+    images=(
+        CapturedImage(
+            "738: a process",
+            738,
+            None,
+            False,
+            ((0x10000, b"\x01\x00" * 9), (0x7FFF_9000, b"\x82\x80")),
+            (PlacedElf(ElfIdentity("/usr/bin/äpp", None, "cd" * 32), 0x2AAA_0000),),
+            ((0x7FFF_0000, 8192, "/usr/lib/libc.so.6"),),
+        ),
+    ),
+)
+"""With what needs version 2 of the format."""
+
 _names = st.text(max_size=8)
 _words = st.integers(0, 0xFFFF_FFFF)
 _addresses = st.integers(0, (1 << 64) - 1)
 _numbers = st.integers(0, 1 << 40)
+_bits = st.none() | st.integers(0, 64)
 _encoders = st.builds(
-    CapturedEncoder, _numbers, st.builds(EncoderInForce, _names, _addresses, _words, _words, _words, _words)
+    CapturedEncoder,
+    _numbers,
+    st.builds(EncoderInForce, _names, _addresses, _words, _words, _words, _words),
+    st.builds(Unregistered, st.none() | st.sampled_from(sorted(DIALECTS)), _bits, _bits),
+)
+_elves = st.builds(ElfIdentity, _names, st.none() | _names, _names)
+_code = st.lists(st.tuples(_addresses, st.binary(max_size=99)), max_size=3).map(tuple)
+_contexts = st.none() | _numbers
+_images = st.builds(
+    CapturedImage,
+    _names,
+    _contexts,
+    _contexts,
+    st.none() | st.booleans(),
+    _code,
+    st.lists(st.builds(PlacedElf, _elves, _addresses), max_size=2).map(tuple),
+    st.lists(st.tuples(_addresses, _numbers, _names), max_size=2).map(tuple),
 )
 _in_force = st.builds(SinkInForce, _names, _addresses, _words, _words, _addresses, _addresses, _numbers)
 
@@ -49,9 +94,10 @@ def captures(draw: st.DrawFn) -> Capture:
         draw(_names),
         draw(_names),
         draw(st.sampled_from([32, 64])),
-        draw(st.none() | st.builds(ElfIdentity, _names, st.none() | _names, _names)),
+        draw(st.none() | _elves),
         encoders,
         tuple(draw(st.lists(sinks, max_size=2))),
-        tuple(draw(st.lists(st.tuples(_addresses, st.binary(max_size=99)), max_size=3))),
+        draw(_code),
         tuple(draw(st.lists(_names, max_size=3))),
+        tuple(draw(st.lists(_images, max_size=2))),
     )

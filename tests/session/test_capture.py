@@ -6,6 +6,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 
 from session.capture import CaptureError, dump, load, parse, save
 from session.captured import Capture
-from tests.session.captures import SMALL, captures
+from tests.session.captures import FULL, SMALL, captures
 
-CONTENT = dump(SMALL)
+CONTENT = dump(FULL)
 
 
 def description(content: bytes = CONTENT) -> dict[str, Any]:
@@ -26,14 +27,14 @@ def description(content: bytes = CONTENT) -> dict[str, Any]:
     return found
 
 
-def repacked(text: bytes | None = None, drop: str = "", replace: dict[str, bytes] | None = None) -> bytes:
+def repacked(text: bytes | None = None, drop: str = "", other: dict[str, bytes] | None = None) -> bytes:
     """The capture taken apart and put together differently, each checksum right."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(CONTENT)) as container, zipfile.ZipFile(buffer, "w") as other:
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as container, zipfile.ZipFile(buffer, "w") as result:
         for name in container.namelist():
-            data = (replace or {}).get(name, container.read(name))
+            data = (other or {}).get(name, container.read(name))
             if name != drop:
-                other.writestr(name, text if text is not None and name == "capture.json" else data)
+                result.writestr(name, text if text is not None and name == "capture.json" else data)
     return buffer.getvalue()
 
 
@@ -51,17 +52,18 @@ def test_what_is_saved_is_loaded(capture: Capture) -> None:
 
 def test_a_file_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "x.rvt"
-    save(SMALL, path)
-    assert load(path) == SMALL
+    save(FULL, path)
+    assert load(path) == FULL
     assert path.read_bytes() == CONTENT, "the same capture is the same file"
-    save(SMALL, path)
+    save(FULL, path)
     assert os.listdir(tmp_path) == ["x.rvt"]
 
 
 def test_any_zip_tool_can_look_inside() -> None:
     with zipfile.ZipFile(io.BytesIO(CONTENT)) as container:
         assert container.testzip() is None
-        assert container.namelist() == ["capture.json", "sinks/0.bin", "code/0.bin", "code/1.bin"]
+        names = ["capture.json", "sinks/0.bin", "code/0.bin", "code/1.bin", "images/0/0.bin", "images/0/1.bin"]
+        assert container.namelist() == names
         assert container.read("sinks/0.bin") == SMALL.sinks[0].data
     assert description()["encoders"][0]["protocol"] == "N-Trace"
 
@@ -109,7 +111,7 @@ def _sound_or_refused(content: bytes) -> None:
         assert str(error).startswith("x.rvt: ")
         assert "\n" not in str(error)
     else:
-        assert found == SMALL
+        assert found == FULL
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -138,11 +140,15 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
     ("content", "line"),
     [
         (b"", "x.rvt: is empty"),
-        (b"\x7fELF" + bytes(99), "x.rvt: is not a capture file (.rvt, written by `trace save`)"),
+        (
+            b"\x7fELF" + bytes(99),
+            "x.rvt: is not a capture file (.rvt, written by `trace save`; `rvtrace import` makes one of raw trace"
+            " bytes)",
+        ),
         (CONTENT[:-1], "x.rvt: is truncated or damaged: the list of its members is not readable"),
         (repacked(drop="capture.json"), "x.rvt: is not a capture file: it has no member capture.json"),
         (repacked(drop="sinks/0.bin"), "x.rvt: is incomplete: it has no member sinks/0.bin"),
-        (repacked(replace={"sinks/0.bin": b"1234"}), "x.rvt: is damaged: sinks/0.bin has 4 bytes, not 300"),
+        (repacked(other={"sinks/0.bin": b"1234"}), "x.rvt: is damaged: sinks/0.bin has 4 bytes, not 300"),
         (repacked(b"[1, 2"), "x.rvt: is damaged: capture.json is not JSON"),
         (repacked(b"\xff"), "x.rvt: is damaged: capture.json is not JSON"),
         (repacked(b"[" * 100000), "x.rvt: is damaged: capture.json is not JSON"),
@@ -162,11 +168,23 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
             "x.rvt: is damaged: capture.json has no usable sinks[0].encoders",
         ),
         (
-            edited(lambda d: d.update(version=2, tool="rvtrace 9.9")),
-            "x.rvt: has capture format 2, newer than the 1 this rvtrace knows: it was written by rvtrace 9.9, use that"
+            edited(lambda d: d.update(version=3, tool="rvtrace 9.9")),
+            "x.rvt: has capture format 3, newer than the 2 this rvtrace knows: it was written by rvtrace 9.9, use that"
             " version or a later one",
         ),
         (edited(lambda d: d.update(version=0)), "x.rvt: is damaged: capture.json has no usable version"),
+        (
+            edited(lambda d: d["encoders"][0]["unregistered"].update(dialect="rc9")),
+            "x.rvt: is damaged: capture.json has no usable encoders[0].unregistered.dialect",
+        ),
+        (
+            edited(lambda d: d["encoders"][0]["unregistered"].update(timestamp_bits=1 << 40)),
+            "x.rvt: is damaged: capture.json has no usable encoders[0].unregistered.timestamp_bits",
+        ),
+        (
+            edited(lambda d: d["images"][0]["elfs"][0].pop("bias")),
+            "x.rvt: is damaged: capture.json has no images[0].elfs[0].bias",
+        ),
     ],
 )
 def test_each_kind_of_damage_is_named(content: bytes, line: str) -> None:
@@ -181,7 +199,22 @@ def test_what_a_later_version_adds_is_ignored() -> None:
         document["new"] = 1
         document["sinks"][0]["new"] = {"a": 1}
 
-    assert parse(edited(add), "x.rvt") == SMALL
+    assert parse(edited(add), "x.rvt") == FULL
+
+
+def test_a_capture_is_of_the_oldest_version_that_holds_it() -> None:
+    """So that an older rvtrace can read what it can decode."""
+    assert description(dump(SMALL))["version"] == 1
+    assert description(dump(replace(SMALL, encoders=FULL.encoders)))["version"] == 2
+    assert description(dump(replace(SMALL, images=FULL.images)))["version"] == 2
+
+
+def test_files_of_version_1_are_read() -> None:
+    """As it was written before there was a version 2: without the keys that came with it."""
+    document = description(dump(SMALL))
+    del document["images"], document["encoders"][0]["unregistered"]
+    assert document["version"] == 1
+    assert parse(repacked(json.dumps(document).encode()), "x.rvt") == SMALL
 
 
 def test_a_member_cannot_pretend_a_size(tmp_path: Path) -> None:
@@ -232,10 +265,25 @@ def test_every_key_is_documented() -> None:
 
 def test_the_documented_example_is_a_capture() -> None:
     example = json.loads(DOCUMENT.partition("## Example")[2])
-    assert _keys(example) | {"address"} == _keys(description())
-    content = repacked(json.dumps(example).encode(), replace={"sinks/0.bin": bytes(4180)})
-    found = parse(content, "x.rvt")
+    assert _keys(example) == _keys(description())
+    found = parse(_packed(example), "x.rvt")
     encoder = example["encoders"][0]
     in_force = found.encoders[0].in_force
     assert (encoder["inst_mode"], encoder["src_bits"]) == (in_force.inst_mode, in_force.src_bits)
     assert found.sinks[0].in_force.end == 0x3001_0000
+
+
+def _packed(document: dict[str, Any]) -> bytes:
+    """A container with a description and all members it names, each of the size it says."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as container:
+        container.writestr("capture.json", json.dumps(document))
+        for table in _tables(document):
+            if "member" in table:
+                container.writestr(table["member"], bytes(table["size"]))
+    return buffer.getvalue()
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [*([value] if isinstance(value, dict) else []), *(table for child in children for table in _tables(child))]

@@ -121,7 +121,6 @@ def test_two_encoders_are_not_traced_yet(demo: Board, session: Session) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "line"),
     [
-        ("speed", 1, "trace start has no option speed; it has stop_on_wrap, stall, sync_period"),
         ("sync_period", 0, "sync_period is 0, it must be a number of halfwords from 1 on"),
         ("sync_period", "x", "sync_period is 'x', it must be a number of halfwords from 1 on"),
     ],

@@ -87,13 +87,20 @@ def test_a_conversation(client: Client, capture: Path) -> None:
     assert lines[0] == f"capture:  {capture}"
     context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
     listing = client.call("history", args="1,5", size=10, context=context)["result"]
-    assert listing == {"begin": 1, "end": 6, "notice": None, "lines": []}
+    assert listing == {"begin": 1, "end": 6, "notice": None, "lines": [], "hart": 0}
     rows = client.call("rows", begin=1, end=6)["result"]
     assert rows == [[n, 0x80000000 + pc] for n, pc in enumerate((0, 4, 8, 12, 16), 1)]
     end = client.call("history", args="1,9999999", size=None, context=context)["result"]["end"]
     notice = client.call("history", args="", size=0, context=context)["result"]
-    assert notice == {"begin": end, "end": end, "notice": "At the end of the branch trace record.", "lines": []}
+    assert (notice["begin"], notice["end"], notice["lines"]) == (end, end, [])
+    assert notice["notice"] == "At the end of the branch trace record."
     assert any(line.startswith("history:  ") for line in client.call("status", context=context)["result"]["lines"])
+    listing = client.call("dump", args="", size=2, offset=3, context=context)["result"]
+    assert listing == {"begin": 1, "end": 3, "notice": None, "lines": [], "hart": None}
+    first, second = client.call("messages", begin=1, end=3)["result"]
+    assert first[:2] == [1, 0] and first[2].startswith("ProgTraceSync TCODE=9 SYNC=3 I-CNT=0 F-ADDR=0x40000000 ")
+    assert second[0] == 2 and second[1] > 3
+    assert " RAW=24" in client.call("messages", begin=1, end=2, raw=True)["result"][0][2]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +114,10 @@ def test_a_conversation(client: Client, capture: Path) -> None:
         ("open", {"path": 5}, "BadRequest", "open: path is 5, which is not what protocol 1 says"),
         ("rows", {"begin": 1, "end": ROWS_AT_MOST + 2}, "BadRequest", "rows 1 to 4098: at most 4096 from 1 on "),
         ("rows", {"begin": 0, "end": 1}, "BadRequest", "rows 0 to 1: at most 4096 from 1 on "),
+        ("rows", {"begin": 1, "end": 1, "hart": -1}, "BadRequest", "rows: hart is -1, which is not what protocol 1 "),
+        ("dump", {"context": {}}, "NoTrace", "there is no trace: "),
+        ("messages", {"begin": 1, "end": 2}, "NoTrace", "there is no trace: "),
+        ("messages", {"begin": 9, "end": 8}, "BadRequest", "messages 9 to 8: at most 4096 from 1 on "),
         ("status", {"context": 7}, "BadRequest", "status: context is 7, which is not what protocol 1 says"),
         ("status", {"context": {"overrides": []}}, "BadRequest", "status: overrides is [], which is not what "),
         ("fly", {}, "BadRequest", "there is no method 'fly' in protocol 1: "),

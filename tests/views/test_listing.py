@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import Accounting, EventKind, History, HistoryBuilder
+from decode.contexts import ContextImages
+from decode.history import Accounting, Context, EventKind, History, HistoryBuilder
 from decode.history import Path as Flow
 from decode.image import Image
 from tests.transcripts import FOLDER, exchanges, history_rows
-from views.disassembly import Disassembler
-from views.listing import ModifierError, Modifiers, lines
+from views.disassembly import Disassembler, Disassemblers
+from views.listing import ModifierError, Modifiers, lines, merged_lines
 
 COMMAND = "record instruction-history "
 SIZES = {
@@ -77,6 +78,44 @@ def test_addresses_composed_by_two_instructions_are_explained_as_in_gdb(
     ours = list(lines(history, disassembler, image.xlen, 1, len(history) + 1))
     assert ours == shown
     assert any(" # 0x" in line for line in ours)
+
+
+def test_an_address_reads_as_its_context_has_it() -> None:
+    """The same address in two processes and nowhere else: c.addi, c.mv, and no code."""
+    images = ContextImages(Image(64))
+    for scontext, code in ((1, b"\x05\x05"), (2, b"\x2e\x85")):
+        process = Image(64)
+        process.add_code(0x1000, code)
+        images.attach(process, scontext=scontext)
+    builder = HistoryBuilder()
+    for scontext in (1, 2, 1, 3):
+        builder.context(Context(prv=0, scontext=scontext))
+        builder.append(Flow(((0x1000,),)))
+    history = builder.finish(Accounting(0, 0, 0, 0))
+    with Disassemblers(images) as source:
+        shown = [line.split(":\t")[1] for line in lines(history, source, 64, 1, 5)]
+        assert list(lines(history, source, 64, 2, 3)) == ["2\t   0x0000000000001000:\tmv\ta0,a1"]
+    assert shown == ["add\ta0,a0,1", "mv\ta0,a1", "add\ta0,a0,1", "Cannot access memory at address 0x1000"]
+
+
+def test_lines_of_several_harts_begin_with_the_hart() -> None:
+    image = Image(64)
+    image.add_code(0x1000, b"\x05\x05\x2e\x85")
+    histories = {}
+    for hart, times in ((2, (10, 30)), (5, (20, 40))):
+        builder = HistoryBuilder()
+        for time, pc in zip(times, (0x1000, 0x1002), strict=True):
+            builder.time(time)
+            builder.append(Flow(((pc,),)))
+        histories[hart] = builder.finish(Accounting(0, 0, 0, 0))
+    with Disassembler(image) as source:
+        shown = list(merged_lines(histories, source, 64))
+    assert shown == [
+        "hart 2\t1\t   0x0000000000001000:\tadd\ta0,a0,1",
+        "hart 5\t1\t   0x0000000000001000:\tadd\ta0,a0,1",
+        "hart 2\t2\t   0x0000000000001002:\tmv\ta0,a1",
+        "hart 5\t2\t   0x0000000000001002:\tmv\ta0,a1",
+    ]
 
 
 def _without_comments(shown: list[str]) -> list[str]:

@@ -1,0 +1,148 @@
+"""Raw trace bytes that something else made (a simulation, another tool's dump) as a capture.
+
+What their owner says of them goes where a capture has it: into the registers the encoder would have had and, what no
+register tells, beside them. So they are decoded as any other capture is.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePath
+
+from controlregs import encoder, ram_sink, timestamp
+from controlregs.common import CompType
+from controlregs.encoder import Format, InstMode
+from controlregs.ram_sink import RamMode
+from controlregs.request import EncoderInForce, SinkInForce
+from decode.image import Image
+from decode.ntrace.dialect import RATIFIED
+from decode.ntrace.framing import Batch, Framer
+from decode.ntrace.layout import MDO_BITS
+from decode.ntrace.options import ImplicitReturn, Options
+from decode.ntrace.streams import source_of
+from session.captured import (
+    Capture,
+    CapturedEncoder,
+    CapturedImage,
+    CapturedSink,
+    ElfIdentity,
+    PlacedElf,
+    Unregistered,
+)
+from session.decoding import identity_of
+from session.session import tool
+
+_MAX_WIDTH = (1 << timestamp.CONTROL.by_name["trTsWidth"].width) - 1
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Raw N-Trace bytes and what their owner knows of them.
+
+    *name*: of the file. *options*: how they were made; with `src_id` they are taken for one hart's. *image*: the
+    program. *images*: see `captured_image`. *wrapped*: they start anywhere.
+    """
+
+    name: str
+    data: bytes
+    options: Options
+    image: Image
+    images: tuple[CapturedImage, ...] = field(default=())
+    wrapped: bool = False
+
+
+def capture_of(raw: Raw) -> Capture:
+    """The bytes as a capture. Harts are numbered by their SRC."""
+    sources = [raw.options.src_id] if raw.options.src_id is not None else sources_in(raw.data, raw.options, raw.wrapped)
+    encoders = tuple(_encoder(source, raw.options) for source in sources)
+    names = tuple(traced.in_force.name for traced in encoders)
+    return Capture(
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        tool=tool(),
+        target=f"unknown, imported from {PurePath(raw.name).name}",
+        xlen=raw.image.xlen,
+        elf=identity_of(raw.image) if raw.image.path else None,
+        encoders=encoders,
+        sinks=(CapturedSink(_sink(raw), raw.data, raw.wrapped, 0, names, ()),),
+        code=tuple(raw.image.code),
+        images=raw.images,
+    )
+
+
+def captured_image(
+    image: Image,
+    name: str,
+    *,
+    scontext: int | None = None,
+    hcontext: int | None = None,
+    virtual: bool | None = None,
+) -> CapturedImage:
+    """A program that is in memory in the contexts with these values, with all its code."""
+    return CapturedImage(
+        name,
+        scontext,
+        hcontext,
+        virtual,
+        tuple(image.segments),
+        tuple(
+            PlacedElf(ElfIdentity(elf.path, elf.build_id, elf.sha256), bias & (1 << 64) - 1)
+            for elf, bias in image.elves
+        ),
+        tuple((absent.addresses.start, len(absent.addresses), absent.what) for absent in image.absent),
+    )
+
+
+def sources_in(data: bytes, options: Options, wrapped: bool = False) -> list[int]:
+    """The SRC values of the synchronizing messages in a trace: only there decoding can start. [0] without any."""
+    if not options.src_bits:
+        return [0]
+    found = set()
+    first_bytes = {tcode << 8 - MDO_BITS for tcode, layout in options.dialect.layouts.items() if layout.synchronizes}
+    for batch in Framer(wrapped=wrapped).feed(data):
+        for frame in batch.frames if isinstance(batch, Batch) else ():
+            if frame[0] in first_bytes:
+                found.add(source_of(frame, options.src_bits))
+    return sorted(found) or [0]
+
+
+def _encoder(source: int, options: Options) -> CapturedEncoder:
+    """An encoder that was set up as *options* say."""
+    wraps_late = options.timestamp_bits > _MAX_WIDTH  # later than its register can say
+    in_force = EncoderInForce(
+        name=f"encoder{source}",
+        base=0,
+        control=encoder.CONTROL.pack(
+            trTeActive=1,
+            trTeEnable=1,
+            trTeInstTracing=1,
+            trTeInstMode=InstMode.BTM if options.btm else InstMode.HTM,
+            trTeFormat=Format.N_TRACE,
+        ),
+        impl=encoder.IMPL.pack(trTeVerMajor=1, trTeCompType=CompType.ENCODER, trTeProtocolMajor=1),
+        features=encoder.INST_FEATURES.pack(
+            trTeInstEnSequentialJump=options.sequential_jump,
+            trTeInstEnImplicitReturn=options.implicit_return != ImplicitReturn.OFF,
+            trTeInstImplicitReturnMode=options.implicit_return,
+            trTeInstEnAllJumps=options.all_jumps,
+            trTeInstExtendAddrMSB=options.extend_addr_msb,
+            trTeSrcID=source,
+            trTeSrcBits=options.src_bits,
+        ),
+        ts_control=timestamp.CONTROL.pack(
+            trTsActive=options.timestamps,
+            trTsEnable=options.timestamps,
+            trTsWidth=0 if wraps_late else options.timestamp_bits,
+        ),
+    )
+    unregistered = Unregistered(
+        None if options.dialect is RATIFIED else options.dialect.name,
+        options.address_bits,
+        options.timestamp_bits if wraps_late else None,
+    )
+    return CapturedEncoder(source, in_force, unregistered)
+
+
+def _sink(raw: Raw) -> SinkInForce:
+    """A buffer that is full to the last byte."""
+    control = ram_sink.CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
+    impl = ram_sink.IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
+    return SinkInForce(PurePath(raw.name).name, 0, control, impl, 0, max(len(raw.data) - 1, 0), 1)
