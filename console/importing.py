@@ -17,6 +17,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
     parser.add_argument("-o", "--output", required=True, metavar="FILE.rvt", help="the capture file to write")
+    parser.add_argument("--ntrace", action="store_true", help="they are N-Trace, which is the only format yet")
     raw.add_program_arguments(parser)
     raw.add_arguments(parser, always=True)
     parser.set_defaults(run=run, ntrace=True)

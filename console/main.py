@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from console import decode, sim
+from console import decode, dump, encode, importing, sim
 from support.errors import RvtraceError
 
 
@@ -16,12 +16,32 @@ def _gdb_script(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Of a sub-command: takes `FILE --option RANGE` as well as `FILE RANGE --option`."""
+
+    _inside = False
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        """As argparse's, which itself takes all positional arguments that may be left out at the first chance."""
+        if self._inside:
+            return super().parse_known_args(args, namespace)
+        self._inside = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._inside = False
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line, for `main` and for the tests of its help."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
-    commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    of_commands: type[argparse.ArgumentParser] = _Parser
+    commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=of_commands)
     sim.add_parser(commands)
     decode.add_parser(commands)
+    dump.add_parser(commands)
+    importing.add_parser(commands)
+    encode.add_parser(commands)
     script = commands.add_parser("gdb-script", help="print the path of the file to `source` in gdb")
     script.set_defaults(run=_gdb_script)
     return root

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from console import sim_encoder
 from support.errors import RvtraceError
-from transport.simulated.block import HartBlock, TrapEntry
+from transport.simulated.block import HartBlock, Situation, TrapEntry
 from transport.simulated.debug_spec import DebugSpec
 from transport.simulated.hart import Retired
 from transport.simulated.machine import Machine, MemoryMap, build
@@ -45,6 +46,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--trace-size", type=_size, default=0x1_0000, metavar="BYTES", help="trace RAM: a power of two (default 65536)"
     )
+    parser.add_argument(
+        "--ram", type=_address, metavar="ADDRESS", help="where the main memory is (default 0x80000000, 128 MiB)"
+    )
+    sim_encoder.add_arguments(parser)
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
     parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
@@ -103,7 +108,7 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
                 for item in retired:
                     if isinstance(item, HartBlock):
                         file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
-                    elif not isinstance(item, TrapEntry):
+                    elif not isinstance(item, TrapEntry | Situation):
                         block, count = item
                         file.write(_lines(block.pcs[:count]))
 
@@ -128,7 +133,9 @@ def _machine(args: argparse.Namespace) -> Machine:
         xlen=None if args.xlen == "auto" else int(args.xlen),
         extensions=extensions,
         spec=DebugSpec(args.debug_spec),
-        memory_map=MemoryMap(trace_ram_size=size),
+        memory_map=MemoryMap(trace_ram_size=size) if args.ram is None else MemoryMap(trace_ram_size=size, ram=args.ram),
+        built_with=sim_encoder.built_with(args),
+        absent=args.without,
     )
 
 
@@ -237,3 +244,13 @@ def _size(text: str) -> int:
         return int(text, 0)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes") from None
+
+
+def _address(text: str) -> int:
+    try:
+        address = int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address") from None
+    if address % 8 or not 0 <= address < 1 << 64:
+        raise argparse.ArgumentTypeError(f"{text} is not an address that is a multiple of 8")
+    return address

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from controlregs import encoder, timestamp
 from controlregs.component import Component
-from controlregs.encoder import Format, InstMode, SyncMode
+from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
 from controlregs.errors import SettingRefused, UnsupportedProtocol
 from controlregs.fields import Register
 from controlregs.request import EncoderInForce, TraceRequest
@@ -39,7 +39,12 @@ FEATURE_NAMES = {
     "trTeInstEnJumpTargetCache": "jump target cache",
     "trTeInstEnRepeatedHistory": "repeated history",
     "trTeInstEnAllJumps": "messages for all jumps",
-    "trTeInstExtendAddrMSB": "address MSB extension",
+    "trTeInstExtendAddrMSB": "compression of high address bits",
+}
+RETURN_MODE_NAMES: dict[int, str] = {
+    ImplicitReturnMode.DEPTH_COUNTER: "counter",
+    ImplicitReturnMode.PARTIAL_ADDRESS_STACK: "stack of partial addresses",
+    ImplicitReturnMode.FULL_ADDRESS_STACK: "stack of full addresses",
 }
 
 
@@ -82,23 +87,38 @@ def default_sync_max(buffer_size: int) -> int:
 
 def _set_features(component: Component, request: TraceRequest, src_id: int) -> list[str]:
     register = encoder.INST_FEATURES
-    asked = dict.fromkeys(request.features, 1) | {"trTeSrcID": src_id, "trTeSrcBits": request.src_bits}
-    value = component.write(register, register.pack(**asked))
+    features = dict.fromkeys(request.features, 1)
+    if request.implicit_return:
+        features["trTeInstEnImplicitReturn"] = 1
+    source = {"trTeSrcID": src_id, "trTeSrcBits": request.src_bits}
+    mode = {"trTeInstImplicitReturnMode": request.implicit_return}
+    value = component.write(register, register.pack(**features, **mode, **source))
     notes = [
         f"{component.name} has no {FEATURE_NAMES.get(name, name)} ({name} stays 0)"
-        for name in request.features
+        for name in features
         if not register.get(value, name)
     ]
     notes += [
         f"{component.name} always uses {FEATURE_NAMES[name]} ({name} stays 1)"
         for name in FEATURE_NAMES
-        if register.get(value, name) and name not in request.features
+        if register.get(value, name) and name not in features
     ]
+    notes += _implicit_return_notes(component.name, value, request.implicit_return)
     if (got := register.get(value, "trTeSrcBits")) != request.src_bits:
         notes.append(f"{component.name}: source IDs in messages have {got} bits, not {request.src_bits}")
     if request.src_bits and (got := register.get(value, "trTeSrcID")) != src_id:
         notes.append(f"{component.name}: its source ID is {got}, not {src_id}")
     return notes
+
+
+def _implicit_return_notes(name: str, features: int, asked: int) -> Iterable[str]:
+    got = encoder.INST_FEATURES.get(features, "trTeInstImplicitReturnMode")
+    if not asked or got == asked or not encoder.INST_FEATURES.get(features, "trTeInstEnImplicitReturn"):
+        return
+    if got == ImplicitReturnMode.UNREPORTED:
+        yield f"{name} does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"
+    else:
+        yield f"{name} follows calls with a {RETURN_MODE_NAMES[got]}, not with a {RETURN_MODE_NAMES[asked]}"
 
 
 def _set_control(component: Component, request: TraceRequest) -> list[str]:

@@ -6,7 +6,7 @@ A decoder is given `TraceInForce`, which holds register values as read back and 
 from dataclasses import dataclass
 
 from controlregs import encoder, ram_sink, timestamp
-from controlregs.encoder import InstMode
+from controlregs.encoder import ImplicitReturnMode, InstMode
 from controlregs.ram_sink import RamMode
 from controlregs.timestamp import TsMode
 
@@ -19,6 +19,7 @@ class TraceRequest:
     context: bool = False
     format: int | None = None
     features: tuple[str, ...] = ()  # fields of trTeInstFeatures to set to 1
+    implicit_return: int = ImplicitReturnMode.UNREPORTED  # how calls are to be followed; sets trTeInstEnImplicitReturn
     src_id: int = 0  # of the first encoder; the following ones count up
     src_bits: int = 0
     sync_mode: int | None = None
@@ -77,8 +78,24 @@ class EncoderInForce:
         return encoder.INST_FEATURES.get(self.features, "trTeSrcID")
 
     @property
+    def context(self) -> bool:
+        return bool(encoder.CONTROL.get(self.control, "trTeContext"))
+
+    @property
+    def implicit_return(self) -> ImplicitReturnMode | None:
+        """How calls are followed; None: all returns are reported."""
+        if not self.feature("trTeInstEnImplicitReturn"):
+            return None
+        return ImplicitReturnMode(self.feature("trTeInstImplicitReturnMode"))
+
+    @property
     def timestamps(self) -> bool:
         return bool(timestamp.CONTROL.get(self.ts_control, "trTsEnable"))
+
+    @property
+    def timestamp_bits(self) -> int:
+        """Width of the timestamp counter, 0 where the encoder does not say."""
+        return timestamp.CONTROL.get(self.ts_control, "trTsWidth")
 
     def feature(self, field: str) -> int:
         """A field of trTeInstFeatures."""

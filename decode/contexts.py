@@ -43,6 +43,9 @@ class ContextImages:
         self._attached: list[_Attached] = []
         self._layered: dict[tuple[int, ...], Image] = {(): base}  # by the ids of what is over the base, undermost first
 
+    partial = True
+    """Much runs on such a system that nobody supplied: where there is no code, nothing is wrong."""
+
     @property
     def xlen(self) -> int:
         """32 or 64."""

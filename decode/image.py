@@ -57,6 +57,9 @@ class Image:
     jvt       base of the Zcmt jump table, or None
     """
 
+    partial = False
+    """Everything that runs is expected to be here: a trace that leads elsewhere is of another program."""
+
     def __init__(self, xlen: int = 64, *, read_missing: ReadMissing | None = None) -> None:
         self.xlen = xlen
         self.entry = 0
@@ -161,6 +164,10 @@ class Image:
         if self.is_added(addr):
             return "the code read from the target"
         return PurePath(region.origin if region else self.path).name or "the program"
+
+    def knows(self, addr: int) -> bool:
+        """Whether there is code at *addr*; the target is not asked."""
+        return self._region(addr) is not None or (self._base is not None and self._base.knows(addr))
 
     def absent_at(self, addr: int) -> str:
         """What is at *addr* and was not supplied; "" where there is code, or nothing is known to be."""

@@ -58,6 +58,9 @@ class Program(Protocol):
     @property
     def path(self) -> str: ...
 
+    @property
+    def partial(self) -> bool: ...
+
     def image_of(self, context: Context) -> Image: ...
 
 
@@ -290,7 +293,9 @@ class Automaton:
         return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
 
     def _outcomes(self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int) -> Step:
-        """*times* times the same outcomes. The places repeat sooner or later, so any number takes few steps."""
+        """*times* times the same outcomes, and what I-CNT had told of more. The places repeat sooner or later, so any
+        number takes few steps.
+        """
         if not hist:
             return self.loss(state, ahead, stack, EventKind.LOSS, "ResourceFull: HIST has no stop bit")
         if times >> MAX_REPEAT_BITS:
@@ -326,9 +331,15 @@ class Automaton:
             consumed += walk.halfwords
             pc = walk.pc
             done += 1
+        further = walker.walk_determined(pc, -ahead - consumed, stack) if ahead + consumed < 0 else None
+        if further is not None and not further.fault:
+            parts += [further.path] if further.path else []
+            calls.redo(tuple(further.calls.taken), tuple(further.calls.left))
+            consumed += further.halfwords
+            pc = further.pc
         path = None if not parts else parts[0] if len(parts) == 1 else Path(parts)
         following = self._state(Mode.ON, pc, state.reference, state.context)
-        return Step(path, following, consumed, counted=False, calls=effect(calls))
+        return Step(path, following, consumed, counted=ahead < 0, calls=effect(calls))
 
     def _correlation(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         walk = self._covered(state, message, ahead, stack)
@@ -413,9 +424,10 @@ class Automaton:
     def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:
         image = self._walker(state).image
         kind, text = EventKind.MISMATCH, f"trace does not match {image.origin(walk.at)} at 0x{walk.at:x}: {why}"
-        absent = image.absent_at(walk.at)
-        if absent:
+        if absent := image.absent_at(walk.at):
             kind, text = EventKind.LOSS, f"at 0x{walk.at:x}: there is no code, {absent} is there and was not supplied"
+        elif self._program.partial and not image.knows(walk.at):
+            kind, text = EventKind.LOSS, f"at 0x{walk.at:x}: there is no code in what was supplied"
         certain = self._certain(state, ahead, stack)
         path = (walk if walk.halfwords >= certain.halfwords else certain).path
         report = Report(kind, f"{text} ({message.name})", lost=True)

@@ -106,7 +106,7 @@ class HartDecoder:
         left = iter(frames)
         for frame in left:
             step = state.get(frame)
-            if ahead and (step is None or step.counted):
+            if ahead and (step is None or step.counted or ahead < 0):
                 step = state.get((frame, ahead))
             if step is None:
                 index = len(frames) - length_hint(left) - 1
@@ -137,7 +137,7 @@ class HartDecoder:
         for index, (body, stamp) in enumerate(pairs):
             key: object = body
             step = state.get(key)
-            if ahead and (step is None or step.counted):
+            if ahead and (step is None or step.counted or ahead < 0):
                 key = (body, ahead)
                 step = state.get(key)
             while step.__class__ is Fork:  # by the return addresses that the step takes off the stack
@@ -183,7 +183,7 @@ class HartDecoder:
         """The step remembered for a message, if it fits what is on the call stack."""
         state, key = self._state, frame
         step = state.get(key)
-        if self._ahead and (step is None or step.counted):
+        if self._ahead and (step is None or step.counted or self._ahead < 0):
             key = (frame, self._ahead)
             step = state.get(key)
         stack = self._stack
@@ -200,7 +200,7 @@ class HartDecoder:
             self._memo_size = 1
         if not self._memo_limit:
             return
-        key = (frame, self._ahead) if step.counted and self._ahead else frame
+        key = (frame, self._ahead) if self._ahead and (step.counted or self._ahead < 0) else frame
         for address in step.calls.taken if step.calls is not None else ():
             self._state[key] = FORKS[step.counted]
             key = (key, address)

@@ -256,7 +256,7 @@ def _bits(count: int) -> str:
 
 
 def _go_round(since: _Place, parts: list[Part], walked: int, limit: int, calls: Calls) -> int:
-    """Adds the rounds of the code since that place that fit, but for the last one; returns the halfwords walked then."""
+    """Adds the rounds since that place that fit, but for the last one; returns the halfwords walked then."""
     rounds = (limit - walked - 1) // (walked - since.walked)
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))

@@ -87,6 +87,26 @@ def test_what_is_in_force_is_what_was_read_back() -> None:
             ],
         ),
         (
+            {"features_mask": 0xFFFF_0000},
+            {"implicit_return": 3},
+            ["encoder 0 has no implicit return (trTeInstEnImplicitReturn stays 0)"],
+        ),
+        (
+            {"features_mask": 0xFFFF_0008, "features_fixed": 1 << 6},
+            {"implicit_return": 3},
+            ["encoder 0 follows calls with a counter, not with a stack of full addresses"],
+        ),
+        (
+            {"features_mask": 0xFFFF_0008},
+            {"implicit_return": 2},
+            ["encoder 0 does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"],
+        ),
+        (
+            {"features_fixed": 1 << 3 | 3 << 6},
+            {},
+            ["encoder 0 always uses implicit return (trTeInstEnImplicitReturn stays 1)"],
+        ),
+        (
             {"features_fixed": 1 << 9},
             {},
             ["encoder 0 always uses messages for all jumps (trTeInstEnAllJumps stays 1)"],
@@ -125,6 +145,21 @@ def test_what_is_in_force_is_what_was_read_back() -> None:
 )
 def test_what_was_not_granted_is_said(encoder: dict[str, Any], request_: dict[str, Any], notes: list[str]) -> None:
     assert list(rig(encoder=encoder).start(replace(SMEM, **request_)).notes) == notes
+
+
+@pytest.mark.parametrize(
+    ("features", "mode"), [(0, None), (3 << 6, None), (1 << 3, 0), (1 << 3 | 1 << 6, 1), (1 << 3 | 3 << 6, 3)]
+)
+def test_how_calls_are_followed(features: int, mode: int | None) -> None:
+    """Only if trTeInstEnImplicitReturn is set."""
+    got = rig(encoder={"features_mask": 0xFFFF_0000, "features_fixed": features}).start(SMEM)
+    assert got.encoders[0].implicit_return == mode
+
+
+def test_an_implicit_return_mode_is_asked_for_with_its_enable_bit() -> None:
+    for mode in range(4):
+        got = rig().start(replace(SMEM, implicit_return=mode))
+        assert (got.encoders[0].features, got.notes) == ((mode << 6 | 1 << 3) if mode else 0, ())
 
 
 @pytest.mark.parametrize("modes", [(1,), (2,), (3,), (0, 2), (0, 3), (1, 2, 3)])

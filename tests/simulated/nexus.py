@@ -1,8 +1,16 @@
-"""Just enough of N-Trace's transport to look at single messages, written from N-Trace 1.0.0-rc7 chapters 3, 6 and 7."""
+"""Just enough of N-Trace's transport to look at single messages, written from N-Trace 1.0 ("N-Trace Transmission
+Protocol", "N-Trace Messages (Details)")."""
 
 from typing import NamedTuple
 
-FIXED = {8: (4,), 9: (4,), 27: (4,), 28: (2,), 29: (4, 2), 33: (4, 2)}  # TCODE -> widths of the fixed fields after SRC
+# TCODE -> widths of the fixed fields after SRC
+FIXED = {
+    2: (), 3: (), 4: (2,), 8: (4,), 9: (4,), 11: (4,), 12: (4, 2), 27: (4,), 28: (2,), 29: (4, 2), 30: (), 33: (4, 2),
+}  # fmt: skip
+OWNERSHIP, DIRECT_BRANCH, INDIRECT_BRANCH, ERROR, PROG_TRACE_SYNC = 2, 3, 4, 8, 9
+RESOURCE_FULL, INDIRECT_BRANCH_HIST, INDIRECT_BRANCH_HIST_SYNC, REPEAT_BRANCH = 27, 28, 29, 30
+PROG_TRACE_CORRELATION = 33
+SYNCHRONIZING = (PROG_TRACE_SYNC, 11, 12, INDIRECT_BRANCH_HIST_SYNC)
 
 
 class Message(NamedTuple):

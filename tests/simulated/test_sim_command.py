@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from console import sim
+from console import sim, sim_encoder
+from decode.ntrace.dialect import RC7
+from decode.ntrace.encoder import EncoderOptions, SyncPlacement
+from decode.ntrace.layout import Tcode
 from tests.compiling import compile_program, demo
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -135,7 +138,22 @@ def test_bad_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str], elf: P
 
 @pytest.mark.parametrize(
     ("option", "value", "said"),
-    [("--isa", "IXQ", "--isa IXQ"), ("--isa", "IMD", "F where D is"), ("--trace-size", "1000", "power of two")],
+    [
+        ("--isa", "IXQ", "--isa IXQ"),
+        ("--isa", "IMD", "F where D is"),
+        ("--trace-size", "1000", "power of two"),
+        ("--encoder-option", "hist-limit", "give NAME=VALUE; what registers do not say is icnt-limit, "),
+        ("--encoder-option", "speed=1", "give NAME=VALUE; what registers do not say is icnt-limit, "),
+        ("--encoder-option", "timestamps=on", "give NAME=VALUE; what registers do not say is icnt-limit, "),
+        ("--encoder-option", "hist-limit=many", "hist-limit=many: it is a number"),
+        ("--encoder-option", "hist-limit=1", "hist_limit must be at least 2, not 1"),
+        ("--encoder-option", "empty-fields=perhaps", "empty-fields=perhaps: it is on or off"),
+        ("--encoder-option", "hist-chunks=1,x", "hist-chunks=1,x: it is numbers with commas between them"),
+        ("--encoder-option", "dialect=2.0", "dialect=2.0: it is one of 1.0, rc7, sifive"),
+        ("--encoder-option", "sync-placement=never", "it is one of at-once, separate, next-branch"),
+        ("--encoder-option", "icnt-full-sync=on", "icnt_full_sync: SYNC=4 for a full I-CNT is for btm only"),
+        ("--ram", "0x1000", "does not fit: no RAM at 0x80000000"),
+    ],
 )
 def test_bad_options(elf: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, said: str) -> None:
     assert said in refused(capsys, "--elf", str(elf), "--port", "0", option, value)
@@ -144,3 +162,29 @@ def test_bad_options(elf: Path, capsys: pytest.CaptureFixture[str], option: str,
 def test_files_that_cannot_be_written(elf: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     where = str(tmp_path / "missing" / "file")
     assert f"cannot write {where}" in refused(capsys, "--elf", str(elf), "--port", "0", "--write-target", where)
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    sim.add_parser(parser.add_subparsers())
+    return parser.parse_args(["sim", "--elf", "x", *words])
+
+
+def test_how_the_encoder_is_built_can_be_said() -> None:
+    options = {
+        "icnt-limit": "0x80", "hist-chunks": "3,2", "full-at-once": "off", "dialect": "rc7",
+        "linear-sync": "prog-trace-sync", "sync_placement": "next-branch", "icnt_full_sync": "on",
+    }  # fmt: skip
+    words = [word for name, value in options.items() for word in ("--encoder-option", f"{name}={value}")]
+    assert sim_encoder.built_with(arguments(*words)) == EncoderOptions(
+        icnt_limit=128, hist_chunks=(3, 2), full_at_once=False, dialect=RC7, linear_sync=Tcode.PROG_TRACE_SYNC,
+        sync_placement=SyncPlacement.NEXT_BRANCH, icnt_full_sync=True,
+    )  # fmt: skip
+    assert sim_encoder.built_with(arguments()) == EncoderOptions()
+
+
+def test_fields_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert arguments("--without", "trTeContext", "--without", "trTsEnable").without == ["trTeContext", "trTsEnable"]
+    with pytest.raises(SystemExit):
+        arguments("--without", "trTeEnable")
+    assert "invalid choice: 'trTeEnable'" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from transport.simulated.machine import Machine, MemoryMap, build
 from transport.simulated.trace_devices import RamSink
 
 TE, RAM, BUFFER = 0x2000_0000, 0x2000_1000, 0x3000_0000
-CONTROL, IMPL, INST_FEATURES = 0x00, 0x04, 0x08
+CONTROL, IMPL, INST_FEATURES, TS_CONTROL = 0x00, 0x04, 0x08, 0x40
 START, LIMIT, WP, RP, DATA = 0x10, 0x18, 0x20, 0x28, 0x40
 ACTIVE, ENABLE, TRACING, EMPTY = 1, 2, 4, 8
 SMEM, STOP_ON_WRAP = 1 << 4, 1 << 8
@@ -157,14 +157,14 @@ def test_encoder_fields_are_warl(loop: Path) -> None:
     assert value >> 24 & 7 == 1, "trTeFormat: N-Trace, whatever is written"
     assert value >> 4 & 7 == 6, "trTeInstMode 7 becomes HTM"
     assert value >> 16 & 3 == 3 and value >> 20 & 15 == 15, "trTeInstSyncMode and Max"
-    assert value & (1 << 9 | 1 << 11 | 1 << 13) == 0, "no context, triggers, stall"
+    assert value & (1 << 9 | 1 << 11) == 1 << 9 | 1 << 11, "trTeContext, trTeInstTrigEnable"
+    assert value & 1 << 13 == 0, "no stall"
     assert value & (3 << 7 | 1 << 10 | 1 << 14 | 3 << 18 | 0x1F << 27) == 0, "reserved bits read 0"
-    te[CONTROL] = ACTIVE | 3 << 4
-    assert te[CONTROL] >> 4 & 7 == 6, "BTM is not supported and becomes what is"
-    te[CONTROL] = ACTIVE
-    assert te[CONTROL] >> 4 & 7 == 0, "off"
+    for mode, becomes in ((0, 0), (1, 6), (2, 6), (3, 3), (4, 6), (5, 6), (6, 6)):
+        te[CONTROL] = ACTIVE | mode << 4
+        assert te[CONTROL] >> 4 & 7 == becomes, "off, BTM and HTM; another one becomes one there is"
     te[INST_FEATURES] = 0xFFFF_FFFF
-    assert te[INST_FEATURES] == 12 << 28 | 0xFFF << 16, "trTeSrcBits at most 12; no optional features"
+    assert te[INST_FEATURES] == 12 << 28 | 0xFFF << 16 | 0x7CC, "trTeSrcBits at most 12; no features of E-Trace"
 
 
 def test_fields_undefined_after_reset_are_not_what_a_driver_hopes_for(loop: Path) -> None:
@@ -270,8 +270,11 @@ def test_sram_is_read_through_the_window() -> None:
     assert ram[RP] == 8
 
 
-def start(machine: Machine, options: int = 0, sink_options: int = 0, features: int = 0) -> tuple[Registers, Registers]:
-    """The document's order: both active, the sink set up and enabled, then the encoder."""
+def start(
+    machine: Machine, options: int = 0, sink_options: int = 0, features: int = 0, timestamps: int = 0
+) -> tuple[Registers, Registers]:
+    """The document's order: both active, the sink set up and enabled, then the encoder; in HTM unless *options* say."""
+    options |= 0 if options & 7 << 4 else HTM
     te, ram = Registers(machine.bus, TE), Registers(machine.bus, RAM)
     ram.activate()
     te.activate()
@@ -281,10 +284,12 @@ def start(machine: Machine, options: int = 0, sink_options: int = 0, features: i
     ram[CONTROL] = ACTIVE | ENABLE | SMEM | sink_options
     ram.poll(ENABLE, ENABLE)
     te[INST_FEATURES] = features
-    te[CONTROL] = ACTIVE | HTM | options
-    te[CONTROL] = ACTIVE | ENABLE | HTM | options
+    for value in (0, ACTIVE, timestamps):
+        te[TS_CONTROL] = value
+    te[CONTROL] = ACTIVE | options
+    te[CONTROL] = ACTIVE | ENABLE | options
     te.poll(ENABLE, ENABLE)
-    te[CONTROL] = ACTIVE | ENABLE | TRACING | HTM | options
+    te[CONTROL] = ACTIVE | ENABLE | TRACING | options
     return te, ram
 
 

@@ -1,4 +1,4 @@
-"""What the hart executes and what it tells the tracer: compiled blocks, trap entries, what ends a block early."""
+"""What the hart executes and tells the tracer: compiled blocks, trap entries, situations; what ends a block early."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -55,6 +55,19 @@ class TrapEntry(NamedTuple):
     """The privilege the trap was taken from (3 machine, 0 user)."""
 
 
+class Situation(NamedTuple):
+    """What holds from here on, told between two blocks when it has changed (only if `Hart.tells_situation`)."""
+
+    pc: int
+    """Where execution goes on."""
+    privilege: int
+    """3 machine, 0 user."""
+    scontext: int
+    mcontext: int
+    elapsed: int
+    """As `Hart.elapsed`."""
+
+
 class Trap(Exception):
     """A synchronous exception: mcause and mtval (RISC-V Privileged Architecture 3.1.15, 3.1.16)."""
 
@@ -62,6 +75,14 @@ class Trap(Exception):
         super().__init__(cause, tval)
         self.cause = cause
         self.tval = tval
+
+
+class TraceTrigger(Exception):
+    """The instruction at `Hart.position` is not executed before triggers have acted on the trace: *actions*."""
+
+    def __init__(self, actions: tuple[int, ...]) -> None:
+        super().__init__(actions)
+        self.actions = actions
 
 
 class DebugEntry(Exception):

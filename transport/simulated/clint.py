@@ -35,7 +35,7 @@ class TimedHart(Protocol):
 
 
 class Clint:
-    """`due` is the count of retired instructions at which mtime reaches mtimecmp."""
+    """`due` is the count of retired instructions at which mtime reaches mtimecmp, `idle` the time slept so far."""
 
     def __init__(self, hart: TimedHart, bus: Bus, base: int = 0x0200_0000) -> None:
         self._hart = hart
@@ -43,6 +43,7 @@ class Clint:
         self._compare = 0
         self._msip = 0
         self.due = 0
+        self.idle = 0
         hart.clint = self
         bus.add(base, _SIZE, self._read, self._write)
 
@@ -69,6 +70,7 @@ class Clint:
         """Let the time pass that the hart sleeps in the WFI it is executing: once it retires, mtime >= mtimecmp."""
         idle = max(0, self.due - self._hart.now - 1)
         self._skew += idle
+        self.idle += idle
         self._reschedule()
 
     def _set_compare(self, value: int) -> None:

@@ -2,7 +2,8 @@
 
 A hart with M and U mode, without S mode, PMP, and performance counters beyond cycle and instret: what Spike models with
 `--priv=mu --pmpregions=0`, which is the reference for every WARL choice here. Unlike Spike's, misa is read-only, the
-triggers are of type 2 only, and there is no tcontrol.
+triggers are of type 2 only, there is no tcontrol, and there is scontext: optional, and open to M mode, where a kernel
+can name its tasks with it. hcontext needs the H extension; its alias mcontext does not.
 
 Sources: RISC-V Privileged Architecture 20240411, chapters 2 and 3; RISC-V Debug Specification 1.0, 4.9 and 5.7.
 """
@@ -21,6 +22,7 @@ MSTATUS, MISA, MIE, MTVEC, MCOUNTEREN, MENVCFG = 0x300, 0x301, 0x304, 0x305, 0x3
 MSTATUSH, MENVCFGH, MCOUNTINHIBIT, MHPMEVENT = 0x310, 0x31A, 0x320, 0x320
 MSCRATCH, MEPC, MCAUSE, MTVAL, MIP = 0x340, 0x341, 0x342, 0x343, 0x344
 TSELECT, TDATA1, TDATA2, TDATA3, TINFO = 0x7A0, 0x7A1, 0x7A2, 0x7A3, 0x7A4
+SCONTEXT, MCONTEXT = 0x5A8, 0x7A8
 DCSR, DPC, DSCRATCH0, DSCRATCH1 = 0x7B0, 0x7B1, 0x7B2, 0x7B3
 MCYCLE, MINSTRET, CYCLE, TIME = 0xB00, 0xB02, 0xC00, 0xC01
 MVENDORID, MARCHID, MIMPID, MHARTID, MCONFIGPTR = 0xF11, 0xF12, 0xF13, 0xF14, 0xF15
@@ -36,6 +38,8 @@ _DEBUGVER = 4 << 28  # 0.13.2 and 1.0 give the same number
 
 _INTERRUPTS = 1 << 11 | 1 << 7 | 1 << 3
 _COUNTERS = {0: "mcycle", 2: "minstret"}
+# Bits of scontext and mcontext: as many as the Debug Specification recommends (5.7.7, 5.7.9).
+_CONTEXT_BITS = {32: (16, 6), 64: (34, 13)}
 _EVERYTHING = -1
 
 
@@ -114,6 +118,7 @@ class CsrFile:
         self.mstatus = 0
         self.mie = self.mtvec = self.mepc = self.mcause = self.mtval = self.mscratch = 0
         self.mcounteren = self.mcountinhibit = 0
+        self.scontext = self.mcontext = 0
         self.fflags = self.frm = 0
         self.dcsr = _DEBUGVER | 3
         self.dpc = self.dscratch0 = self.dscratch1 = 0
@@ -171,6 +176,8 @@ class CsrFile:
             TSELECT: lambda: hart.triggers.select,
             TDATA1: lambda: hart.triggers.read_tdata1(),
             TDATA2: lambda: hart.triggers.read_tdata2(),
+            SCONTEXT: lambda: self.scontext,
+            MCONTEXT: lambda: self.mcontext,
             DCSR: lambda: self.dcsr,
         }
         writers: dict[int, Writer] = {
@@ -179,6 +186,8 @@ class CsrFile:
             TSELECT: lambda value, debug: hart.triggers.write_select(value),
             TDATA1: lambda value, debug: hart.triggers.write_tdata1(value, debug),
             TDATA2: lambda value, debug: hart.triggers.write_tdata2(value, debug),
+            SCONTEXT: lambda value, debug: self._write_context(value, self.mcontext),
+            MCONTEXT: lambda value, debug: self._write_context(self.scontext, value),
             DCSR: self._write_dcsr,
         }
         return readers, writers
@@ -195,6 +204,11 @@ class CsrFile:
         self.mcountinhibit = value & 5
         for index, name in _COUNTERS.items():
             self._counters[name].inhibit(bool(value >> index & 1), self._hart.now)
+
+    def _write_context(self, scontext: int, mcontext: int) -> None:
+        supervisor, machine = _CONTEXT_BITS[self._xlen]
+        self.scontext, self.mcontext = scontext & (1 << supervisor) - 1, mcontext & (1 << machine) - 1
+        self._hart.situation_changed()
 
     def _write_dcsr(self, value: int, debug: bool) -> None:
         privilege = 3 if value & _PRV else 0

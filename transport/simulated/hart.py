@@ -10,12 +10,16 @@ misaligned accesses trap, mtval holds the faulting address or instruction. Inter
 Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specification 1.0, chapter 4.
 """
 
+from collections.abc import Callable
+
 from transport.simulated.block import (
     BREAKPOINT,
     ILLEGAL_INSTRUCTION,
     DebugCause,
     DebugEntry,
     HartBlock,
+    Situation,
+    TraceTrigger,
     Trap,
     TrapEntry,
 )
@@ -36,11 +40,11 @@ from transport.simulated.data_access import DataAccess
 from transport.simulated.htif import Htif
 from transport.simulated.system_instructions import MACHINE, SystemInstructions
 from transport.simulated.translate import LONGEST_BLOCK, BlockCache, Translator
-from transport.simulated.triggers import Access, TriggerModule
+from transport.simulated.triggers import Access, Action, Trigger, TriggerModule
 
-__all__ = ["DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "TrapEntry"]
+__all__ = ["DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "Situation", "TrapEntry"]
 
-Retired = HartBlock | tuple[HartBlock, int] | TrapEntry
+Retired = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation
 
 _TRIGGERS = 4
 _FOREVER = 1 << 100
@@ -52,6 +56,8 @@ class Hart:
     Attributes:
         retired: None, or a list `run` and `step` append to in order of retirement: blocks, (block, k) when only its
             first k instructions retired, and trap entries. The owner takes from it between two calls.
+        tells_situation: whether `Situation`s are in that list too.
+        trace_trigger: called with the actions (2 to 4) of triggers that fire, `pc` being what they fired at.
         instret: retired instructions since the hart was made.
         exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
         waiting: the hart sleeps in WFI and nothing on the hart's side will wake it.
@@ -84,12 +90,17 @@ class Hart:
         self.htif: Htif | None = None
         self.exit_code: int | None = None
         self.waiting = False
+        self.tells_situation = False
+        self.trace_trigger: Callable[[int], None] = lambda action: None
         self.triggers = TriggerModule(xlen, triggers, self._recompile)
         self.csr = CsrFile(self, extensions)
         self.data = DataAccess(self, self._stored_tohost)
         self.system = SystemInstructions(self)
         self._lines = 0
         self._retired: list[Retired] | None = None
+        self._untold = False  # the situation has changed
+        self._fired_at = (-1, 0)  # `now` and pc when triggers last had their effect on the trace,
+        self._fired: list[Trigger] = []  # and which ones
         self._deadline = 0
         self._slice_end = 0
         translator = Translator(self, extensions)
@@ -171,6 +182,16 @@ class Hart:
         return self.now & (1 << 64) - 1 if self.clint is None else self.clint.mtime
 
     @property
+    def elapsed(self) -> int:
+        """As `now`, with the time slept in WFI: what a clock counts that does not stop then."""
+        return self.now if self.clint is None else self.now + self.clint.idle
+
+    @property
+    def situation(self) -> Situation:
+        """The present one."""
+        return Situation(self.pc, self.privilege, self.csr.scontext, self.csr.mcontext, self.elapsed)
+
+    @property
     def mip(self) -> int:
         timer = self.clint is not None and self.now >= self.clint.due
         return self._lines | timer << MTI
@@ -180,6 +201,11 @@ class Hart:
         self._deadline = 0
 
     timer_changed = state_changed
+
+    def situation_changed(self) -> None:
+        """The same, for what a `Situation` tells."""
+        self._untold = True
+        self.state_changed()
 
     # -- execution
 
@@ -200,10 +226,11 @@ class Hart:
                 self._trapped(trap)
             except IllegalCsr:
                 self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[self.position]))
+            except TraceTrigger as trigger:
+                self._cut()
+                self._trigger_trace(trigger)
             except DebugEntry as entry:
-                self._retire_part()
-                self.pc = self.block.pcs[self.position]
-                self.position = 0
+                self._cut()
                 return entry.cause
 
     def step(self) -> DebugCause | None:
@@ -212,14 +239,10 @@ class Hart:
         self.waiting = False
         held_off = self.csr.dcsr & (STEP | STEPIE) == STEP
         if not held_off and self._take_interrupt():
+            self._tell_situation()
             return None
         try:
-            block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
-            self.block = block
-            self.pc = block.run()
-            self.instret += 1
-            if self._retired is not None:
-                self._retired.append(block)
+            self._run_single()
         except Trap as trap:
             self._trapped(trap)
         except IllegalCsr:
@@ -229,7 +252,21 @@ class Hart:
         finally:
             self.waiting = False
             self.position = 0
+            self._tell_situation()
         return None
+
+    def _run_single(self) -> None:
+        block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
+        self.block = block
+        while True:
+            try:
+                self.pc = block.run()
+                break
+            except TraceTrigger as trigger:
+                self._trigger_trace(trigger)
+        self.instret += 1
+        if self._retired is not None:
+            self._retired.append(block)
 
     def _run_blocks(self) -> None:
         """The hot loop, until the slice ends or an exception comes out of a block."""
@@ -254,14 +291,22 @@ class Hart:
 
     def _between_blocks(self) -> bool:
         """Take a pending interrupt and work out how long nobody needs to look again. True at the end of the slice."""
+        self._tell_situation()
         if self.instret >= self._slice_end or self._asleep():
             return True
         if self._take_interrupt():
             self._slice_end -= 1
+            self._tell_situation()
         self._deadline = self._slice_end
         if self.clint is not None and self.csr.mie & 1 << MTI and not self.mip & 1 << MTI:
             self._deadline = min(self._deadline, self.clint.due)
         return False
+
+    def _tell_situation(self) -> None:
+        if self._untold:
+            self._untold = False
+            if self.tells_situation and self._retired is not None:
+                self._retired.append(self.situation)
 
     def _asleep(self) -> bool:
         self.waiting = self.waiting and not self.mip & self.csr.mie
@@ -289,6 +334,12 @@ class Hart:
         self._enter_trap(epc, trap.cause, trap.tval)
         self._slice_end -= 1
 
+    def _cut(self) -> None:
+        """End the block before the instruction at `position`, which is where to go on."""
+        self._retire_part()
+        self.pc = self.block.pcs[self.position]
+        self.position = 0
+
     def _retire_part(self) -> None:
         """The instructions of the block before the one that trapped."""
         self.instret += self.position
@@ -312,20 +363,40 @@ class Hart:
         self.privilege = MACHINE
         self.pc = (csr.mtvec & ~3) + (4 * cause if interrupt and csr.mtvec & 1 else 0) & self._mask
         self.waiting = False
-        self.state_changed()
+        self.situation_changed()
         if self._retired is not None:
             self._retired.append(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
 
     # -- watchpoints and breakpoints
 
     def fire(self, access: Access, address: int, nbytes: int) -> None:
-        """Enter Debug Mode or raise a breakpoint exception if a trigger fits; the latter not in a handler (5.4)."""
+        """Do what the triggers that fit demand: act on the trace (once), enter Debug Mode, or trap.
+
+        A breakpoint exception is not raised in a handler (5.4).
+        """
         fitting = self.triggers.fitting(access, address, nbytes, self.privilege)
+        self._fire_on_trace([trigger for trigger in fitting if trigger.action >= Action.TRACE_ON])
         for trigger in fitting:
-            if trigger.enters_debug:
+            if trigger.action == Action.DEBUG_MODE:
                 trigger.hit()
                 raise DebugEntry(DebugCause.TRIGGER)
         for trigger in fitting:
-            if self.privilege < MACHINE or self.csr.mstatus & MIE_BIT:
+            if trigger.action == Action.BREAKPOINT and (self.privilege < MACHINE or self.csr.mstatus & MIE_BIT):
                 trigger.hit()
                 raise Trap(BREAKPOINT, address)
+
+    def _fire_on_trace(self, fitting: list[Trigger]) -> None:
+        """The instruction is executed afresh after that, and these triggers do not act on it again."""
+        here = self.now, self.block.pcs[self.position]
+        if fitting and self._fired_at != here:
+            self._fired_at, self._fired = here, []
+        due = [trigger for trigger in fitting if trigger not in self._fired]
+        if due:
+            self._fired += due
+            for trigger in due:
+                trigger.hit()
+            raise TraceTrigger(tuple(trigger.action for trigger in due))
+
+    def _trigger_trace(self, trigger: TraceTrigger) -> None:
+        for action in trigger.actions:
+            self.trace_trigger(action)

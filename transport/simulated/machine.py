@@ -4,10 +4,11 @@ Everything runs in one thread: the owner lets the hart run with `Machine.run_sli
 so whatever a debugger sees is a state between two blocks of the program.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from decode.ntrace.encoder import EncoderOptions
 from transport.simulated.bitbang import Pins
 from transport.simulated.block import HartBlock
 from transport.simulated.bus import Bus
@@ -118,13 +119,22 @@ class RunControl:
 
 
 class Machine:
-    """A hart and everything around it. *polls*: see `TraceComponent`.
+    """A hart and everything around it. *built_with*, *absent*: see `TraceEncoder`; *polls*: see `TraceComponent`.
 
     `printed` is called with what the program prints (HTIF), `exited` with the status it ends with; it then no longer
     runs until a debugger has halted and resumed it.
     """
 
-    def __init__(self, hart: Hart, memory_map: MemoryMap, spec: DebugSpec = DebugSpec.V1_0, *, polls: int = 1) -> None:
+    def __init__(
+        self,
+        hart: Hart,
+        memory_map: MemoryMap,
+        spec: DebugSpec = DebugSpec.V1_0,
+        *,
+        built_with: EncoderOptions | None = None,
+        absent: Collection[str] = (),
+        polls: int = 1,
+    ) -> None:
         bus = hart.bus
         self.hart = hart
         self.bus = bus
@@ -136,7 +146,10 @@ class Machine:
         Clint(hart, bus, memory_map.clint)
         bus.add_ram(memory_map.trace_ram, memory_map.trace_ram_size)
         self.ram_sink = RamSink(bus, sram_size=memory_map.trace_ram_size, polls=polls)
-        self.encoder = TraceEncoder(hart, self.ram_sink, self._in_progress, polls=polls)
+        self.encoder = TraceEncoder(
+            hart, self.ram_sink, self._in_progress, built_with=built_with, absent=absent, polls=polls
+        )
+        hart.trace_trigger = self.encoder.triggered
         bus.add(memory_map.encoder, BLOCK_SIZE, self.encoder.read, self.encoder.write)
         bus.add(memory_map.ram_sink, BLOCK_SIZE, self.ram_sink.read, self.ram_sink.write)
         self._control = RunControl(hart, self.encoder)
@@ -208,6 +221,8 @@ def build(
     extensions: str = "IMAFDC",
     spec: DebugSpec = DebugSpec.V1_0,
     memory_map: MemoryMap | None = None,
+    built_with: EncoderOptions | None = None,
+    absent: Collection[str] = (),
     polls: int = 1,
 ) -> Machine:
     """A machine with a program loaded, about to run its first instruction. *xlen* None: the program's.
@@ -217,7 +232,8 @@ def build(
     memory_map = memory_map or MemoryMap()
     program = ElfFile(elf)
     bus = Bus(memory_map.ram, memory_map.ram_size)
-    machine = Machine(Hart(bus, xlen or program.xlen, extensions, program.entry), memory_map, spec, polls=polls)
+    hart = Hart(bus, xlen or program.xlen, extensions, program.entry)
+    machine = Machine(hart, memory_map, spec, built_with=built_with, absent=absent, polls=polls)
     load_elf(bus, elf)
     tohost = program.symbol("tohost")
     if tohost is not None:

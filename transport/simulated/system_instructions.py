@@ -36,6 +36,8 @@ class PrivilegedHart(Protocol):
 
     def state_changed(self) -> None: ...
 
+    def situation_changed(self) -> None: ...
+
 
 class SystemInstructions:
     """Of one hart. *word* is the instruction, for mtval when it is illegal."""
@@ -60,7 +62,7 @@ class SystemInstructions:
         mie = MIE_BIT if csr.mstatus & MPIE_BIT else 0
         mprv = csr.mstatus & MPRV if self._hart.privilege == MACHINE else 0
         csr.mstatus = csr.mstatus & ~(MIE_BIT | MPP | MPRV) | mie | MPIE_BIT | mprv
-        self._hart.state_changed()
+        self._hart.situation_changed()
         return csr.mepc
 
     def wfi(self, word: int) -> None:
@@ -71,6 +73,7 @@ class SystemInstructions:
             return
         if self._hart.clint is not None and self._hart.csr.mie & 1 << MTI and self._hart.clint.can_wake:
             self._hart.clint.skip_to_timer()
+            self._hart.situation_changed()
         else:
             self._hart.waiting = True
         self._hart.state_changed()

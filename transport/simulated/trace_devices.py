@@ -15,7 +15,8 @@ from transport.simulated.bus import Bus, BusError
 
 ACTIVE, ENABLE, EMPTY = 1 << 0, 1 << 1, 1 << 3  # of tr??Control, at the same place in every component
 BLOCK_SIZE = 0x1000
-_JUNK = 0xA5A5_A5A5  # what a field holds after reset whose reset value the document leaves undefined
+UNDEFINED = 0xA5A5_A5A5
+"""What a field holds after reset whose reset value the document leaves undefined."""
 
 
 class TraceComponent:
@@ -98,6 +99,10 @@ class TraceComponent:
         register = next(r for r in self.block.registers if name in r.by_name)
         return register.get(self._registers.get(register.offset, 0), name)
 
+    def legal(self, register: Register) -> int:
+        """The bits of *register* that can be written."""
+        return self._legal[register.offset]
+
     def settle(self) -> None:
         """Time has passed: what was under way is done."""
         if self._unsettled:
@@ -161,7 +166,7 @@ class TraceComponent:
             self.deactivated()
         elif not before & ACTIVE:
             self._control = ACTIVE | self._control_default
-            self._registers = {offset: _JUNK & legal for offset, legal in self._legal.items()}
+            self._registers = {offset: UNDEFINED & legal for offset, legal in self._legal.items()}
             for offset, junk in self._registers.items():
                 self._registers[offset] = self.legalize(self.block.by_offset[offset], junk)
             self.activated()

@@ -1,11 +1,12 @@
-"""The trigger module: hardware breakpoints and watchpoints.
+"""The trigger module: hardware breakpoints and watchpoints, and places that switch or mark the trace.
 
 Source: RISC-V Debug Specification 1.0, chapter 5; only match control triggers of type 2 (5.7.11, mcontrol), on
-addresses. What a debugger writes reads back exactly as far as the fields exist; the others read as zero.
+addresses. What a debugger writes reads back exactly as far as the fields exist; the others read as zero. Actions 2 to 4
+are those of the RISC-V Trace Control Interface 1.0, "Debug Trigger Module". All take effect before the instruction.
 """
 
 from collections.abc import Callable
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 
 _TYPE_MCONTROL = 2
 _HIT = 1 << 20
@@ -23,6 +24,16 @@ class Access(IntFlag):
     EXECUTE = 4
 
 
+class Action(IntEnum):
+    """What a trigger does (mcontrol.action)."""
+
+    BREAKPOINT = 0
+    DEBUG_MODE = 1
+    TRACE_ON = 2
+    TRACE_OFF = 3
+    TRACE_NOTIFY = 4
+
+
 class Trigger:
     """One trigger: tdata1 without its type field, and tdata2."""
 
@@ -32,8 +43,8 @@ class Trigger:
         self.debug_only = False
 
     @property
-    def enters_debug(self) -> bool:
-        return self.control >> _ACTION_SHIFT & 0xF == 1
+    def action(self) -> Action:
+        return Action(self.control >> _ACTION_SHIFT & 0xF)
 
     def watches(self, access: Access) -> bool:
         return bool(self.control & access) and bool(self.control & (_M | _U))
@@ -90,8 +101,9 @@ class TriggerModule:
             return
         trigger.debug_only = bool(value >> (self._xlen - 5) & 1) and debug
         trigger.control = value & (_HIT | _M | _U | Access.LOAD | Access.STORE | Access.EXECUTE)
-        if value >> _ACTION_SHIFT & 0xF == 1 and trigger.debug_only:
-            trigger.control |= 1 << _ACTION_SHIFT
+        action = value >> _ACTION_SHIFT & 0xF
+        if action in tuple(Action) and (action != Action.DEBUG_MODE or trigger.debug_only):
+            trigger.control |= action << _ACTION_SHIFT
         if value >> _MATCH_SHIFT & 0xF in _MATCHES:
             trigger.control |= value & 0xF << _MATCH_SHIFT
         self._update()

@@ -1,0 +1,168 @@
+"""How fast long runs of branchy code are decoded. Run: python benchmarks/long_runs.py [MILLION_INSTRUCTIONS]
+
+Two programs of benchmarks/programs run on the simulated hart (default: 60 million instructions) and are encoded in
+several modes: `mixed` does what embedded programs do, `random` never repeats itself. Decoded three times: cold, nothing
+known; warm, the same trace again by the same decoder; and without remembering steps. Figures are CPU time; compare them
+within one run, machines are noisy. Bytes per instruction are those of the decoded history in memory.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from decode.history import History, RepeatPath
+from decode.history import Path as HistoryPath
+from decode.image import Image
+from decode.ingress import Block, Trap
+from decode.instructions import classify
+from decode.ntrace.decoder import Decoder
+from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from decode.ntrace.layout import Evcode, Sync
+from decode.ntrace.options import ImplicitReturn, Options
+from tests.compiling import compile_program
+from transport.simulated.block import HartBlock, Situation, TrapEntry
+from transport.simulated.machine import build
+
+PROGRAMS = Path(__file__).parent / "programs"
+MARCH = "rv64imac_zicsr"
+_PERIOD: dict[str, Any] = {"sync_mode": SyncMode.MESSAGES, "sync_max": 8}
+_ALL: dict[str, Any] = {"implicit_return": ImplicitReturn.FULL_STACK, "sequential_jump": True}
+
+
+class Setting(NamedTuple):
+    """One way to trace."""
+
+    name: str
+    encoder: EncoderOptions
+    decoder: Options
+
+
+SETTINGS = (
+    Setting("HTM", EncoderOptions(**_PERIOD), Options()),
+    Setting("HTM, all on", EncoderOptions(**_PERIOD, **_ALL, repeated_history=True), Options(**_ALL)),
+    Setting("HTM, times", EncoderOptions(**_PERIOD, timestamps=True), Options(timestamps=True)),
+    Setting("BTM", EncoderOptions(**_PERIOD, btm=True), Options(btm=True)),
+)
+
+
+class Speed(NamedTuple):
+    instructions: int
+    seconds: float
+    history: History
+
+
+def main() -> None:
+    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
+    head = ("cold", "warm", "no memo")
+    print(f"{'':20}{'MB':>6}{'messages':>10}" + "".join(f"{name:>9}" for name in head) + "  Minstr/s")
+    print(f"{'':36}" + f"{'cold: kmsg/s':>15}{'MB/s':>7}{'bytes/instr':>13}")
+    with tempfile.TemporaryDirectory() as folder:
+        for program in ("mixed", "random"):
+            elf = compile_program(Path(folder), PROGRAMS / f"{program}.c", march=MARCH, options=("-O2",))
+            items = list(executed(elf, count if program == "mixed" else count // 3))
+            for setting in SETTINGS:
+                measure(program, setting, items, elf)
+
+
+def measure(program: str, setting: Setting, items: list[Block | Trap], elf: Path) -> None:
+    """One line for the three ways, one for what the cold one means."""
+    messages = encoded(items, setting.encoder)
+    data = b"".join(messages)
+    image = Image.from_elf(elf)
+    cold, warm = twice(data, image, setting.decoder)
+    plain = without_memo(data[: len(data) // 16], Image.from_elf(elf), setting.decoder)
+    rates = "".join(f"{speed.instructions / speed.seconds / 1e6:9.1f}" for speed in (cold, warm, plain))
+    print(f"{program + ', ' + setting.name:20}{len(data) / 1e6:6.2f}{len(messages):10}{rates}")
+    kilo, mega = len(messages) / cold.seconds / 1e3, len(data) / cold.seconds / 1e6
+    print(f"{'':36}{kilo:15.0f}{mega:7.2f}{held(cold.history) / cold.instructions:13.3f}", flush=True)
+
+
+def twice(data: bytes, image: Image, options: Options) -> tuple[Speed, Speed]:
+    """A decoder that knows nothing, and the same again when it knows what it saw."""
+    decoder = Decoder(image, options)
+    seconds = [timed(decoder.feed, data) for _ in range(2)]
+    single = Decoder(image, options)
+    single.feed(data)
+    history = single.finish()
+    cold, warm = (Speed(history.instructions, spent, history) for spent in seconds)
+    return cold, warm
+
+
+def without_memo(data: bytes, image: Image, options: Options) -> Speed:
+    """Every message is worked out."""
+    decoder = Decoder(image, options, memo_limit=0)
+    seconds = timed(decoder.feed, data)
+    history = decoder.finish()
+    return Speed(history.instructions, seconds, history)
+
+
+def timed(work: Callable[[bytes], None], data: bytes) -> float:
+    """CPU seconds."""
+    begin = process_time()
+    work(data)
+    return process_time() - begin
+
+
+def encoded(items: list[Block | Trap], options: EncoderOptions) -> list[bytes]:
+    messages: list[bytes] = []
+    encoder = Encoder(options, messages.append)
+    encoder.start(Sync.EXIT_FROM_DEBUG)
+    for first in range(0, len(items), 1000):
+        encoder.retire(items[first : first + 1000])
+    encoder.stop(Evcode.DEBUG_MODE)
+    return messages
+
+
+def executed(elf: Path, count: int) -> Iterator[Block | Trap]:
+    """What the simulated hart retires, at least *count* instructions."""
+    machine = build(elf)
+    hart = machine.hart
+    known: dict[HartBlock, Block] = {}
+    hart.retired = []
+    while hart.instret < count:
+        machine.run_slice(100_000)
+        for item in hart.retired:
+            if isinstance(item, TrapEntry):
+                yield Trap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
+            elif isinstance(item, HartBlock):
+                whole = known.get(item)
+                if whole is None:
+                    whole = known[item] = _block(item, hart.xlen)
+                yield whole
+            elif not isinstance(item, Situation):  # the hart was interrupted in the middle of a block
+                block, count = item
+                yield Block(block.pc, _block(block, hart.xlen).lengths[:count])
+        hart.retired.clear()
+
+
+def _block(block: HartBlock, xlen: int) -> Block:
+    return Block.of(block.pc, [classify(word, xlen) for word in block.words], xlen)
+
+
+def held(history: History) -> int:
+    """Bytes of memory a history takes: what it refers to, each thing once."""
+    seen: set[int] = set()
+    waiting: list[object] = [history._entries, history._index, history.times._positions, history.times._times]
+    total = 0
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        total += sys.getsizeof(thing)
+        if isinstance(thing, HistoryPath):
+            waiting.append(thing.parts)
+        elif isinstance(thing, RepeatPath):
+            waiting.append(thing.path)
+        elif isinstance(thing, list) or (isinstance(thing, tuple) and thing and not isinstance(thing[0], int)):
+            waiting.extend(thing)
+    return total
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The trace encoder of `rvtrace sim`: how it is built, which its registers do not say."""
+
+import argparse
+from typing import Any
+
+from console.encode_options import CHOICES, FIELDS, dashed
+from decode.ntrace.encoder import EncoderOptions
+from support.errors import RvtraceError
+from transport.simulated.trace_encoder import OPTIONAL, SET_BY_REGISTERS
+
+_SWITCH = {"on": True, "off": False}
+_NAMES = [name for name in FIELDS if name not in SET_BY_REGISTERS]
+
+
+class BadEncoderOption(RvtraceError):
+    """An option no encoder has, a value it cannot have, or options that do not go together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options `built_with` reads, and `without`."""
+    parser.add_argument(
+        "--encoder-option", action="append", default=[], metavar="NAME=VALUE",
+        help="how the trace encoder is built, may be repeated: icnt-limit=1000, hist-limit=16, full-at-once=off, ..."
+        " (`rvtrace encode --help` explains them)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", action="append", default=[], choices=sorted(OPTIONAL), metavar="FIELD",
+        help="a register field the trace encoder does not implement, may be repeated: trTeContext, trTsEnable, ...",
+    )  # fmt: skip
+
+
+def built_with(args: argparse.Namespace) -> EncoderOptions:
+    """What the command line says of the encoder. Raises BadEncoderOption."""
+    values: dict[str, Any] = {}
+    for text in args.encoder_option:
+        written, _, value = text.partition("=")
+        name = written.replace("-", "_")
+        if name not in _NAMES or not value:
+            names = ", ".join(map(dashed, _NAMES))
+            raise BadEncoderOption(f"--encoder-option {text}: give NAME=VALUE; what registers do not say is {names}")
+        try:
+            values[name] = _value(name, value)
+        except (ValueError, KeyError):
+            raise BadEncoderOption(f"--encoder-option {text}: {_wanted(name)}") from None
+    try:
+        return EncoderOptions(**values)
+    except ValueError as error:
+        raise BadEncoderOption(f"--encoder-option: {error}") from None
+
+
+def _value(name: str, text: str) -> Any:
+    """Raises ValueError or KeyError."""
+    if name in CHOICES:
+        return CHOICES[name][text]
+    if isinstance(FIELDS[name].default, bool):
+        return _SWITCH[text]
+    if isinstance(FIELDS[name].default, tuple):
+        return tuple(int(number, 0) for number in text.split(","))
+    return int(text, 0)
+
+
+def _wanted(name: str) -> str:
+    """What values there are."""
+    if name in CHOICES:
+        return f"it is one of {', '.join(CHOICES[name])}"
+    if isinstance(FIELDS[name].default, bool):
+        return "it is on or off"
+    return "it is numbers with commas between them" if isinstance(FIELDS[name].default, tuple) else "it is a number"

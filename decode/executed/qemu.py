@@ -1,0 +1,214 @@
+"""The log of QEMU's `-d exec,nochain,int`: which translation blocks were entered, and the traps.
+
+Source: QEMU 2.12 to 10, accel/tcg/cpu-exec.c (log_cpu_exec, cpu_tb_exec), accel/tcg/translate-all.c (cpu_io_recompile),
+target/riscv/cpu_helper.c (riscv_cpu_do_interrupt), target/riscv/translate.c (riscv_tr_disas_log):
+
+    Trace 0: 0x7f2478000740 [0000000000000000/0000000080000012/00203003/ff020200] main     since 6.1
+    Trace 0: 0x7f2478000740 [0000000000000000/0000000080000012/0x203003] main              before
+    riscv_cpu_do_interrupt: hart:0, async:0, cause:0000000000000002, epc:0x0000000080000184, tval:0x..., desc=...
+    Stopped execution of TB chain before 0x7f2478000740 [0000000080000012] main
+    cpu_io_recompile: rewound execution of TB to 0000000080000012
+
+A block is logged when it is entered: what follows tells what was executed of it. It ran to its end, was not begun
+("Stopped"), was left before an instruction that trapped, or before one that is now executed alone ("rewound"). With
+in_asm the log tells besides where each block ends, and its privilege mode:
+
+    IN: main
+    Priv: 3; Virt: 0
+    0x80000012:  2aa1              jal                     ra,344                  # 0x8000016a
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from decode.executed.log import Log
+from decode.executed.pieces import Piece, Reader
+from decode.executed.translated import MOST, Translated, Translator
+from decode.history import Context
+from decode.image import Image
+from decode.ingress import Trap
+
+_TRACE = re.compile(rb"Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/(?:0x)?[0-9a-f]+(?:/([0-9a-f]+))?\]")
+_TRAP = re.compile(
+    rb"riscv_cpu_do_interrupt: hart:(\d+), async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)(?:, tval:0x([0-9a-f]+))?,"
+)
+_STOPPED = re.compile(rb"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]")
+_REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)\s")
+_ASM_MODE = re.compile(rb"Priv: (\d+); Virt: (\d)")
+_ASM_LINE = re.compile(rb"0x([0-9a-f]+):  ")
+_ASM = b"IN:"
+
+# Of the flags a block was translated with (cflags), the same since they are logged.
+_COUNT_MASK, _NO_CHAIN = 0x1FF, 0x200
+_CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
+
+
+class _Pending(NamedTuple):
+    """A trap whose handler the next block tells."""
+
+    epc: int
+    interrupt: bool
+    cause: int
+    tval: int
+
+
+class QemuReader(Reader):
+    """Reads QEMU's log of executed blocks; the instructions come from the image."""
+
+    expected = "a line of QEMU's -d exec,nochain,int"
+    advice = "give QEMU -d exec,nochain,int"
+
+    def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
+        super().__init__(log, image, hart)
+        self._translator = Translator(image)
+        self._most = MOST
+        self._known: dict[bytes, Translated | None] = {}  # by the line; None: of another hart
+        self._listing = False  # in_asm lists a new block right now:
+        self._first = self._final = -1  # the addresses of its first and last instruction so far
+        self._mode: tuple[int, bool] | None = None  # its privilege mode, whether in a guest
+        self._listed: dict[int, tuple[int | None, tuple[int, bool] | None]] = {}  # (end, mode) by address, the newest
+        self._new_listing = False  # so the next line may be known and mean another block
+        self._out: list[Piece] = []
+        self._pcs: list[int] = []  # retired, not in `_out` yet
+        self._last: Translated | None = None  # entered last: what follows tells what was executed of it
+        self._rewound = False
+        self._trap: _Pending | None = None
+        self._context: tuple[int, bool] | None = None
+
+    @classmethod
+    def recognizes(cls, head: Sequence[bytes]) -> bool:
+        """Whether a line is one of QEMU's."""
+        return any(line.startswith((b"Trace ", _ASM, b"riscv_cpu_do_interrupt: ")) for line in head)
+
+    def pieces(self) -> Iterator[Piece]:
+        """What ran, oldest first. What became of the last block is not known: it is left out. Raises LogError."""
+        known = self._known
+        self._most = 1 if self._is_one_by_one() else MOST
+        for batch in self.log.batches():
+            for index, line in enumerate(batch):
+                if line in known and not self._new_listing:
+                    block = known[line]
+                else:
+                    block = self._learn(index, line)
+                if block is not None:
+                    self._enter(block)
+            out, pcs = self._out, self._pcs
+            self._out, self._pcs = [], []
+            yield from out
+            if pcs:
+                yield pcs
+
+    def _is_one_by_one(self) -> bool:
+        """Whether the log begins with blocks of one instruction each, where the lines themselves do not say it."""
+        matches = [_TRACE.match(line) for line in self.log.head()]
+        pcs = [None if match is None or match[3] is not None else int(match[2], 16) for match in matches]
+        steps = [
+            self._translator.is_one(pc, after) for pc, after in pairwise(pcs) if pc is not None and after is not None
+        ]
+        return True in steps and False not in steps
+
+    def _enter(self, block: Translated) -> None:
+        pc = block.pc
+        if self._last is not None and not self._rewound:
+            self._pcs += self._last.run_to(pc)
+        elif self._last is not None:
+            self._pcs += self._last.run_before(pc)
+            self._rewound = False
+        if self._trap is not None:
+            self._cut(Trap(*self._trap, handler=pc))
+            self._trap = None
+        if block.mode is not None and block.mode != self._context:
+            self._context = block.mode
+            self._cut(Context(*block.mode))
+        self._last = block
+
+    def _cut(self, mark: Trap | Context) -> None:
+        """Puts *mark* after all that was executed."""
+        self._out += [self._pcs, mark] if self._pcs else [mark]
+        self._pcs = []
+
+    def _learn(self, index: int, line: bytes) -> Translated | None:
+        """The block that is entered; None for any other line."""
+        if self._listing and self._lists(line):
+            return None
+        if line.startswith(b"Trace "):
+            return self._block(index, line)
+        if line.startswith(_ASM):
+            self._listing, self._first, self._mode = True, -1, None
+        elif line.startswith(b"riscv_cpu_do_interrupt: hart"):
+            self._take_trap(index, line)
+        elif line.startswith(b"Stopped execution of TB"):
+            self._stop(index, line)
+        elif line.startswith(b"cpu_io_recompile: rewound"):
+            self._rewind(index, line)
+        return None
+
+    def _block(self, index: int, line: bytes) -> Translated | None:
+        match = _TRACE.match(line)
+        if match is None:
+            self._bad_line(index, line)
+            return None
+        self._new_listing = False
+        if not self._is_wanted(index, int(match[1])):
+            self._known[line] = None
+            return None
+        pc, most = int(match[2], 16), 1 if self._rewound else self._most
+        if match[3] is not None:
+            cflags = int(match[3], 16)
+            if not cflags & _NO_CHAIN:
+                raise self.log.error(index, "the log leaves blocks out (no nochain): give QEMU -d exec,nochain,int")
+            most = cflags & _COUNT_MASK or MOST
+        end, mode = self._listed.get(pc, (None, None))
+        block = self._known[line] = Translated(self._translator, pc, most, end, mode)
+        return block
+
+    def _lists(self, line: bytes) -> bool:
+        """Takes a line of in_asm; whether it was one."""
+        if match := _ASM_LINE.match(line):
+            self._final = int(match[1], 16)
+            if self._first < 0:
+                self._first = self._final
+        elif match := _ASM_MODE.match(line):
+            self._mode = int(match[1]), match[2] == b"1"
+        else:
+            self._listing = False
+            if self._first >= 0:
+                instruction = self._translator.instruction(self._final)
+                end = None if instruction is None else self._final + instruction.length
+                self._listed[self._first] = end, self._mode
+                self._new_listing = True
+            return False
+        return True
+
+    def _take_trap(self, index: int, line: bytes) -> None:
+        match = _TRAP.match(line)
+        if match is None:
+            self._bad_line(index, line)
+            return
+        if not self._is_wanted(index, int(match[1])):
+            return
+        interrupt, cause, epc, tval = match[2] == b"1", int(match[3], 16), int(match[4], 16), int(match[5] or b"0", 16)
+        self.exact = True
+        if self._last is not None:
+            in_the_middle = self._rewound or not interrupt
+            self._pcs += self._last.run_before(epc) if in_the_middle else self._last.run_to(epc)
+            self._last, self._rewound = None, False
+        if self._trap is not None:  # the handler could not be fetched
+            self._cut(Trap(*self._trap, handler=epc))
+        self._trap = _Pending(epc, interrupt, cause & _CAUSE_MASK, tval)
+
+    def _stop(self, index: int, line: bytes) -> None:
+        match = _STOPPED.match(line)
+        if match is None:
+            self._bad_line(index, line)
+        elif self._last is not None and self._last.pc == int(match[1], 16):
+            self._last = None
+
+    def _rewind(self, index: int, line: bytes) -> None:
+        match = _REWOUND.match(line)
+        if match is None:
+            self._bad_line(index, line)
+        elif self._last is not None and self._last.covers(int(match[1], 16)):
+            self._rewound = True

@@ -1,0 +1,79 @@
+"""gdb sessions on the programs of tests/programs/everything: traces with many settings, one after the other."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from console.rig import Rig
+from decode.history import History
+from session.context import Context
+from session.session import Session
+from tests.endtoend.retired import listed_pcs, retired_pcs
+from tests.gdb.running import SOURCE, run_gdb
+
+SYMBOL = "round_done"
+"""Every round of the program in user mode ends there."""
+
+
+class Outcome(NamedTuple):
+    """A trace. *started*, *listing*, *status*: what gdb printed. *retired*: what the hart retired meanwhile, as it says
+    itself."""
+
+    elf: Path
+    capture: Path
+    started: str
+    listing: str
+    status: str
+    retired: list[int]
+
+    def history(self) -> History:
+        """What the capture holds, times and contexts included."""
+        session = Session()
+        session.open(self.capture, str(self.elf))
+        return session.decoded(Context(str(self.elf)))[0]
+
+    def decoded(self) -> str:
+        """The listing by `rvtrace decode`, of the capture alone."""
+        return self._run("decode", str(self.capture), "--elf", str(self.elf))
+
+    def dumped(self) -> list[str]:
+        """The lines of `rvtrace dump`."""
+        return self._run("dump", str(self.capture)).splitlines()
+
+    def _run(self, *words: str) -> str:
+        command = [sys.executable, "-m", "console.main", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def traced(
+    elf: Path, folder: Path, settings: list[str], *sim: str, before: tuple[str, ...] = (), rounds: int = 1
+) -> list[Outcome]:
+    """One trace for each of *settings* (options of `trace start`), each of so many rounds. *before*: gdb commands."""
+    log = folder / "retired.log"
+    captures = [folder / f"{n}.rvt" for n in range(len(settings))]
+    commands = [f"break {SYMBOL}", "continue", f"ignore 1 {rounds - 1}", *before]
+    for n, options in enumerate(settings):
+        again = " " * n  # the same command, in a spelling of its own
+        commands += [f"trace start {options}{again}", f"ignore 1 {rounds - 1}{again}", f"continue 1{again}"]
+        commands += [f"trace history 1,10000000{again}", f"trace status{again}", f"trace save {captures[n]}"]
+        commands.append(f"trace stop{again}")
+    with Rig(elf, folder / "rig", "--isa", "IMAC", "--log-retired", str(log), *sim) as rig:
+        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        said = run_gdb(elf, [*begin, *commands])
+    return list(_outcomes(elf, settings, captures, said, retired_pcs(log)))
+
+
+def _outcomes(
+    elf: Path, settings: list[str], captures: list[Path], said: dict[str, str], retired: list[int]
+) -> list[Outcome]:
+    """The log is of all traces: each one has as much of it as it lists, and nothing is left in the end."""
+    outcomes = []
+    for n, (options, capture) in enumerate(zip(settings, captures, strict=True)):
+        again = " " * n
+        listing = said[f"trace history 1,10000000{again}"]
+        part, retired = retired[: len(listed_pcs(listing))], retired[len(listed_pcs(listing)) :]
+        started, status = said[f"trace start {options}{again}"], said[f"trace status{again}"]
+        outcomes.append(Outcome(elf, capture, started, listing, status, part))
+    assert not retired, "traced, and in no listing"
+    return outcomes

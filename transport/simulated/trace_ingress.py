@@ -1,0 +1,138 @@
+"""From what the simulated hart retires to what an encoder takes: the hart's side of the trace ingress port."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from decode.history import Context
+from decode.ingress import Block, Trap
+from decode.instructions import classify
+from decode.ntrace.encoder import Encoder
+from transport.simulated.block import HartBlock, Situation, TrapEntry
+from transport.simulated.hart import Retired
+from transport.simulated.timestamp_unit import TimestampUnit
+
+
+class TracedHart(Protocol):
+    """What a trace encoder sees of its hart."""
+
+    retired: list[Retired] | None
+    tells_situation: bool
+    position: int
+
+    @property
+    def xlen(self) -> int: ...
+
+    @property
+    def pc(self) -> int: ...
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def elapsed(self) -> int: ...
+
+    @property
+    def situation(self) -> Situation: ...
+
+
+class Ingress:
+    """Follows one hart. `begin`, then `tell` with all that retires; `skip` what is lost, and `resume` after that.
+
+    With *context* the encoder is told of every change of privilege and context, with a *clock* of the time.
+    """
+
+    def __init__(self, hart: TracedHart, encoder: Encoder, *, context: bool, clock: TimestampUnit | None) -> None:
+        self._hart = hart
+        self._encoder = encoder
+        self._clock = clock
+        self._context = context
+        self._since = 0  # what the clock read when the hart had retired all that was told or skipped
+        self._latest = hart.situation
+        hart.tells_situation = context or clock is not None
+
+    def begin(self) -> None:
+        """Tracing begins with what retires next."""
+        if self._clock is not None:
+            self._since = self._clock.clock
+        self._latest = self._hart.situation
+        self.resume()
+
+    def resume(self) -> None:
+        """It goes on after a loss."""
+        if self._clock is not None:
+            self._encoder.time(self._clock.at(self._since))
+        self._tell_context(self._latest)
+
+    def tell(self, retired: Sequence[Retired]) -> None:
+        """What a `Situation` says takes effect where it stands."""
+        if not self._hart.tells_situation:
+            self._encoder.retire(self._items(retired))
+            return
+        if self._clock is not None:
+            self._encoder.time(self._clock.at(self._since))
+        begin = 0
+        for index, item in enumerate(retired):
+            if isinstance(item, Situation):
+                self._retire(retired[begin:index], item.pc)
+                self._now(item)
+                begin = index + 1
+        self._retire(retired[begin:])
+        self._keep_time()
+
+    def skip(self, retired: Sequence[Retired]) -> None:
+        """This is not encoded."""
+        self._latest = next((item for item in reversed(retired) if isinstance(item, Situation)), self._latest)
+        self._keep_time()
+
+    def _retire(self, retired: Sequence[Retired], next_pc: int | None = None) -> None:
+        """The encoder's own clock counts instructions; a prescaled counter has to be told for each block."""
+        items, clock = self._items(retired), self._clock
+        if clock is not None and clock.shift:
+            for item in items:
+                self._encoder.retire([item])
+                self._since += item.instructions if isinstance(item, Block) else 0
+                self._encoder.time(clock.at(self._since))
+            items = []
+        self._encoder.retire(items, next_pc)
+
+    def _keep_time(self) -> None:
+        """The block that is under way when a device asks has not been told yet."""
+        if self._clock is not None:
+            self._since = self._clock.clock - self._hart.position
+
+    def _now(self, situation: Situation) -> None:
+        if self._clock is not None and self._clock.counts_idle_time:
+            self._since = situation.elapsed
+            self._encoder.time(self._clock.at(self._since))
+        if self._context_of(situation) != self._context_of(self._latest):
+            self._tell_context(situation)
+        self._latest = situation
+
+    def _tell_context(self, situation: Situation) -> None:
+        if self._context:
+            self._encoder.context(self._context_of(situation))
+
+    def _context_of(self, situation: Situation) -> Context:
+        return Context(situation.privilege, scontext=situation.scontext, hcontext=situation.mcontext)
+
+    def _items(self, retired: Sequence[Retired]) -> list[Block | Trap]:
+        convert = self._convert
+        return [
+            item.ingress if item.__class__ is HartBlock and item.ingress is not None else convert(item)  # type: ignore[misc]
+            for item in retired
+        ]
+
+    def _convert(self, item: Retired) -> Block | Trap:
+        if isinstance(item, TrapEntry):
+            return Trap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
+        if isinstance(item, HartBlock):
+            return self._whole(item)
+        assert not isinstance(item, Situation)
+        block, count = item
+        return Block(block.pc, self._whole(block).lengths[:count])
+
+    def _whole(self, block: HartBlock) -> Block:
+        if not isinstance(block.ingress, Block):
+            xlen = self._hart.xlen
+            block.ingress = Block.of(block.pc, [classify(word, xlen) for word in block.words], xlen)
+        return block.ingress
