@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import PurePath
 
 from console import encode_options
-from console.output import replacing
 from console.progress import ProgressLine
 from decode.executed.log import Log
 from decode.executed.reading import READERS, Executed
@@ -26,6 +25,7 @@ from decode.ntrace.layout import Evcode, Sync
 from session import capture as capture_file
 from session.importing import Raw, capture_of
 from support.errors import RvtraceError
+from support.output import replacing
 from views import dump
 
 _BATCH = 4096  # blocks and traps

@@ -353,9 +353,9 @@ class HistoryBuilder:
         self._marks.append(len(self._pending))
         self._stamps.append(now & _TIME_MASK)
 
-    def context(self, context: Context) -> None:
-        """What runs next runs in this context."""
-        position = self.position
+    def context(self, context: Context, after: int = 0) -> None:
+        """What runs next, but for so many instructions, runs in this context."""
+        position = self.position + after
         if self._contexts and self._contexts[-1][0] == position:
             self._contexts.pop()
         self._contexts.append((position, context))

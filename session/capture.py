@@ -7,7 +7,6 @@ in the ELF. docs/capture-format.md documents it; the JSON is written and read in
 import io
 import json
 import lzma
-import os
 import struct
 import zipfile
 import zlib
@@ -17,6 +16,7 @@ from session import capture_json
 from session.capture_json import Member
 from session.captured import Capture
 from support.errors import RvtraceError
+from support.output import OutputError, replacing
 
 DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
 # zipfile answers damaged containers with whatever its parsing ran into.
@@ -49,21 +49,12 @@ class CaptureError(RvtraceError):
 
 def save(capture: Capture, path: str | Path) -> None:
     """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`."""
-    path = Path(path)
     content = dump(capture)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise CaptureError(str(path), f"cannot be written: {why}") from None
+        with replacing(str(path)) as file:
+            file.write(content)
+    except OutputError as error:
+        raise CaptureError(error.path, error.problem) from None
 
 
 def dump(capture: Capture) -> bytes:

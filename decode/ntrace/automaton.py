@@ -97,7 +97,7 @@ class Automaton:
         if message.tcode == Tcode.ERROR:
             return self._error(state, message, ahead, stack)
         if message.tcode == Tcode.OWNERSHIP:
-            return self._ownership(state, message)
+            return self._ownership(state, message, ahead, stack)
         if state.mode is Mode.ON:
             return _HANDLERS[message.tcode](self, state, message, ahead, stack)
         if message.tcode in SYNC_TCODES:
@@ -170,7 +170,7 @@ class Automaton:
 
     # Messages in the middle of the flow (chapter 7, in its order)
 
-    def _ownership(self, state: State, message: Message) -> Step:
+    def _ownership(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         process = Process.of(message.fields["process"])
         if process.format is Format.RESERVED:
             report = Report(EventKind.NOTE, "Ownership with the reserved FORMAT 1 ignored")
@@ -182,8 +182,13 @@ class Automaton:
             context = context._replace(hcontext=process.context)
         if context == state.context:
             return Step(None, state, 0, counted=False)
-        report = Report(EventKind.CONTEXT, str(context), context=context)
-        return Step(None, self._state(state.mode, state.pc, state.reference, context), 0, (report,), counted=False)
+        certain = self._certain(state, ahead, stack)
+        after = sum(map(len, certain.parts))
+        report = Report(EventKind.CONTEXT, str(context), context=context, after=after)
+        following = self._state(state.mode, state.pc, state.reference, context)
+        taken = certain.calls.taken  # looked at, and still there
+        calls = CallEffect(tuple(taken), tuple(address for address in reversed(taken) if address is not None))
+        return Step(None, following, 0, (report,), counted=ahead < 0, calls=calls if taken else None)
 
     def _direct_branch(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         walk = self._covered(state, message, ahead, stack)
@@ -235,7 +240,7 @@ class Automaton:
             return step._replace(state=following, reports=step.reports + resumption)
         walk = self._covered(state, message, ahead, stack)
         fault = walk.fault or self._broken_flow(state, walk, message, pc, b_type)
-        if fault and sync in self._dialect.keeps_state and message.tcode == Tcode.PROG_TRACE_SYNC and not self._btm:
+        if sync in self._dialect.keeps_state and "hist" not in message.fields and self._branch_without_bit(walk):
             return self._marked(state, message, ahead, stack)
         if fault and sync in STARTS:
             step = self.loss(state, ahead, stack, EventKind.LOSS, f"{why}, and no message of the stop before it")
@@ -388,8 +393,7 @@ class Automaton:
 
     def _lacks_hist(self, message: Message, walk: Walk) -> bool:
         """Whether outcomes are missing because ProgTraceSync cannot report them (8.5, note 2)."""
-        undecided = walk.last is not None and walk.last.kind in (BRANCH, DIRECT)
-        return undecided and message.tcode == Tcode.PROG_TRACE_SYNC and not self._btm
+        return message.tcode == Tcode.PROG_TRACE_SYNC and bool(self._branch_without_bit(walk))
 
     def _can_jump(self, state: State, walk: Walk) -> bool:
         """Whether the last instruction may go where only the trace knows: a jump, or a custom instruction (10.1).

@@ -7,7 +7,7 @@ with: which return addresses it took off, and which it left on top. So a functio
 Stack = tuple[int, "Stack", int] | None
 """(return address on top, the stack below, depth), None for the empty one."""
 
-MAX_DEPTH = 1 << 16
+MAX_DEPTH = 1 << 11
 """Deeper ones lose their oldest half. The standard's encoders remember 32 calls, the deepest known 1023."""
 
 

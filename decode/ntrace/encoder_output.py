@@ -41,7 +41,7 @@ class Output:
         )
         self._pack = packer.pack
         counts_full = options.repeated_history and self.runs is None
-        self._repeats = RepeatedHistory(options, self._write_held) if counts_full else None
+        self._repeats = RepeatedHistory(options, self._write_held, self._hold) if counts_full else None
         self._branches = RepeatedBranch(options, self._write_held) if options.repeat_branch else None
         self._held_at = 0  # when the last of what is held back happened
         self._bare = not (options.timestamps or options.idle_bytes)
@@ -74,6 +74,9 @@ class Output:
         rest = self._repeats.take(hist)
         self._held_at = self.now
         return rest
+
+    def _hold(self) -> None:
+        self._held_at = self.now
 
     def append_to_run(self, hist: int, outcome: int) -> int:
         """The outcome of a branch, where runs of them are counted; HIST afterwards."""

@@ -19,10 +19,11 @@ _HIST, _REPEATED_HIST = int(Rcode.HIST), int(Rcode.REPEATED_HIST)
 class RepeatedHistory:
     """Full HIST registers, counted while they repeat: ResourceFull with RCODE 2, or 1 if there was only one.
 
-    Patterns carry a stop bit, as HIST does.
+    Patterns carry a stop bit, as HIST does. *added* is told of each repetition that is counted.
     """
 
-    def __init__(self, options: EncoderOptions, write: Write) -> None:
+    def __init__(self, options: EncoderOptions, write: Write, added: Callable[[], None]) -> None:
+        self._added = added
         self._limit = options.hrepeat_limit
         bits = options.hist_limit - 1
         self._trims = [trim for trim in options.repeat_trims if 2 * trim < bits]
@@ -77,6 +78,7 @@ class RepeatedHistory:
             self._write(_RESOURCE_FULL, _REPEATED_HIST, self._pattern, self._count)
             self._count = 0
         self._count += 1
+        self._added()
 
     def _trimmed(self, hist: int) -> int | None:
         """The same for a shorter pattern that the first two full registers begin with one after the other."""

@@ -263,9 +263,12 @@ class Rules:
                     self._icnt_full_at_end(block)
 
     def _icnt_full_at_end(self, block: Block) -> None:
-        if self._reports_icnt_by_sync():
+        if self._reports_icnt_by_sync() and (self._due is None or self._on_linear_code):
             if self._due is None:
                 self._due = Sync.SEQUENTIAL_INSTRUCTION_COUNTER  # F-ADDR is known when the next block is
+        elif self._reports_icnt_by_sync():  # what is due waits for a branch
+            self._out.icnt(self._icnt)
+            self._icnt = 0
         elif self.options.hist_full_first and (block.ending != PLAIN or block.itype in DIRECT_JUMPS):
             self._icnt_waits = True
         else:

@@ -149,7 +149,8 @@ class HartDecoder:
                 step = state.get(key)
             if step is None:
                 self._state, self._ahead = state, ahead
-                self._unknown(frames[index], body, frames, index, offsets)
+                if not self._unknown(frames[index], body, frames, index, offsets):
+                    stamp = b""
                 state, ahead, stack = self._state, self._ahead, self._stack
             else:
                 path, state, change, reports, _, calls = step  # type: ignore[misc]
@@ -217,26 +218,18 @@ class HartDecoder:
 
     # What is not
 
-    def _unknown(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> None:
-        """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*."""
+    def _unknown(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> bool:
+        """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*.
+
+        False when it is no message.
+        """
         if is_idle(frame):
             self._idle += len(frame)
-            return
+            return False
         offset = offsets.of(index)
-        why = fault(frame)
-        if why is not None:
-            self._unused += len(frame)
-            self.lose(Lost(offset, len(frame), why))
-            return
-        try:
-            message = parse(
-                frame, self._options.src_bits, self._layouts, extend_addr_msb=self._options.extend_addr_msb
-            )
-        except Malformed as error:
-            self._unused += len(frame)
-            step = self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, str(error))
-            self._take(step, offset)
-            return
+        message = self._parsed(frame, offset)
+        if message is None:
+            return False
         if message.tcode not in LAYOUTS:
             self._unused += len(frame)
             self.note(offset, _ignored(message))
@@ -249,6 +242,22 @@ class HartDecoder:
             step = self._automaton.step(self._state, message, self._ahead, self._stack)
             self._remember(body, step)
             self._take(step, offset)
+        return True
+
+    def _parsed(self, frame: bytes, offset: int) -> Message | None:
+        """The message in a frame. When there is none, the flow is lost."""
+        why = fault(frame)
+        if why is not None:
+            self._unused += len(frame)
+            self.lose(Lost(offset, len(frame), why))
+            return None
+        options = self._options
+        try:
+            return parse(frame, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
+        except Malformed as error:
+            self._unused += len(frame)
+            self._fail(str(error), offset)
+            return None
 
     def _check_stamp(self, message: Message, offset: int) -> None:
         """Says once that there is a field nothing was said of."""
@@ -324,7 +333,7 @@ class HartDecoder:
                 self._builder.resume(report.resumed)
             self._builder.event(report.kind, offset, report.text, last_pc=report.last_pc, next_pc=report.next_pc)
             if report.context is not None:
-                self._builder.context(report.context)
+                self._builder.context(report.context, report.after)
 
 
 def _leaves_as_is(calls: CallEffect | None) -> bool:

@@ -43,7 +43,7 @@ class State(dict[object, "Step | Fork"]):
 class Report(NamedTuple):
     """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again.
 
-    *context*: runs from here on.
+    *context*: runs from here on, or after so many instructions that ran for certain and are not in the history yet.
     """
 
     kind: EventKind
@@ -55,6 +55,7 @@ class Report(NamedTuple):
     """Tracing went on at another place than it stopped at: a gap precedes."""
     resumed: int | None = None
     context: Context | None = None
+    after: int = 0
 
 
 class CallEffect(NamedTuple):

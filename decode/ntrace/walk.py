@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from decode.history import Path, RepeatPath
 from decode.image import Image
+from decode.instructions import IType
 from decode.ntrace.callstack import Calls, Stack
 from decode.ntrace.options import Options
 from decode.ntrace.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
@@ -175,20 +176,26 @@ class Walker:
         """
         walk = self.walk(pc, 1, limit, stack)
         if walk.last is None:
-            return self._before_jump(walk) if self._jump_reported and not walk.fault else walk
+            return walk if walk.fault else self._before_end(walk)
         last = walk.last
         kept = len(last.pcs) - (2 if last.kind == JUMP and last.taken != NOWHERE else 1)
         walk.parts[-1:] = [last.pcs[:kept]] if kept else []
         before = last.ends[kept - 1] if kept else 0
         return Walk(walk.parts, last.pcs[kept], walk.halfwords - last.halfwords + before, walk.calls)
 
-    def _before_jump(self, walk: Walk) -> Walk:
-        """Without the direct jump it ended with, which DirectBranch may be about."""
+    def _before_end(self, walk: Walk) -> Walk:
+        """Without its last instruction, if a message may be about that: a direct jump where they are reported, a
+        custom instruction that jumps (10.1)."""
         last, pc = walk.parts[-1] if walk.parts else (), walk.last_pc
-        if pc is None or not isinstance(last, tuple) or not self.image.instruction(pc).is_inferable_jump:
+        if pc is None or not isinstance(last, tuple):
             return walk
+        instruction = self.image.instruction(pc)
+        if not instruction.custom and not (self._jump_reported and instruction.is_inferable_jump):
+            return walk
+        if self._stacked and instruction.itype is IType.INFERABLE_CALL:
+            walk.calls.pop()  # it is made when the walk goes on
         rest = [*walk.parts[:-1], *([last[:-1]] if len(last) > 1 else [])]
-        return Walk(rest, pc, walk.halfwords - self.image.instruction(pc).length // 2, walk.calls)
+        return Walk(rest, pc, walk.halfwords - instruction.length // 2, walk.calls)
 
     def _jump(self, segment: Segment, calls: Calls) -> int:
         """Where a jump in the middle of a walk goes; NOWHERE when only the trace could tell."""
@@ -257,7 +264,7 @@ def _bits(count: int) -> str:
 
 def _go_round(since: _Place, parts: list[Part], walked: int, limit: int, calls: Calls) -> int:
     """Adds the rounds since that place that fit, but for the last one; returns the halfwords walked then."""
-    rounds = (limit - walked - 1) // (walked - since.walked)
+    rounds = max(limit - walked - 1, 0) // (walked - since.walked)
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
         calls.repeat(since.calls, rounds)

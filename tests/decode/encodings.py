@@ -9,7 +9,7 @@ from decode.history import Context, History
 from decode.ingress import Block, Trap
 from decode.instructions import IType
 from decode.ntrace.decoder import Options, decode
-from decode.ntrace.dialect import RATIFIED, RC7, SIFIVE
+from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
 from decode.ntrace.encoder_options import SyncPlacement
 from decode.ntrace.layout import Evcode, Sync, Tcode
@@ -20,7 +20,7 @@ from tests.decode.synthetic import Program
 _CHUNKS = st.lists(st.integers(1, 6), max_size=4).map(tuple)
 
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    "dialect": st.sampled_from([RATIFIED, RATIFIED, RC7, SIFIVE]),
+    "dialect": st.sampled_from(["1.0", "1.0", "rc7", "sifive"]),
     "btm": st.booleans(),
     "sync_mode": st.sampled_from(SyncMode),
     "sync_max": st.integers(0, 5),
@@ -66,7 +66,10 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "idle_bytes": st.sampled_from([0, 0, 1, 5]),
     "idle_before_sync": st.sampled_from([0, 0, 1, 9]),
 }  # fmt: skip
-"""All fields of `EncoderOptions` but SRC and XLEN, which a case chooses; a test holds that none is left out."""
+"""All fields of `EncoderOptions` but SRC and XLEN, which a case chooses; a test holds that none is left out.
+
+Dialects go by their names, for reports that can be read.
+"""
 
 SOURCES = st.integers(0, 12).flatmap(lambda bits: st.tuples(st.just(bits), st.integers(0, (1 << bits) - 1)))
 
@@ -76,7 +79,7 @@ def legal(drawn: dict[str, Any]) -> dict[str, Any]:
     drawn = dict(drawn)
     full = drawn["hist_limit"] - 1
     drawn["hist_chunks"] = () if drawn["repeated_history"] else tuple(min(n, full) for n in drawn["hist_chunks"])
-    drawn["icnt_full_sync"] &= drawn["btm"] or drawn["dialect"] is RC7
+    drawn["icnt_full_sync"] &= drawn["btm"] or drawn["dialect"] == "rc7"
     if drawn["btm"] and drawn["linear_sync"] is Tcode.INDIRECT_BRANCH_HIST_SYNC:
         drawn["linear_sync"] = None
     return drawn
@@ -91,7 +94,7 @@ def few_fields(draw: st.DrawFn) -> dict[str, Any]:
     """The same with most fields at their default, where combinations of two or three show best."""
     names = draw(st.lists(st.sampled_from(sorted(FIELDS)), max_size=4, unique=True))
     defaults = {name: getattr(EncoderOptions(), name) for name in FIELDS}
-    return legal(defaults | {name: draw(FIELDS[name]) for name in names})
+    return legal(defaults | {"dialect": "1.0"} | {name: draw(FIELDS[name]) for name in names})
 
 
 any_fields = st.one_of(encoder_fields, few_fields())
@@ -116,7 +119,8 @@ def decoder_options(options: EncoderOptions) -> Options:
 class Case:
     """A program, an execution and its trace. *fields*: of `EncoderOptions`, beside src_bits, src_id and xlen.
 
-    times  the clock when each instruction retired, with timestamps
+    times   the clock when each instruction retired
+    breaks  chance that messages are lost, or tracing is off for a while, after a few items
     """
 
     def __init__(
@@ -128,24 +132,26 @@ class Case:
         steps: int = 400,
         trap_rate: float = 0.01,
         marks: bool = True,
+        breaks: float = 0,
     ) -> None:
         self.rng = rng = random.Random(seed)
         xlen = rng.choice([32, 64])
         self.program = Program(rng, xlen, rng.randint(8, 60), rng.choice([(), ("plain", "branch", "jump", "odd")]))
-        fields = fields or {}
+        fields = {"dialect": "1.0"} | (fields or {})
+        fields["dialect"] = DIALECTS[fields["dialect"]]
         self.encoder_options = EncoderOptions(**fields, src_bits=source[0], src_id=source[1], xlen=xlen)
         self.options = decoder_options(self.encoder_options)
         self.run: Run = execute(self.program, rng, steps, _habits(self.encoder_options, rng, trap_rate))
         self.messages: list[bytes] = []
         self.times: list[int] = []
-        self._trace(marks)
+        self._trace(marks, breaks)
         self.trace = b"".join(self.messages)
 
     def decode(self, data: bytes, *, wrapped: bool = False) -> History:
         """*data* by this program and these options."""
         return decode(data, self.program.image(), self.options, wrapped=wrapped)
 
-    def _trace(self, marks: bool) -> None:
+    def _trace(self, marks: bool, breaks: float) -> None:
         """Tells the encoder everything, in pieces of any size, with triggers and pauses in between."""
         rng, now, pending = self.rng, self.rng.randrange(1 << 30), list[Block | Trap]()
         encoder = Encoder(self.encoder_options, self.messages.append)
@@ -169,8 +175,29 @@ class Case:
                 elif marks and rng.random() < 0.02 and not (isinstance(item, Block) and item.itype is IType.EXCEPTION):
                     encoder.stop(Evcode.TRACE_DISABLED, _next_pc(self.run, number))
                     encoder.start(Sync.TRACE_ENABLE)
+                elif rng.random() < breaks:
+                    _interrupt(encoder, rng, _next_pc(self.run, number))
         encoder.retire(pending, cycles=0)
         encoder.stop(Evcode.DEBUG_MODE, self.run.next_pc if rng.random() < 0.5 else None)
+
+
+def _interrupt(encoder: Encoder, rng: random.Random, next_pc: int) -> None:
+    """Messages are lost, or tracing goes off if it is on, and on if it is off."""
+    if rng.random() < 0.5:
+        encoder.error(0, rng.choice([0, 4, 12]))
+    elif rng.random() < 0.7:
+        encoder.stop(Evcode.TRACE_DISABLED, next_pc)
+    else:
+        encoder.start(Sync.TRACE_ENABLE)
+
+
+def periodic(seed: int, fields: dict[str, Any], period: int = 0, **how: Any) -> Case:
+    """A case with many synchronizing messages, each of which resets the encoder."""
+    fields = fields | {"sync_mode": SyncMode.MESSAGES, "sync_max": period}
+    if fields.get("dialect") == "rc7":
+        del fields["dialect"]
+        fields["icnt_full_sync"] = False
+    return Case(seed, fields, **how)
 
 
 def _next_pc(run: Run, number: int) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from decode.history import Context
 from decode.ingress import Block, Trap
+from decode.instructions import IType
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT, Spot
 
@@ -75,6 +76,7 @@ class _Hart:
     context: Context = field(default_factory=lambda: Context(0, False, 7))
     diving: bool = True
     last: int = -1  # what retired right before, without a trap since
+    jumped: bool = False  # the block ends with a custom instruction that jumped
 
     def __post_init__(self) -> None:
         self.image = self.program.image()
@@ -86,8 +88,11 @@ class _Hart:
     def close(self) -> None:
         """What ran since the last item becomes one."""
         if self.block:
-            image = self.image
-            self.items.append(Block.of(self.block[0], map(image.instruction, self.block), self.program.xlen))
+            block = Block.of(self.block[0], map(self.image.instruction, self.block), self.program.xlen)
+            if self.jumped:  # a custom instruction changed the flow: traced as an indirect jump (N-Trace 10.1.1)
+                block = Block(block.pc, block.lengths, IType.OTHER_UNINFERABLE)
+            self.items.append(block)
+            self.jumped = False
             self.block = []
 
     def switch(self, context: Context) -> None:
@@ -120,7 +125,7 @@ class _Hart:
         if spot.kind == "ecall":
             return self.trap(interrupt=False, back=fall)
         self.last, self.pc = self.pc, self._successor(spot, fall)
-        if spot.kind in (*BRANCHES, *DIRECT, *INDIRECT) or self.rng.random() < 0.02:
+        if spot.kind in (*BRANCHES, *DIRECT, *INDIRECT) or self.jumped or self.rng.random() < 0.02:
             self.close()  # a hart may report a straight run in pieces
         if spot.kind == "mret" and self.returns:
             self.pc, context = self.returns.pop()
@@ -136,6 +141,9 @@ class _Hart:
             target = spot.targets[0]
         elif spot.kind in INDIRECT:
             target = self._return() if spot.pops else next(self._row(lambda: self._jumps(spot, fall)))
+        elif spot.kind == "custom" and self.rng.random() < 0.1:
+            target = next(self._row(lambda: self._jumps(spot, fall)))
+            self.jumped = target != fall
         else:
             return fall
         if spot.pushes:
@@ -182,7 +190,7 @@ class _Hart:
             self.diving = True
         low = (1 << self.habits.told_apart) - 1
         others = [start for start in self.program.starts if due < 0 or (start ^ due) & low]
-        return self.rng.choice(others) if due < 0 or self.rng.random() < self.habits.wander and others else due
+        return self.rng.choice(others) if due < 0 or (self.rng.random() < self.habits.wander and others) else due
 
 
 def execute(program: Program, rng: random.Random, steps: int, habits: Habits | None = None) -> Run:

@@ -1,11 +1,12 @@
 """N-Trace messages as the document spells them, and the shortest way to decode and encode a few of them in a test.
 
-Packing and reading here follow the document alone (RISC-V N-Trace 1.0, chapter 3 and the table "Fields in Messages"), not
-the product's tables, so that a mistake there cannot hide.
+Packing and reading here follow the document alone (RISC-V N-Trace 1.0, chapter 3 and the table "Fields in Messages"),
+not the product's tables, so that a mistake there cannot hide.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import Any
 
 from decode.history import Event, EventKind, History
 from decode.image import Image
@@ -29,12 +30,14 @@ MESSAGES = {
     "RepeatBranch": (30, "bcnt"),
     "ProgTraceCorrelation": (33, "evcode:4 cdf:2 icnt hist"),
 }
+SYNCS = {tcode for tcode, fields in MESSAGES.values() if fields.startswith("sync")}
+"""TCODEs of the synchronizing messages."""
 _NAMES = {tcode: name for name, (tcode, _) in MESSAGES.items()}
 _OPTIONAL = ("hrepeat", "hist")  # of ResourceFull and ProgTraceCorrelation; `message` sends them when they are given
 
 
 def groups(*fields: tuple[int, int]) -> bytes:
-    """The bytes of a message. *fields*: value and bits, 0 bits for a variable-length field, which ends its byte (3.1)."""
+    """The bytes of a message. *fields*: value and bits; 0 bits for a variable-length field, which ends a byte (3.1)."""
     out = bytearray()
     value = bits = 0
     for number, (field, width) in enumerate(fields, 1 - len(fields)):
@@ -58,7 +61,9 @@ def message(name: str, source: tuple[int, int] = (0, 0), tstamp: int | None = No
         if field_name in values or field_name not in _OPTIONAL:
             fields.append((values.pop(field_name), int(bits or 0)))
     assert not values, f"{name} has no {', '.join(values)}"
-    return groups(*fields, *[(tstamp, 0)] * (tstamp is not None))
+    if tstamp is not None:
+        fields.append((tstamp, 0))
+    return groups(*fields)
 
 
 def vendor(tcode: int, *values: int, source: tuple[int, int] = (0, 0)) -> bytes:
@@ -66,14 +71,18 @@ def vendor(tcode: int, *values: int, source: tuple[int, int] = (0, 0)) -> bytes:
     return groups((tcode, 6), *[(source[1], source[0])] * bool(source[0]), *[(value, 0) for value in values])
 
 
-def read(raw: bytes, src_bits: int = 0) -> dict[str, int | str]:
-    """The fields of a standard message by name, "name" itself, "src" with *src_bits*, "tstamp" when there is one."""
-    numbers, value, bits = [], 0, 0
+def read(raw: bytes, src_bits: int = 0, *, extend_addr_msb: bool = False) -> dict[str, int | str]:
+    """The fields of a standard message by name, "name" itself, "src" with *src_bits*, "tstamp" when there is one.
+
+    *extend_addr_msb*: an address whose highest bit sent is 1 is negative (9.4).
+    """
+    numbers, tops, value, bits = [], [], 0, 0
     for byte in raw:
         value |= byte >> 2 << bits
         bits += 6
         if byte & 3:
             numbers.append(value)
+            tops.append(value >> bits - 1 << bits)
             value = bits = 0
     assert raw[-1] & 3 == 3, "a message ends with MSEO 11"
     name = _NAMES[numbers[0] & 63]
@@ -86,17 +95,24 @@ def read(raw: bytes, src_bits: int = 0) -> dict[str, int | str]:
         numbers[0] >>= width
     absent = {"ResourceFull": found.get("rcode") != 2, "ProgTraceCorrelation": found.get("cdf") != 1}.get(name, False)
     variable = [field for field, _, width in fields if not width and not (absent and field in _OPTIONAL)]
-    return found | dict(zip([*variable, "tstamp"], numbers, strict=False))
+    for field, number, top in zip([*variable, "tstamp"], numbers, tops, strict=False):
+        found[field] = number - top if extend_addr_msb and field in ("faddr", "uaddr") else number
+    return found
 
 
-def split(stream: bytes) -> Iterator[bytes]:
-    """The messages of an undamaged stream, without idle bytes (3.1)."""
+def located(stream: bytes) -> Iterator[tuple[int, bytes]]:
+    """The messages of an undamaged stream, without idle bytes, and their offsets (3.1)."""
     start = 0
     for end, byte in enumerate(stream, 1):
         if byte & 3 == 3:
             if start < end - 1:  # a single byte with MSEO 11 is idle
-                yield stream[start:end]
+                yield start, stream[start:end]
             start = end
+
+
+def split(stream: bytes) -> list[bytes]:
+    """The messages of an undamaged stream."""
+    return [raw for _, raw in located(stream)]
 
 
 def started(pc: int = 0x100, sync: int = Sync.EXIT_FROM_DEBUG, tstamp: int | None = None) -> bytes:
@@ -119,24 +135,24 @@ def image_of(*pieces: tuple[int, Iterable[bytes]], xlen: int = 32) -> Image:
     return image
 
 
-def decoded(image: Image, *messages: bytes, wrapped: bool = False, **options: object) -> History:
+def decoded(image: Image, *messages: bytes, wrapped: bool = False, **options: Any) -> History:
     """The history of these messages; *options*: fields of `Options`."""
-    return decode(b"".join(messages), image, Options(**options), wrapped=wrapped)  # type: ignore[arg-type]
+    return decode(b"".join(messages), image, Options(**options), wrapped=wrapped)
 
 
 def encoded(
-    image: Image, pcs: Sequence[int], next_pc: int | None = None, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: object
+    image: Image, pcs: Sequence[int], next_pc: int | None = None, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: Any
 ) -> list[bytes]:
     """The messages of an execution from exit from debug mode to entry into it; *options*: of `EncoderOptions`."""
     return encoded_items(list(blocks_from_pcs(pcs, image)), next_pc, sync, **options)
 
 
 def encoded_items(
-    items: Sequence[Block | Trap], next_pc: int | None = None, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: object
+    items: Sequence[Block | Trap], next_pc: int | None = None, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: Any
 ) -> list[bytes]:
     """As `encoded`, from blocks and traps."""
     messages: list[bytes] = []
-    encoder = Encoder(EncoderOptions(**options), messages.append)  # type: ignore[arg-type]
+    encoder = Encoder(EncoderOptions(**options), messages.append)
     encoder.start(sync)
     encoder.retire(items)
     encoder.stop(Evcode.DEBUG_MODE, next_pc)
@@ -149,7 +165,7 @@ def blocks(image: Image, pcs: Sequence[int]) -> list[Block | Trap]:
 
 
 def difference(found: Iterable[object], expected: Iterable[object]) -> str:
-    """Where two long rows differ first, "" where they do not. (pytest would compare them to the end, which takes ages.)"""
+    """Where two long rows differ first, "" if they do not. (pytest would compare them to the end, which takes ages.)"""
     for i, (one, other) in enumerate(zip_longest(found, expected, fillvalue="nothing")):
         if one != other:
             return f"at {i}: {one!r} in place of {other!r}"
@@ -164,9 +180,9 @@ def of_kind(history: History, *kinds: EventKind) -> list[Event]:
 class Recorder:
     """An encoder that was started, and what it sent. *options*: of `EncoderOptions`."""
 
-    def __init__(self, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: object) -> None:
+    def __init__(self, sync: Sync = Sync.EXIT_FROM_DEBUG, **options: Any) -> None:
         self.raw: list[bytes] = []
-        self.options = EncoderOptions(**options)  # type: ignore[arg-type]
+        self.options = EncoderOptions(**options)
         self.encoder = Encoder(self.options, self.raw.append)
         self.encoder.start(sync)
 

@@ -17,7 +17,8 @@ REACH = {"beq": 4000, "c.beqz": 250, "j": 1 << 19, "c.j": 2000, "call": 1 << 19}
 
 _PLAIN = {"c.nop": asm.C_NOP, "nop": asm.NOP, "long": asm.LONG_48, "custom": asm.CUSTOM_0, "ecall": asm.ECALL}
 _FIXED = {kind: len(code) for kind, code in _PLAIN.items()}
-_FIXED |= {"beq": 4, "c.beqz": 2, "j": 4, "c.j": 2, "call": 4, "swap": 4, "mret": 4, "pair": 8, "c.pair": 6, "pair call": 8}
+_FIXED |= {"beq": 4, "c.beqz": 2, "j": 4, "c.j": 2, "call": 4, "swap": 4, "mret": 4}
+_FIXED |= {"pair": 8, "c.pair": 6, "pair call": 8}
 
 
 class Line(NamedTuple):

@@ -1,5 +1,7 @@
 """RISC-V N-Trace 1.0, 9.3 "Repeated History Optimization" and 9.4 "Virtual Addresses Optimization"."""
 
+from typing import Any
+
 import pytest
 
 from decode.history import History
@@ -46,7 +48,7 @@ REPETITIONS = {
 
 @pytest.mark.parametrize("messages", REPETITIONS.values(), ids=REPETITIONS)
 def test_section_9_3_the_ways_to_say_the_same(messages: list[bytes]) -> None:
-    """ "Any sequence of ResourceFull messages as long as the logically concatenated sequence of HIST bits is the same"."""
+    """ "Any sequence of ResourceFull messages as long as the logically concatenated sequence of HIST bits" is one."""
     check(decoded(LOOP, started(), *messages, stopped(301, 1)))
 
 
@@ -64,7 +66,7 @@ def test_section_9_3_the_ways_to_say_the_same(messages: list[bytes]) -> None:
     ],
     ids=["off", "10 in one", "shortest pattern", "small register", "highest HREPEAT 4"],
 )
-def test_section_9_3_as_the_encoder_says_it(options: dict[str, object], expected: list[bytes]) -> None:
+def test_section_9_3_as_the_encoder_says_it(options: dict[str, Any], expected: list[bytes]) -> None:
     messages = encoded(LOOP, [*ONCE * 150, 0x100], 0x106, **({"hist_limit": 31} | options))
     assert messages == [started(), *expected, stopped(301, 0b11)]
     check(decoded(LOOP, *messages))
@@ -136,7 +138,7 @@ def test_section_9_4_example_encodings_encoded(field: str, faddr: int, address: 
 def test_section_9_4_a_linux_address() -> None:
     """0xFFFF_FFFF_8000_31F4, "a real address from the Linux kernel": 11 bytes without, fewer with the optimization."""
     image = image_of((0xFFFF_FFFF_8000_31F4, [asm.C_NOP]), xlen=64)
-    plain, short = (encoded(image, [0xFFFF_FFFF_8000_31F4], **on)[0] for on in ({}, {"extend_addr_msb": True}))
+    plain, short = (encoded(image, [0xFFFF_FFFF_8000_31F4], extend_addr_msb=on)[0] for on in (False, True))
     assert read(plain)["faddr"] == 0x7FFF_FFFF_C000_18FA
     assert (len(plain), len(short)) == (2 + 11, 2 + 6)
     for raw, on in ((plain, False), (short, True)):
@@ -144,7 +146,7 @@ def test_section_9_4_a_linux_address() -> None:
 
 
 def test_section_9_4_u_addr_is_extended_before_the_xor() -> None:
-    """ "Calculation of full address must be done after sign extension of U-ADDR field": from user to kernel and back."""
+    """ "Calculation of full address must be done after sign extension of U-ADDR field": from user to kernel."""
     kernel, user = 0xFFFF_FFFF_8000_0100, 0x10100
     image = image_of((kernel, [asm.C_NOP, asm.c_jr(6)]), (user, [asm.c_jr(6)]), xlen=64)
     pcs = [user, kernel, kernel + 2, user]

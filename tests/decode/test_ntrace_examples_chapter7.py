@@ -1,4 +1,4 @@
-"""RISC-V N-Trace 1.0, chapters 6 and 7, "N-Trace Messages": what each field and message stands for, and the examples."""
+"""RISC-V N-Trace 1.0, chapters 6 and 7, "N-Trace Messages": what each message and field stands for, with examples."""
 
 import pytest
 

@@ -65,7 +65,7 @@ def test_section_8_2_hist_is_reset_by_its_transmission() -> None:
 
 
 def test_section_8_2_1_hist_field_full() -> None:
-    """ "The transition of the most significant bit from 0 to 1 indicates the register is full": 5 bits of 6 outcomes."""
+    """ "The transition of the most significant bit from 0 to 1 indicates the register is full": 5 bits here."""
     image = image_of((0x100, [asm.c_beqz(4), asm.C_NOP] * 8))
     pcs = [pc for at in range(0x100, 0x118, 4) for pc in (at, at + 2)]
     messages = encoded(image, pcs, 0x118, hist_limit=5)

@@ -8,7 +8,17 @@ from decode.ingress import Trap
 from decode.ntrace.layout import Sync
 from decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
-from tests.decode.ntrace_messages import Recorder,blocks,decoded,encoded,image_of,message,of_kind,started,stopped
+from tests.decode.ntrace_messages import (
+    Recorder,
+    blocks,
+    decoded,
+    encoded,
+    image_of,
+    message,
+    of_kind,
+    started,
+    stopped,
+)
 
 T1 = 6
 
@@ -137,7 +147,7 @@ def test_section_9_2_a_synchronizing_message_empties_the_counter_and_the_stack(m
 
 @pytest.mark.parametrize("mode", STACKS)
 def test_section_9_2_a_return_elsewhere_is_reported(mode: ImplicitReturn) -> None:
-    """ "If a return address does not match the prediction, it must be reported explicitly"; the outer one still fits."""
+    """ "If a return address does not match the prediction, it must be reported explicitly"."""
     pcs = [0x100, 0x200, 0x202, 0x300, 0x302, 0x800]
     messages = encoded(CALLS, pcs, 0x802, implicit_return=mode)
     assert messages == [
@@ -160,14 +170,15 @@ def test_section_9_2_partial_addresses() -> None:
 
 
 def test_section_9_2_simple_counting_does_not_check() -> None:
-    """ "The encoder will not be able to check that the return address is that of the instruction following the call"."""
+    """ "The encoder will not be able to check that the return address is that of the instruction" after the call."""
     pcs = [0x100, 0x200, 0x202, 0x300, 0x302, 0x206, 0x800]
     assert encoded(CALLS, pcs, 0x802, implicit_return=ImplicitReturn.COUNTER) == [started(), stopped(9)]
 
 
 def recursion(depth: int) -> tuple[Image, list[int]]:
     """A function that calls itself *depth* - 1 times, is called once, and then returns all the way."""
-    image = image_of((0x100, [asm.jal(0x100, 1), asm.C_NOP]), (0x200, [asm.c_beqz(8), asm.jal(-2, 1), asm.C_NOP, asm.c_jr(1)]))
+    code = [asm.c_beqz(8), asm.jal(-2, 1), asm.C_NOP, asm.c_jr(1)]
+    image = image_of((0x100, [asm.jal(0x100, 1), asm.C_NOP]), (0x200, code))
     inner = [0x200, 0x202] * (depth - 1) + [0x200, 0x208]
     return image, [0x100, *inner, *[0x206, 0x208] * (depth - 1), 0x104]
 

@@ -5,7 +5,8 @@ import pytest
 from decode.history import EventKind, History
 from decode.ingress import Block, Trap
 from decode.instructions import IType
-from decode.ntrace.layout import Sync
+from decode.ntrace.encoder import Encoder, EncoderOptions
+from decode.ntrace.layout import Evcode, Sync
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     decoded,
@@ -48,7 +49,8 @@ def test_section_8_6_back_to_back_return() -> None:
 @pytest.mark.parametrize("btm", [False, True])
 def test_section_8_6_other_back_to_back_jumps_or_branches(btm: bool) -> None:
     """ "Same as above": a taken branch, a jump and a branch again, each right at the target of the one before."""
-    image = image_of((0x100, [asm.beq(0x100)]), (0x200, [asm.jalr(0, 6)]), (0x300, [asm.c_beqz(0x20)]), (0x320, [asm.NOP]))
+    code = [(0x100, asm.beq(0x100)), (0x200, asm.jalr(0, 6)), (0x300, asm.c_beqz(0x20)), (0x320, asm.NOP)]
+    image = image_of(*[(at, [instruction]) for at, instruction in code])
     pcs = [0x100, 0x200, 0x300, 0x320]
     messages = encoded(image, pcs, 0x324, btm=btm)
     assert [read(m)["icnt"] for m in messages[1:]] == ([2, 2, 1, 2] if btm else [4, 3])
@@ -58,7 +60,8 @@ def test_section_8_6_other_back_to_back_jumps_or_branches(btm: bool) -> None:
 @pytest.mark.parametrize("extended", [True, False])
 def test_section_8_6_back_to_back_exceptions(extended: bool) -> None:
     """ "Second message with B-TYPE=2 or 1 (Exception) and I-CNT=0 (nothing executed in between)"."""
-    items = [Block(0x100, b"\1"), exception(0x102, 0x800), exception(0x800, 0x900), Block(0x900, b"\1")]
+    traps_taken = [exception(0x102, 0x800), exception(0x800, 0x900)]
+    items: list[Block | Trap] = [Block(0x100, b"\1"), *traps_taken, Block(0x900, b"\1")]
     messages = encoded_items(items, b_type_extended=extended)
     assert [(read(m)["b_type"], read(m)["icnt"]) for m in messages[1:3]] == [(2 if extended else 1, i) for i in (1, 0)]
     history = decoded(HANDLERS, *messages)
@@ -69,7 +72,8 @@ def test_section_8_6_back_to_back_exceptions(extended: bool) -> None:
 
 def test_section_8_6_exception_at_interrupt_destination() -> None:
     """ "Same as above", after a B-TYPE 3."""
-    items = [Block(0x100, b"\1"), interrupt(0x102, 0x800), exception(0x800, 0x900), Block(0x900, b"\1")]
+    traps_taken = [interrupt(0x102, 0x800), exception(0x800, 0x900)]
+    items: list[Block | Trap] = [Block(0x100, b"\1"), *traps_taken, Block(0x900, b"\1")]
     messages = encoded_items(items)
     assert [(read(m)["b_type"], read(m)["icnt"]) for m in messages[1:3]] == [(3, 1), (2, 0)]
     history = decoded(HANDLERS, *messages)
@@ -111,12 +115,24 @@ def test_section_8_6_hart_halted_with_trace_disabled() -> None:
     assert history.gaps == history.accounting.skipped == 0
 
 
-RETURN = [Block(0xA00, b"\1\2", IType.TRAP_RETURN), interrupt(0x100, 0x800), Block(0x800, b"\1")]
+def test_section_8_6_the_encoder_while_trace_is_disabled() -> None:
+    """Both rows at once: starts disabled, is enabled, disabled, and the hart halts."""
+    messages: list[bytes] = []
+    encoder = Encoder(EncoderOptions(), messages.append)
+    encoder.disabled(Evcode.TRACE_DISABLED)
+    encoder.start(Sync.TRACE_ENABLE)
+    encoder.retire([Block(0x100, b"\1\1")])
+    encoder.stop(Evcode.TRACE_DISABLED, 0x104)
+    encoder.disabled(Evcode.DEBUG_MODE)
+    assert messages == [stopped(0, evcode=4), started(sync=5), stopped(2, evcode=4), stopped(0, evcode=0)]
+
+
+RETURN: list[Block | Trap] = [Block(0xA00, b"\1\2", IType.TRAP_RETURN), interrupt(0x100, 0x800), Block(0x800, b"\1")]
 
 
 @pytest.mark.parametrize("owned", [False, True])
 def test_section_8_6_trap_immediately_following_a_trap_return(owned: bool) -> None:
-    """As the row has it: up to the return; sync at the place returned to, I-CNT=0; sync at the handler. Ownership between."""
+    """As the row has it: up to the return; sync where it went, I-CNT=0; sync at the handler; Ownership after both."""
     owner = [message("Ownership", process=0b0_00_00), message("Ownership", process=0b0_11_00)] if owned else [b"", b""]
     trace = [
         started(0xA00),

@@ -1,4 +1,4 @@
-"""The worked examples of N-Trace 1.0.0-rc7 where its rules or numbers are not those of 1.0, behind the dialect "rc7"."""
+"""The worked examples of N-Trace 1.0.0-rc7 where its rules or numbers are not those of 1.0: the dialect "rc7"."""
 
 import pytest
 
@@ -119,7 +119,7 @@ def test_table_25_as_the_encoder_does_it(dialect: object, implicit: bool) -> Non
 
 
 def test_section_8_5_a_marker_in_the_middle_of_hist() -> None:
-    """The encoder state is not reset: after a ProgTraceSync with SYNC=0 in HTM, HIST goes on with the bits before it."""
+    """The encoder state is not reset: after a ProgTraceSync with SYNC=0 in HTM, HIST goes on with the bits it had."""
     image = image_of((0x100, [asm.c_beqz(4), asm.C_NOP, asm.c_beqz(4), asm.C_NOP, asm.C_NOP]))
     marker = message("ProgTraceSync", sync=0, icnt=2, faddr=0x82)
     history = decoded(image, started(), marker, stopped(2, 0b101), dialect=RC7)

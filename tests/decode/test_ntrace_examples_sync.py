@@ -5,9 +5,10 @@ import pytest
 from decode.history import EventKind, History
 from decode.ingress import Block
 from decode.instructions import IType
-from decode.ntrace.layout import Evcode, Sync
+from decode.ntrace.encoder_options import SyncPlacement
+from decode.ntrace.layout import Evcode, Sync, Tcode
 from tests.decode import assembler as asm
-from tests.decode.ntrace_messages import Recorder, decoded, image_of, message, of_kind, started, stopped
+from tests.decode.ntrace_messages import Recorder, blocks, decoded, image_of, message, of_kind, started, stopped
 
 # 0x100: c.nop to 0x10E, with one branch at 0x104 to 0x108; 0x1FE: c.nop.
 IMAGE = image_of(
@@ -194,7 +195,7 @@ PERIODIC = {
 
 @pytest.mark.parametrize("name", PERIODIC)
 def test_section_8_4_1_case_6_periodic_synchronization(name: str) -> None:
-    """At the event itself, or delayed to the next branch message, which becomes its ...Sync counterpart (superscript 3).
+    """At the event itself, or delayed to the next branch message, as its ...Sync counterpart (superscript 3).
 
     DirectBranchSync belongs to BTM, where a taken branch has a message.
     """
@@ -207,3 +208,43 @@ def test_section_8_4_1_case_6_periodic_synchronization(name: str) -> None:
     assert [event.kind for event in history.events if event.kind is not EventKind.SYNC] == [ON, OFF]
     alone = decoded(IMAGE, PERIODIC[name], rest, btm=btm)
     assert list(alone.pcs()) == ([0x104, 0x108] if name == "IndirectBranchSync" else tail)
+
+
+LINEAR = Block(0x1FE, b"\1\1")
+
+
+@pytest.mark.parametrize("name", TRIGGERS)
+def test_section_8_4_1_case_4_as_the_encoder_sends_it(name: str) -> None:
+    """Each of the three messages, on code without a branch."""
+    form = {
+        "IndirectBranchHistSync": Tcode.INDIRECT_BRANCH_HIST_SYNC,
+        "IndirectBranchSync": Tcode.INDIRECT_BRANCH_SYNC,
+        "ProgTraceSync": Tcode.PROG_TRACE_SYNC,
+    }[name]
+    recorder = Recorder(linear_sync=form)
+    recorder.retire(LINEAR)
+    recorder.encoder.mark(Sync.TRACE_EVENT)
+    recorder.retire(Block(0x202, b"\1"))
+    recorder.encoder.stop(Evcode.TRACE_DISABLED, 0x204)
+    assert recorder.raw == [started(0x1FE), TRIGGERS[name], stopped(1, evcode=4)]
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+@pytest.mark.parametrize("btm", [False, True])
+def test_section_8_4_1_case_6_as_the_encoder_sends_it(btm: bool, delayed: bool) -> None:
+    """At once, or with the next branch message "upgraded to its ...Sync counterpart": P falls between the first two."""
+    code = image_of((0x100, [asm.C_NOP] * 3 + [asm.c_beqz(4), asm.C_NOP, asm.c_jr(6)]), (0x200, [asm.C_NOP]))
+    placement = SyncPlacement.NEXT_BRANCH if delayed else SyncPlacement.SEPARATE
+    recorder = Recorder(Sync.TRACE_ENABLE, btm=btm, sync_placement=placement)
+    recorder.retire(Block(0x100, b"\1"))
+    recorder.encoder.mark(Sync.PERIODIC)
+    recorder.retire(*blocks(code, [0x102, 0x104, 0x106, 0x10A, 0x200]))
+    recorder.encoder.stop(Evcode.TRACE_DISABLED, 0x202)
+    names = [fields["name"] for fields in recorder.messages()]
+    hist = ["IndirectBranchHistSync", "IndirectBranchHist"]
+    at_once = ["ProgTraceSync", "DirectBranch", "IndirectBranch"] if btm else hist
+    upgraded = ["DirectBranchSync", "IndirectBranch"] if btm else ["IndirectBranchHistSync"]
+    assert names == ["ProgTraceSync", *(upgraded if delayed else at_once), "ProgTraceCorrelation"]
+    history = decoded(code, *recorder.raw, btm=btm)
+    assert list(history.pcs()) == [0x100, 0x102, 0x104, 0x106, 0x10A, 0x200]
+    assert history.gaps == 0

@@ -1,9 +1,12 @@
 """RISC-V N-Trace 1.0, 8.5 "Timestamp Reporting", rule by rule; the differing rule of SiFive's encoders beside it."""
 
+from typing import Any
+
 import pytest
 
 from decode.ingress import Block
 from decode.instructions import IType
+from decode.ntrace.decoder import Decoder, Options
 from decode.ntrace.dialect import SIFIVE
 from decode.ntrace.layout import Evcode, Sync
 from tests.decode import assembler as asm
@@ -15,7 +18,7 @@ TO_200 = {"b_type": 0, "icnt": 2, "uaddr": 0x180, "hist": 1}
 TO_100 = {"b_type": 0, "icnt": 3, "uaddr": 0x180, "hist": 1}
 
 
-def jump(tstamp: int | None, **fields: int) -> bytes:
+def jump(tstamp: int | None, **fields: Any) -> bytes:
     return message("IndirectBranchHist", tstamp=tstamp, **fields)
 
 
@@ -25,14 +28,15 @@ def synchronized(tstamp: int | None, icnt: int, pc: int) -> bytes:
 
 def test_section_8_5_absolute_at_synchronizing_messages_relative_elsewhere() -> None:
     """ "Emit the timestamp as relative offset from last reported (absolute or relative) timestamp"."""
-    trace = [started(tstamp=1000), jump(5, **TO_200), jump(70, **TO_100), synchronized(2000, 2, 0x200), jump(1, **TO_100)]
+    trace = [started(tstamp=1000), jump(5, **TO_200), jump(70, **TO_100)]
+    trace += [synchronized(2000, 2, 0x200), jump(1, **TO_100)]
     history = decoded(IMAGE, *trace, timestamps=True)
     assert list(history.times) == [(0, 1000), (2, 1005), (5, 1075), (7, 2000), (10, 2001)]
     assert [history.time_at(i) for i in range(8)] == [1000, 1000, 1005, 1005, 1005, 1075, 1075, 2000]
 
 
 def test_section_8_5_messages_without_a_timestamp() -> None:
-    """ "It is not required for all non-synchronizing messages to always report a timestamp": the next is relative still."""
+    """ "It is not required for all non-synchronizing messages to always report a timestamp"."""
     trace = [started(tstamp=1000), jump(None, **TO_200), jump(7, **TO_100), jump(None, **TO_200), stopped(1)]
     history = decoded(IMAGE, *trace, timestamps=True)
     assert list(history.times) == [(0, 1000), (5, 1007)]
@@ -59,6 +63,18 @@ def test_section_8_5_a_smaller_counter_wraps() -> None:
     history = decoded(IMAGE, *trace, timestamps=True, timestamp_bits=20)
     full = [time & (1 << 20) - 1 for _, time in history.times]
     assert full[:3] == [(1 << 20) - 3, 7, 9]
+
+
+def test_what_is_no_message_tells_no_time() -> None:
+    """A frame far too long for a ProgTraceSync, with what would be its TSTAMP: the counter did not wrap behind it."""
+    noise = bytes.fromhex("24 0d") + bytes(5000) + bytes.fromhex("01 ff")
+    for piece in (len(noise), 100):
+        decoder = Decoder(IMAGE, Options(timestamps=True, timestamp_bits=20))
+        decoder.feed(started(tstamp=10))
+        for first in range(0, len(noise), piece):
+            decoder.feed(noise[first : first + piece])
+        decoder.feed(started(0x200, tstamp=20) + stopped(1))
+        assert decoder.finish().times[-1][1] == 20
 
 
 @pytest.mark.parametrize("timestamps", [True, False])

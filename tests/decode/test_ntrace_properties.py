@@ -63,7 +63,7 @@ def check_traps(case: Case, history: History) -> None:
 def after_a_jump(case: Case, position: int) -> bool:
     """A jump or branch retired right before: one that needs no message leaves where it led to the trap's message."""
     before = case.program.spots[case.run.pcs[position - 1]].kind if position else ""
-    return before in INDIRECT
+    return before in (*INDIRECT, "custom")
 
 
 @examples

@@ -250,6 +250,10 @@ def test_a_stale_socket_file_is_replaced_and_one_in_use_is_not(tmp_path: Path) -
     listen_unix(path).close()
     with pytest.raises(ListenError, match="choose another path"):
         listen_unix(tmp_path / "missing" / "s")
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ListenError, match="Address already in use"):
+        listen_unix(tmp_path / "thesis.txt")
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
 class TestSideDoor:

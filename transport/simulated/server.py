@@ -8,6 +8,7 @@ looked at first, and after traffic the hart waits a moment for more; but never s
 import os
 import select
 import socket
+import stat
 import struct
 import time
 from pathlib import Path
@@ -61,6 +62,8 @@ def listen_unix(path: str | Path) -> socket.socket:
 
 
 def _remove_stale(path: str) -> None:
+    if not os.path.exists(path) or not stat.S_ISSOCK(os.stat(path).st_mode):
+        return  # a file of somebody's refuses connections, too
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(path)
