@@ -40,7 +40,7 @@ class Dialect:
     layouts           the messages by TCODE
     keeps_state       SYNC values that leave the encoder's state (its call stack, pending HIST) as it is
     xor_timestamps    TSTAMP of other messages is the XOR with the last time, not the difference (8.7)
-    address_bits      addresses are sent in this many bits and sign-extended on RV64; 0: in full
+    address_bits      addresses have this many bits, bit 0 included, and are sign-extended on RV64; 0: all of XLEN
     run_rcodes        ResourceFull with this RCODE counts branches with this outcome
     jump_ends_branch  DirectBranch may report a direct jump too
     scontext_first    the Ownership message with scontext comes before the one with hcontext
@@ -67,7 +67,7 @@ SIFIVE = Dialect(
     "sifive",
     layouts=SIFIVE_LAYOUTS,
     xor_timestamps=True,
-    address_bits=48,
+    address_bits=49,
     run_rcodes={8: 0, 9: 1},
     jump_ends_branch=True,
     scontext_first=True,

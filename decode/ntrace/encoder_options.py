@@ -201,7 +201,7 @@ class EncoderOptions:
         """What of an address is sent, bit 0 left out."""
         bits = self.xlen - 1
         if self.dialect.address_bits:
-            bits = min(bits, self.dialect.address_bits)
+            bits = min(bits, self.dialect.address_bits - 1)
         return (1 << bits) - 1
 
 
