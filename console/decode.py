@@ -3,14 +3,15 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from console import raw
+from console import hints, raw
 from console.progress import ProgressLine
 from decode import merged
 from decode.history import History
 from session import capture as capture_file
+from session import report
 from session.context import Context
 from session.errors import NoTrace
 from session.reading import Decoded
@@ -32,12 +33,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "decode",
         help="list the instructions in a capture file or in raw N-Trace bytes",
-        usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE] [--hart N|all] [--events] [options]",
+        usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
+        "                      [--hart N|all] [--events] [options]",
         description="Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
         " there is one, else from objdump, else the bare encodings are shown.",
     )
     parser.add_argument(
-        "capture", metavar="FILE", help="a capture (written by `trace save`), or raw bytes with --ntrace"
+        "capture", metavar="FILE", help='a capture, or raw bytes with --ntrace; "-": standard input, for these'
     )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
@@ -65,16 +67,26 @@ def run(args: argparse.Namespace) -> int:
     about = _open(session, args)
     with ProgressLine() as progress:
         decoded = session.harts(progress=progress)
+        hint = hints.of(session.capture(), decoded, progress)
     if hart is not None or len(decoded.harts.histories) == 1:
         hart = decoded.harts.number(hart)
     with Disassemblers(decoded.program) as source:
         shown = _Shown(session, decoded, source, hart)
-        said, lines = shown.events() if args.events else shown.listing(modifiers, numbers)
-        for line in (*about, *said):
-            print(line, file=sys.stderr)
+        try:
+            said, lines = shown.events() if args.events else shown.listing(modifiers, numbers)
+        except NoTrace:
+            _say(hint)
+            raise
+        _say([*about, *report.histories(decoded.harts), *said, *hint])
         for line in lines:
             sys.stdout.write(line + "\n")
     return 0
+
+
+def _say(lines: Iterable[str]) -> None:
+    """Beside the listing."""
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 class _Shown(NamedTuple):

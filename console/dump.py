@@ -2,19 +2,24 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from console import raw
+from console import hints, raw
 from decode.ntrace.options import Options
 from session import capture as capture_file
 from session import harts
 from session.captured import CapturedSink
 from session.ranges import Cursor, RangeError
+from support.errors import RvtraceError
 from views import dump
 
 _UNBOUNDED = 1 << 62
 _PIECE = 1 << 16
+
+
+class DumpError(RvtraceError):
+    """Arguments of `rvtrace dump` that make no sense."""
 
 
 class _Trace(NamedTuple):
@@ -32,50 +37,79 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "dump",
         help="list the messages in a capture file or in raw N-Trace bytes",
-        usage="%(prog)s FILE [A,B | A,+N | A,-N | N] [--offset BYTE] [--raw] [--src N] [options]",
+        usage="%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
+        "                    [--raw] [--src N] [options]",
         description="Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
         " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Filling and bytes that are no"
         " message are lines too. No program is needed.",
     )
     parser.add_argument("file", metavar="FILE", help='a capture, or raw bytes with --ntrace; "-": standard input')
     parser.add_argument(
-        "range", nargs="?", default="", metavar="RANGE",
-        help="numbers of the messages to show; default: all",
+        "range", nargs="*", default=[], metavar="RANGE",
+        help="numbers of the messages to show; default: all. /r: as --raw",
     )  # fmt: skip
     parser.add_argument(
-        "--offset", type=raw.number_up_to(1 << 62), metavar="BYTE", help="begin with the message this byte is part of"
-    )
+        "--offset", type=raw.number_from(0, (1 << 62) - 1), metavar="BYTE",
+        help="begin with the message this byte is part of",
+    )  # fmt: skip
     parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
-    raw.add_arguments(parser)
+    raw.add_arguments(parser, program=False)
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the messages. Raises CaptureError, RawError, Unsupported, NoTrace, RangeError."""
-    everything = Cursor().select(args.range, None, _UNBOUNDED)
-    numbers = range(everything.begin, everything.end)
+    """Print the messages. Raises CaptureError, RawError, Unsupported, NoTrace, RangeError, DumpError."""
+    numbers, with_bytes = _range(args.range)
     traces = list(_traces(args))
     for trace in traces:
         if len(traces) > 1:
             print(f"sink {trace.name}:", file=sys.stderr)
-        _print(trace, numbers, args)
+        _print(trace, numbers, args, raw=args.raw or with_bytes)
     return 0
 
 
-def _print(trace: _Trace, numbers: range, args: argparse.Namespace) -> None:
+def _range(words: Sequence[str]) -> tuple[range, bool]:
+    """The numbers to show, and whether with the bytes, which /r says too, as in gdb."""
+    modifiers = {word for word in words if word.startswith("/")}
+    if modifiers - {"/r"}:
+        raise DumpError(f"{min(modifiers - {'/r'})}: there is no such modifier, only /r")
+    selected = Cursor().select(" ".join(word for word in words if word not in modifiers), None, _UNBOUNDED)
+    return range(selected.begin, selected.end), bool(modifiers)
+
+
+def _print(trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
+    beginning = bytearray()
     shown = count = 0
-    for number, item, line in dump.lines(trace.data, trace.options, trace.xlen, wrapped=trace.wrapped, raw=args.raw):
-        count = number
+    data = _noted(trace.data, beginning)
+    for number, item, line in dump.lines(data, trace.options, trace.xlen, wrapped=trace.wrapped, raw=raw):
         if number >= numbers.stop:
-            return
+            break
+        count = number
         if number < numbers.start or (args.offset is not None and item.end <= args.offset):
             continue
-        shown += 1
         if args.src is None or (item.message is not None and item.message.src == args.src):
+            shown += 1
             sys.stdout.write(line + "\n")
-    if not shown and (numbers.start > 1 or args.offset is not None):
-        raise RangeError(f"{trace.name} has nothing there: it has {count} messages")
+    for line in hints.of_messages(bytes(beginning), trace.options, trace.xlen, trace.wrapped) if args.ntrace else ():
+        print(line, file=sys.stderr)
+    if not shown:
+        raise RangeError(_nothing_there(trace, numbers, args, count))
+
+
+def _noted(pieces: Iterable[bytes], beginning: bytearray) -> Iterator[bytes]:
+    """The pieces; what they begin with is added to *beginning*."""
+    for piece in pieces:
+        beginning += piece[: _PIECE - len(beginning)]
+        yield piece
+
+
+def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, count: int) -> str:
+    """*count*: messages up to the last number, or up to the end."""
+    if count < numbers.start or (args.offset is not None and numbers.stop > _UNBOUNDED):
+        return f"{trace.name} has nothing there: it has {count} messages"
+    what = "no message" if args.src is None else f"no message of SRC {args.src}"
+    return f"{trace.name} has {what} there"
 
 
 def _traces(args: argparse.Namespace) -> Iterator[_Trace]:

@@ -41,7 +41,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "encode",
         help="make the N-Trace of what Spike, QEMU or another simulator executed",
-        usage="%(prog)s --elf FILE --pcs LOG [--ntrace] [-o FILE] [--dump] [options]",
+        usage="%(prog)s --elf FILE --pcs LOG [--ntrace] [-o FILE] [--dump]\n"
+        "                      [options]",
         description="Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
         " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int.",
     )

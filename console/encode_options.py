@@ -82,6 +82,8 @@ HELP: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+_LONG = 50  # characters of choices, to be explained in the help and not shown in the usage
+
 _SYNCS = (
     Tcode.PROG_TRACE_SYNC, Tcode.DIRECT_BRANCH_SYNC, Tcode.INDIRECT_BRANCH_SYNC, Tcode.INDIRECT_BRANCH_HIST_SYNC,
 )  # fmt: skip
@@ -131,7 +133,10 @@ def _add(group: Any, name: str, text: str) -> None:
         group.add_argument(f"--{dashed(name)}", action="store_true", help=text, **common)
     elif name in CHOICES:
         shown = next((word for word, value in CHOICES[name].items() if value is default), None)
-        group.add_argument(f"--{dashed(name)}", choices=list(CHOICES[name]), help=_with_default(text, shown), **common)
+        words = list(CHOICES[name])
+        if len(",".join(words)) > _LONG:
+            common["metavar"], text = "FORM", f"{text}. One of {', '.join(words)}"
+        group.add_argument(f"--{dashed(name)}", choices=words, help=_with_default(text, shown), **common)
     elif isinstance(default, tuple):
         shown = ",".join(map(str, default)) or None
         group.add_argument(f"--{dashed(name)}", type=_numbers, metavar="N,N", help=_with_default(text, shown), **common)

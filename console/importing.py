@@ -1,10 +1,13 @@
 """`rvtrace import`: raw trace bytes that something else made become a capture file."""
 
 import argparse
+import sys
 
-from console import raw
+from console import hints, raw
+from console.progress import ProgressLine
 from session import capture as capture_file
 from session import report
+from session.session import Session
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -12,22 +15,32 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "import",
         help="make a capture file of raw N-Trace bytes",
+        usage="%(prog)s RAW --elf FILE -o FILE.rvt [options]",
         description="Makes a capture file of raw N-Trace bytes, of an RTL simulation or another tool, with all that is"
-        " needed to read them. `rvtrace decode`, `rvtrace dump` and, in gdb, `trace open` take it from there.",
+        " needed to read them. `rvtrace decode`, `rvtrace dump` and, in gdb, `trace open` take it from there. Prints"
+        " what was found in it, to see whether the options are right.",
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
-    parser.add_argument("-o", "--output", required=True, metavar="FILE.rvt", help="the capture file to write")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
+    )
     parser.add_argument("--ntrace", action="store_true", help="they are N-Trace, which is the only format yet")
-    raw.add_program_arguments(parser)
-    raw.add_arguments(parser, always=True)
+    raw.add_program_arguments(parser, capture=False)
+    raw.add_arguments(parser, capture=False)
     parser.set_defaults(run=run, ntrace=True)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the capture. Raises what `raw.capture` and `capture.save` raise."""
+    """Write the capture, and say what is in it. Raises what `raw.capture` and `capture.save` raise."""
     capture = raw.capture(args, args.file)
     capture_file.save(capture, args.output)
-    for line in (report.saved(capture, args.output), *report.opened(capture)):
-        print(line)
+    session = Session()
+    said = session.look_at(capture, args.output, None)[1:]
+    with ProgressLine() as progress:
+        decoded = session.harts(progress=progress)
+        hint = hints.of(capture, decoded, progress)
+    said += [*report.histories(decoded.harts), *session.warnings(), *hint]
+    for line in (report.saved(capture, args.output), *said):
+        print(line, file=sys.stderr if args.output == "-" else sys.stdout)
     return 0

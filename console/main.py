@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from console import decode, dump, encode, importing, sim
+from session.session import tool
 from support.errors import RvtraceError
 
 
@@ -22,20 +23,27 @@ class _Parser(argparse.ArgumentParser):
     _inside = False
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """As argparse's, which itself takes all positional arguments that may be left out at the first chance."""
+        """As argparse's, which itself takes all positional arguments that may be left out at the first chance.
+
+        What nobody knows is an error of this command; argparse would make it one of `rvtrace`.
+        """
         if self._inside:
             return super().parse_known_args(args, namespace)
         self._inside = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            known, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._inside = False
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line, for `main` and for the tests of its help."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
     of_commands: type[argparse.ArgumentParser] = _Parser
+    root.add_argument("--version", action="version", version=tool())
     commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=of_commands)
     sim.add_parser(commands)
     decode.add_parser(commands)

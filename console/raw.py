@@ -20,40 +20,64 @@ from session.importing import Raw, capture_of, captured_image
 from support.errors import RvtraceError
 
 _RETURNS = {
+    "off": ImplicitReturn.OFF,
     "counter": ImplicitReturn.COUNTER,
     "partial": ImplicitReturn.PARTIAL_STACK,
     "full": ImplicitReturn.FULL_STACK,
 }
 _MAX_SRC = (1 << MAX_SRC_BITS) - 1
 _PIECE = 1 << 16
+_NO_TRACES = {
+    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it needs no --ntrace and no `rvtrace import`",
+    b"\x7fELF": "is an ELF file, not a trace",
+}
+"""How files begin that are not raw bytes."""
 
 
 class RawError(RvtraceError):
     """Options for raw bytes that do not fit together, or bytes that cannot be read."""
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, always: bool = False) -> None:
-    """The options. *always*: the file cannot be anything else, so no --ntrace is needed."""
+def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, program: bool = True) -> None:
+    """The options. *capture*: the file may be a capture, too. *program*: the command knows the program that ran."""
+    when = "With --ntrace: how" if capture else "How"
     group = parser.add_argument_group(
-        "raw N-Trace", "How the bytes were made, as the trace encoder was set up. For a capture, it knows."
+        "raw N-Trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
     )
-    if not always:
+    if capture:
         group.add_argument("--ntrace", action="store_true", help="the file is raw N-Trace bytes, not a capture")
-    group.add_argument("--xlen", type=int, choices=(32, 64), help="of the hart (default: of the ELF)")
-    group.add_argument("--src-bits", type=number_up_to(MAX_SRC_BITS), metavar="N", help="width of SRC (trTeSrcBits)")
     group.add_argument(
-        "--src", type=number_up_to((1 << MAX_SRC_BITS) - 1), metavar="N", help="only messages of this SRC"
+        "--xlen", type=int, choices=(32, 64), help=f"of the hart (default: {'of the ELF' if program else '64'})"
     )
+    group.add_argument(
+        "--src-bits", type=number_from(0, MAX_SRC_BITS), metavar="N", help="width of SRC (trTeSrcBits), default 0"
+    )
+    group.add_argument("--src", type=number_from(0, _MAX_SRC), metavar="N", help="only messages of this SRC")
     group.add_argument("--timestamps", action="store_true", help="messages end with TSTAMP (trTsEnable)")
-    group.add_argument("--timestamp-bits", type=number_up_to(64), metavar="N", help="width of the counter (trTsWidth)")
-    group.add_argument("--btm", action="store_true", help="Branch Trace Messaging (trTeInstMode 3), not HTM")
     group.add_argument(
-        "--implicit-return", choices=sorted(_RETURNS), help="how the encoder follows calls (trTeInstImplicitReturnMode)"
+        "--timestamp-bits", type=number_from(0, 64), metavar="N",
+        help="width of the time counter (trTsWidth), 0: it does not wrap (default)",
+    )  # fmt: skip
+    group.add_argument("--btm", action="store_true", help="Branch Trace Messaging (trTeInstMode 3), not HTM (6)")
+    group.add_argument(
+        "--implicit-return", choices=list(_RETURNS),
+        help="returns that can be told are not reported (trTeInstEnImplicitReturn, trTeInstImplicitReturnMode; all but"
+        " off are read alike)",
+    )  # fmt: skip
+    group.add_argument(
+        "--sequential-jump", action="store_true",
+        help="nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
+    )  # fmt: skip
+    group.add_argument(
+        "--all-jumps", action="store_true", help="direct jumps and calls are reported, too (trTeInstEnAllJumps)"
     )
-    group.add_argument("--sequential-jump", action="store_true", help="trTeInstEnSequentialJump")
-    group.add_argument("--all-jumps", action="store_true", help="trTeInstEnAllJumps")
-    group.add_argument("--extend-addr-msb", action="store_true", help="trTeInstExtendAddrMSB")
-    group.add_argument("--address-bits", type=number_up_to(64), metavar="N", help="bits of an address that are sent")
+    group.add_argument(
+        "--extend-addr-msb", action="store_true",
+        help="high bits of addresses that are all alike were left out (trTeInstExtendAddrMSB)",
+    )  # fmt: skip
+    group.add_argument(
+        "--address-bits", type=number_from(1, 64), metavar="N", help="addresses were sent with so many bits only"
+    )
     group.add_argument(
         "--dialect", choices=sorted(DIALECTS), default=None,
         help="generation of the encoder: 1.0 (default), rc7, or sifive for what came before the standard",
@@ -61,13 +85,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, always: bool = False) -> N
     group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
 
 
-def add_program_arguments(parser: argparse.ArgumentParser) -> None:
+def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
     """Which programs ran: one, or the kernel and processes of Linux."""
+    default = " (default: the capture's)" if capture else ""
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
-        help="the program that ran; more than one: files the --maps name (default: the capture's)",
+        help=f"the program that ran{default}; more than one: files the --maps name",
     )  # fmt: skip
-    group = parser.add_argument_group("Linux, for raw N-Trace")
+    group = parser.add_argument_group("Linux, for raw N-Trace" if capture else "Linux")
     group.add_argument(
         "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
         help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
@@ -98,6 +123,8 @@ def options(args: argparse.Namespace) -> Options:
     """How the bytes were made. Raises `RawError`."""
     if args.src is not None and args.src >> (args.src_bits or 0):
         raise RawError(f"--src {args.src} does not fit SRC: say with --src-bits how wide it is")
+    if args.timestamp_bits is not None and not args.timestamps:
+        raise RawError(f"--timestamp-bits {args.timestamp_bits}: there are none without --timestamps")
     return Options(
         src_bits=args.src_bits or 0,
         src_id=args.src,
@@ -123,17 +150,33 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
 
 
 def pieces(file: str) -> Iterator[bytes]:
-    """The bytes of *file*, or of standard input for "-". Raises `RawError`."""
+    """The bytes of *file*, or of standard input for "-". Raises `RawError`, also for what cannot be a trace."""
+    name = "standard input" if file == "-" else file
+    first = True
     try:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as source:
-            while data := source.read(_PIECE):
+            while data := source.read1(_PIECE):
+                if first:
+                    _check_beginning(data, name)
+                first = False
                 yield data
     except OSError as error:
-        raise RawError(f"{file}: cannot be read: {error.strerror}") from None
+        raise RawError(f"{name}: cannot be read: {error.strerror}") from None
+    if first:
+        raise RawError(f"{name}: is empty")
+
+
+def _check_beginning(data: bytes, name: str) -> None:
+    for beginning, what in _NO_TRACES.items():
+        if data.startswith(beginning):
+            raise RawError(f"{name}: {what}")
 
 
 def _programs(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
     """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes."""
+    for option in ("vdso", "sysroot"):
+        if getattr(args, option) is not None and not args.maps:
+            raise RawError(f"--{option} {getattr(args, option)}: there is nothing to look for without --maps")
     maps = [_maps(text) for text in args.maps]
     named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
     elves = [os.path.abspath(elf) for elf in args.elf]
@@ -175,16 +218,16 @@ def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:
         raise RawError(f"--maps {text}: {context} is not a number, the value of scontext is needed") from None
 
 
-def number_up_to(most: int) -> Callable[[str], int]:
-    """An argparse type: a number from 0 to *most*."""
+def number_from(least: int, most: int) -> Callable[[str], int]:
+    """An argparse type: a number from *least* to *most*."""
 
     def number(text: str) -> int:
         try:
             value = int(text, 0)
         except ValueError:
             value = -1
-        if not 0 <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {most}")
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
         return value
 
     return number

@@ -164,6 +164,11 @@ class Event(NamedTuple):
     last_pc: int | None = None
     next_pc: int | None = None
 
+    @property
+    def as_gap(self) -> str:
+        """What a listing shows in place of what ran: why it is not known, and where in the trace that is said."""
+        return f"{self.text}; trace byte {self.offset:#x}"
+
 
 class Accounting(NamedTuple):
     """Bytes of the trace: decoded + idle + skipped == total, always."""

@@ -80,13 +80,25 @@ def mismatch(history: History, image: Image) -> str | None:
     pc = found[0].last_pc
     if pc is not None and image.is_added(pc):
         return f"warning: {found[0].text}{places}: that memory has changed since the code in it ran"
-    return f"warning: {found[0].text}{places}: is this the ELF that runs on the target?"
+    return f"warning: {found[0].text}{places}: is this the program that ran?"
+
+
+def losses(history: History) -> str | None:
+    """A line when bytes could not be used, whatever the program."""
+    found = [event for event in history.events if event.kind is EventKind.LOSS]
+    if not found:
+        return None
+    first = f"at byte {found[0].offset:#x}: {found[0].text}"
+    if len(found) == 1:
+        return f"warning: a part of the trace cannot be decoded, {first}"
+    return f"warning: {len(found)} parts of the trace cannot be decoded, the first {first}"
 
 
 def warnings(captured: ElfIdentity | None, image: Image, history: History, problem: RvtraceError | None) -> list[str]:
     """What the user must know about a history. *problem*: why code could not be read from the target."""
     unread = f"warning: code that is not in the ELF could not be read from the target: {problem}" if problem else None
-    return [line for line in (other_elf(captured, image), mismatch(history, image), unread) if line is not None]
+    lines = (other_elf(captured, image), mismatch(history, image), losses(history), unread)
+    return [line for line in lines if line is not None]
 
 
 def same_rows(before: History, after: History) -> bool:
@@ -96,15 +108,17 @@ def same_rows(before: History, after: History) -> bool:
     return not len(before) or all(before.pc(i) == after.pc(i) for i in (0, len(before) // 2, len(before) - 1))
 
 
-def nothing_traced() -> NoTrace:
-    """There are no bytes yet."""
+def nothing_traced(*, live: bool) -> NoTrace:
+    """There are no bytes. *live*: there may be some later."""
+    if not live:
+        return NoTrace("the trace is empty: it has 0 bytes")
     return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
 
 
-def nothing_decoded(sink: CapturedSink, history: History, image: Image) -> NoTrace:
-    """Why a history is empty."""
+def nothing_decoded(sink: CapturedSink, history: History, image: Image, *, live: bool) -> NoTrace:
+    """Why a history is empty. *live*: it comes from a target, and more can be traced there."""
     if not sink.data:
-        return nothing_traced()
+        return nothing_traced(live=live)
     problem = mismatch(history, image)
     if problem is not None:
         return NoTrace(problem.removeprefix("warning: "))
@@ -112,12 +126,9 @@ def nothing_decoded(sink: CapturedSink, history: History, image: Image) -> NoTra
     if traps:
         handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
         return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}")
+    size = f"{len(sink.data)} byte{'s' if len(sink.data) > 1 else ''} of trace"
     if any(event.next_pc is not None for event in history.events):
-        return NoTrace(
-            f"the {len(sink.data)} bytes of trace hold a synchronizing message and nothing after it:"
-            " let the program run on, or give it a larger buffer"
-        )
-    return NoTrace(
-        f"the {len(sink.data)} bytes of trace hold nothing that can be decoded: no synchronizing message in them;"
-        " ask for more of them (`trace start -sync-period N`), or use a larger buffer"
-    )
+        more = ": let the program run on, or give it a larger buffer" if live else ""
+        return NoTrace(f"{size} with a synchronizing message, and nothing after it that can be decoded{more}")
+    more = "; ask for more of them (`trace start -sync-period N`), or use a larger buffer" if live else ""
+    return NoTrace(f"{size} without a synchronizing message, where decoding could start{more}")

@@ -1,32 +1,43 @@
-"""How a trace was made, guessed: for bytes whose owner may have forgotten to say one thing of them.
+"""How a trace was made, guessed: for bytes whose owner may have forgotten to say something of them.
 
 What contradicts the program, or cannot be read at all, is decoded again with one option changed, and then another, as
-long as that helps much. A guess is only a hint: with the wrong program every guess is wrong.
+long as that helps. A guess is only a hint: with the wrong program none is right.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import chain
 from typing import NamedTuple
 
-from decode.history import EventKind, History
+from decode.history import Event, EventKind, History
 from decode.ntrace.automaton import Program
 from decode.ntrace.dialect import DIALECTS
+from decode.ntrace.hart import FIELD_TOO_MANY
+from decode.ntrace.items import Itemizer
 from decode.ntrace.options import ImplicitReturn, Options
 from decode.ntrace.streams import decode_streams
+from decode.ntrace.wording import Wording
+from session.captured import Capture
+from session.harts import feeding, options_of
+from session.importing import is_imported
+from session.reading import Decoded
 from support.progress import Progress, silent
 
-MOST_BYTES = 1 << 18  # decoded for each guess
+_MOST = 1 << 18  # bytes decoded for each guess
+_LOOKED_AT = 1 << 11  # bytes, where there is no program
+_FEW = 2  # odd messages may be in any trace
 _BEHIND = 1 << 13  # bytes behind the first contradiction
 _CHANGES = 3  # at most
 _SRC_BITS = range(9)  # wider ones are rare
 _CONTRADICTION = 16  # is as bad as so many bytes that cannot be used
-_MUCH = 4  # times fewer contradictions make a guess a good one
+_MUCH = 4  # times fewer contradictions are much better
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
 class _Result(NamedTuple):
-    """What became of the bytes with some options: contradictions, bytes decoded, instructions."""
+    """What became of *total* bytes with some options: contradictions, bytes decoded, instructions."""
 
+    total: int
     contradictions: int
     decoded: int
     instructions: int
@@ -36,15 +47,28 @@ class _Result(NamedTuple):
         """More is better."""
         return self.decoded - _CONTRADICTION * self.contradictions, self.instructions
 
-    def much_better_than(self, other: "_Result") -> bool:
-        """Whether it explains the bytes, where *other* did not."""
-        return self.worth > other.worth and self.contradictions * _MUCH <= other.contradictions
+    def explains_what(self, other: "_Result") -> bool:
+        """Whether it makes sense of bytes where *other* did not. Code that is not there stays a contradiction."""
+        if self.worth <= other.worth:
+            return False
+        if self.contradictions * _MUCH <= other.contradictions:
+            return True
+        more = self.instructions >= 2 * _MUCH * other.instructions and self.contradictions < other.contradictions
+        return more and self.decoded * _MUCH >= self.total
 
 
-def contradicted(histories: Iterable[History]) -> bool:
-    """Whether there is any reason to guess."""
-    found = list(histories)
-    return any(map(_contradictions, found)) or not any(history.instructions for history in found)
+def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[Options, Options] | None:
+    """(what was said, what would fit much better) of a trace that was imported and does not fit.
+
+    None: it fits, or nothing fits better, or the registers of an encoder say how it was made. Raises only what
+    *progress* raises.
+    """
+    if not is_imported(capture):
+        return None
+    said = options_of(feeding(decoded.sink, capture.encoders))
+    histories, sink = decoded.harts.histories.values(), decoded.sink
+    better = better_options(sink.data, decoded.program, said, histories, wrapped=sink.wrapped, progress=progress)
+    return None if better is None else (said, better)
 
 
 def better_options(
@@ -60,41 +84,89 @@ def better_options(
 
     *histories*: what was decoded with *options*. Raises only what *progress* raises.
     """
-    part = _part(data, [event for history in histories for event in _interesting(history)])
-    if part is None:
+    found = list(histories)
+    if not any(map(_contradictions, found)) and any(history.instructions for history in found):
         return None
-    window, wrapped = data[part.start : part.stop], wrapped or part.start > 0
+    part = _part(len(data), [event for history in found for event in history.events])
+    window = data[part.start : part.stop]
 
     def tried(candidate: Options) -> _Result:
         progress("looking for the options", 0, None)
-        found = decode_streams(window, program, candidate, wrapped=wrapped)
-        contradictions = sum(map(_contradictions, found.histories.values()))
-        instructions = sum(history.instructions for history in found.histories.values())
-        return _Result(contradictions + (not instructions), found.accounting.decoded, instructions)
+        trial = decode_streams(window, program, candidate, wrapped=wrapped and not part.start)
+        contradictions = sum(map(_contradictions, trial.histories.values()))
+        instructions = sum(history.instructions for history in trial.histories.values())
+        return _Result(len(window), contradictions + (not instructions), trial.accounting.decoded, instructions)
 
     first = result = tried(options)
     best = options
     for _ in range(_CHANGES):
-        candidates = {candidate: tried(candidate) for candidate in _changed(best)}
-        candidate = max(candidates, key=lambda candidate: candidates[candidate].worth)
-        if candidates[candidate].worth <= result.worth:
+        trial, candidate = max(((tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
+        if trial.worth <= result.worth:
             break
-        best, result = candidate, candidates[candidate]
+        best, result = candidate, trial
         if not result.contradictions:
             break
-    return best if result.much_better_than(first) else None
+    return best if result.explains_what(first) else None
+
+
+def better_layout(data: bytes, options: Options, xlen: int, *, wrapped: bool = False) -> Options | None:
+    """Options with which the beginning of *data* has far fewer odd messages than with *options*: without a program."""
+
+    def odd(candidate: Options) -> int:
+        itemizer, wording = Itemizer(candidate, xlen, wrapped=wrapped), Wording(candidate)
+        return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
+
+    first = fewest = odd(options)
+    best = options
+    for _ in range(_CHANGES):
+        trial, candidate = min(((odd(it), it) for it in _changed(best)), key=lambda one: one[0])
+        if trial >= fewest:
+            break
+        best, fewest = candidate, trial
+    return best if first > _FEW and fewest * _MUCH <= first else None
 
 
 def _changed(options: Options) -> Iterator[Options]:
-    """With one thing changed, the likely ones first."""
+    """With one thing changed: first what was said left out, then what was not said."""
+    found = list(_candidates(options))
+    yield from sorted(found, key=lambda changed: _said(changed) >= _said(options))
+
+
+def _candidates(options: Options) -> Iterator[Options]:
     returns = ImplicitReturn.OFF if options.implicit_return else ImplicitReturn.FULL_STACK
     yield replace(options, implicit_return=returns)
     yield from (replace(options, dialect=dialect) for dialect in DIALECTS.values() if dialect != options.dialect)
     yield from (replace(options, src_bits=bits) for bits in _SRC_BITS if bits != options.src_bits)
-    for name in ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb"):
-        yield replace(options, **{name: not getattr(options, name)})
+    yield replace(options, timestamps=not options.timestamps)
+    yield replace(options, btm=not options.btm)
+    yield replace(options, sequential_jump=not options.sequential_jump)
+    yield replace(options, all_jumps=not options.all_jumps)
+    yield replace(options, extend_addr_msb=not options.extend_addr_msb)
+
+
+def _said(options: Options) -> int:
+    """How many options are not as they are when nothing is said."""
+    return sum(getattr(options, field.name) != field.default for field in fields(Options))
 
 
 def _contradictions(history: History) -> int:
-    """How often the bytes made no sense; a field too many counts, too."""
-    return sum(event.kind in _BAD or _has_field_too_many(event) for event in history.events)
+    """How often the bytes made no sense."""
+    return sum(map(_contradicts, history.events))
+
+
+def _contradicts(event: Event) -> bool:
+    return event.kind in _BAD or event.text.endswith(FIELD_TOO_MANY)
+
+
+def _part(size: int, events: Iterable[Event]) -> range:
+    """The bytes to decode: whole messages from the last synchronizing one before the first contradiction on.
+
+    From the beginning, if there is none.
+    """
+    start = 0
+    for event in sorted(events, key=lambda event: event.offset):
+        if _contradicts(event):
+            return range(start, min(event.offset + _BEHIND, start + _MOST, size))
+        if event.kind in (EventKind.SYNC, EventKind.TRACE_ON):
+            start = event.offset
+    return range(min(size, _BEHIND))

@@ -58,7 +58,7 @@ def capture_of(raw: Raw) -> Capture:
     return Capture(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         tool=tool(),
-        target=f"unknown, imported from {PurePath(raw.name).name}",
+        target=f"an unknown target, imported from {PurePath(raw.name).name}",
         xlen=raw.image.xlen,
         elf=identity_of(raw.image) if raw.image.path else None,
         encoders=encoders,
@@ -66,6 +66,11 @@ def capture_of(raw: Raw) -> Capture:
         code=tuple(raw.image.code),
         images=raw.images,
     )
+
+
+def is_imported(capture: Capture) -> bool:
+    """Whether its encoders' registers are what somebody said of them (docs/capture-format.md: bases of 0)."""
+    return bool(capture.encoders) and not any(traced.in_force.base for traced in capture.encoders)
 
 
 def captured_image(

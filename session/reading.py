@@ -127,7 +127,7 @@ class Reading:
         """The rows numbered *begin* to *end* - 1 of what was decoded last."""
         history = self.history(hart)
         for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
-            yield (number, None, history.gap_at(number - 1).text) if pc == GAP else (number, pc)
+            yield (number, None, history.gap_at(number - 1).as_gap) if pc == GAP else (number, pc)
 
     def messages(self, progress: Progress = silent) -> Messages:
         """The messages of the trace, read once for the same bytes. Raises `Unsupported`, `NoTrace`."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from decode.history import History
 from decode.image import BadElf, Image
-from decode.ntrace.wording import text
+from decode.ntrace.wording import Wording
 from session import capture as capture_file
 from session import decoding, report
 from session.captured import Capture, printable
@@ -25,6 +25,8 @@ from session.request import trace_request
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
+
+_GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
@@ -122,7 +124,7 @@ class Session:
         history = decoded.harts.histories[hart]
         if not len(history):
             failure = self._live.failure if self._live else None
-            raise failure or _nothing(decoded, hart)
+            raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart)
         said = reading.untold(report.stopped(decoded.sink) + report.other_hart(hart, context))
         return listing._replace(lines=report.failure(self._live) + said + listing.lines)
@@ -141,16 +143,15 @@ class Session:
         self._read_out(context, progress)
         reading = self._refreshed()
         if not any(sink.data for sink in reading.capture.sinks):
-            raise (self._live.failure if self._live else None) or decoding.nothing_traced()
+            raise (self._live.failure if self._live else None) or decoding.nothing_traced(live=self._live is not None)
         listing = reading.select_messages(args, size, offset, progress)
         return listing._replace(lines=report.failure(self._live))
 
     def messages(self, begin: int, end: int, *, raw: bool = False) -> list[MessageRow]:
         """The messages numbered *begin* to *end* - 1: number, byte offset, text. Raises `NoTrace`, `Unsupported`."""
         messages = self._the_reading().messages()
-        return [
-            (number, item.offset, text(item, messages.options, raw=raw)) for number, item in messages.items(begin, end)
-        ]
+        wording = Wording(messages.options)
+        return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
 
     def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
         """The whole history of the context's hart and the program, for views. Raises as `history`."""
@@ -266,12 +267,12 @@ def tool() -> str:
         return "rvtrace"
 
 
-def _nothing(decoded: Decoded, hart: int) -> NoTrace:
+def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
     """Why the history of a hart is empty."""
     histories = decoded.harts.histories
     if any(len(history) for history in histories.values()):
         return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")
-    return decoding.nothing_decoded(decoded.sink, histories[hart], decoded.image)
+    return decoding.nothing_decoded(decoded.sink, histories[hart], decoded.image, live=live)
 
 
 def _begun(description: Description, image: Image) -> Capture:
@@ -292,7 +293,7 @@ def _elf_of(capture: Capture, file: str) -> str:
     if not capture.needs_elf:
         return ""
     if capture.elf is None:
-        raise NoElf(f"{file} does not say with which program it was made: give the ELF")
+        raise NoElf(f"{file} does not say with which program it was made: {_GIVE_IT}")
     if not Path(capture.elf.path).is_file():
-        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: give the ELF")
+        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: {_GIVE_IT}")
     return capture.elf.path

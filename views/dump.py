@@ -11,7 +11,7 @@ from itertools import chain
 
 from decode.ntrace.items import Item, Itemizer
 from decode.ntrace.options import Options
-from decode.ntrace.wording import text
+from decode.ntrace.wording import Wording
 
 
 def lines(
@@ -24,10 +24,6 @@ def lines(
     """
     itemizer = Itemizer(options, xlen, wrapped=wrapped)
     items = chain(chain.from_iterable(map(itemizer.feed, data)), itemizer.finish())
+    wording = Wording(options)
     for number, item in enumerate(items, 1):
-        yield number, item, line(number, item, options, raw=raw)
-
-
-def line(number: int, item: Item, options: Options, *, raw: bool = False) -> str:
-    """The line of item *number*."""
-    return f"{number}\t0x{item.offset:08x} {text(item, options, raw=raw)}"
+        yield number, item, f"{number}\t0x{item.offset:08x} {wording.text(item, raw=raw)}"

@@ -61,14 +61,15 @@ class Modifiers:
 
     @classmethod
     def split(cls, arguments: str) -> "tuple[Modifiers, str]":
-        """Modifiers and what follows them, e.g. "/rf 1,5" -> (raw and omit_function, "1,5"). Raises `ModifierError`."""
-        letters, rest = "", arguments.strip()
-        if rest == "/":
+        """Modifiers and the rest, before or after them: "/rf 1,5" -> (raw and omit_function, "1,5").
+
+        Raises `ModifierError`.
+        """
+        words = arguments.split()
+        if words == ["/"]:
             raise ModifierError("Missing modifier.")
-        while rest.startswith("/"):
-            word, _, rest = rest.partition(" ")
-            letters += word.replace("/", "")
-            rest = rest.lstrip()
+        letters = "".join(word.replace("/", "") for word in words if word.startswith("/"))
+        rest = " ".join(word for word in words if not word.startswith("/"))
         for letter in letters:
             if letter not in "rfp":
                 raise ModifierError(f"Invalid modifier: {letter}.")
@@ -117,7 +118,7 @@ def _lines(
         texts = {disassembler: disassembler.texts(pcs, progress) for disassembler, pcs in wanted.items()}
         for before, number, pc, disassembler, history in page:
             if pc == GAP:
-                yield f"{before}{number}\t[{history.gap_at(number - 1).text}]"
+                yield f"{before}{number}\t[{history.gap_at(number - 1).as_gap}]"
             else:
                 raw = disassembler.raw(pc) if modifiers.raw else ""
                 text = texts[disassembler][pc]

@@ -24,6 +24,9 @@ from decode.ntrace.timestamps import Clock
 MEMO_LIMIT = 1 << 17
 """Steps remembered at most (about 0.6 KB each)."""
 
+FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switched on"
+"""How the note ends that says so of a message."""
+
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
 _LONGEST = 1 << 60  # instructions; only noise says so many
@@ -263,7 +266,7 @@ class HartDecoder:
         """Says once that there is a field nothing was said of."""
         if self._unstamped and message.tstamp is not None:
             self._unstamped = False
-            self.note(offset, f"{message.name} has one more field, as with timestamps, which were not switched on")
+            self.note(offset, f"{message.name} {FIELD_TOO_MANY}")
 
     # RepeatBranch
 

@@ -75,6 +75,20 @@ class Known(NamedTuple):
     time: int | None = None
 
 
+_NOTHING = Known()
+_REMEMBERED = 1 << 15  # frames
+_SHORT = 64  # bytes; longer ones are rare, and not remembered
+
+
+class _Read(NamedTuple):
+    """A frame by itself: its message or why there is none, TSTAMP as bytes, and the address field."""
+
+    message: Message | None
+    problem: str
+    stamp: bytes = b""
+    sent: int | None = None
+
+
 class Itemizer:
     """Cuts a trace into items, fed in pieces of any size; memory does not grow with the trace.
 
@@ -98,6 +112,7 @@ class Itemizer:
         self._mask = (1 << xlen) - 1
         self._sign = 1 << options.sent_address_bits - 1 if 0 < options.sent_address_bits < xlen else 0
         self._clock = Clock(options)
+        self._frames: dict[bytes, _Read] = {}
         self._framer = Framer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # filling that may go on
@@ -136,30 +151,45 @@ class Itemizer:
             yield idle
 
     def _item(self, offset: int, frame: bytes) -> Item:
-        why = fault(frame)
-        try:
-            message = None if why else parse(frame, self._options.src_bits, self._layouts)
-        except Malformed as error:
-            message, why = None, str(error)
+        read = self._frames.get(frame) or self._read(frame)
+        message = read.message
         if message is None:
             self.known.clear()
-            return Item(offset, len(frame), frame if len(frame) <= MAX_FRAME else b"", None, why or "")
-        before = self.known.get(message.src, Known())
-        time = None if message.tstamp is None else self._time(frame, before.time)
-        address, target, reference = self._addresses(frame, message, before.reference)
+            return Item(offset, len(frame), frame if len(frame) <= MAX_FRAME else b"", None, read.problem)
+        before = self.known.get(message.src) or _NOTHING
+        time = self._time(frame, read.stamp, before.time) if read.stamp else None
+        address, target, reference = self._addresses(read.sent, message, before.reference)
         self.known[message.src] = Known(reference, before.time if message.tstamp is None else time)
         return Item(offset, len(frame), frame, message, "", address, target, time)
 
-    def _time(self, frame: bytes, before: int | None) -> int | None:
-        ((_, tstamp),) = self._clock.split([frame])
-        self._clock.now = before
-        return self._clock.take(frame[0], tstamp) if tstamp else None
+    def _read(self, frame: bytes) -> "_Read":
+        """What does not depend on the messages before; remembered, because few messages of a trace are distinct."""
+        read = self._parsed(frame)
+        if len(frame) <= _SHORT:
+            if len(self._frames) >= _REMEMBERED:
+                self._frames.clear()
+            self._frames[frame] = read
+        return read
 
-    def _addresses(self, frame: bytes, message: Message, reference: int | None) -> _Addresses:
-        name = "faddr" if "faddr" in message.fields else "uaddr" if "uaddr" in message.fields else ""
-        if name:
-            before = 0 if name == "faddr" else reference
-            address = None if before is None else self._address(self._sent(frame, message, name), before)
+    def _parsed(self, frame: bytes) -> "_Read":
+        why = fault(frame)
+        if why is not None:
+            return _Read(None, why)
+        try:
+            message = parse(frame, self._options.src_bits, self._layouts)
+        except Malformed as error:
+            return _Read(None, str(error))
+        stamp = b"" if message.tstamp is None else self._clock.split([frame])[0][1]
+        return _Read(message, "", stamp, self._sent(frame, message))
+
+    def _time(self, frame: bytes, stamp: bytes, before: int | None) -> int | None:
+        self._clock.now = before
+        return self._clock.take(frame[0], stamp)
+
+    def _addresses(self, sent: int | None, message: Message, reference: int | None) -> _Addresses:
+        if sent is not None:
+            before = 0 if "faddr" in message.fields else reference
+            address = None if before is None else self._address(sent, before)
             return _Addresses(address, None, address)
         if has_address(message):
             return self._in_circuit(message, reference)
@@ -177,12 +207,12 @@ class Itemizer:
         target = self._address(fields["ckdata1"], address)
         return _Addresses(address, target, target)
 
-    def _sent(self, frame: bytes, message: Message, name: str) -> int:
-        """An address field, with the high bits an encoder may leave out (trTeInstExtendAddrMSB)."""
-        options = self._options
-        if not options.extend_addr_msb:
-            return message.fields[name]
-        return parse(frame, options.src_bits, self._layouts, extend_addr_msb=True).fields[name]
+    def _sent(self, frame: bytes, message: Message) -> int | None:
+        """The address field, if any, with the high bits an encoder may leave out (trTeInstExtendAddrMSB)."""
+        name = "faddr" if "faddr" in message.fields else "uaddr"
+        if self._options.extend_addr_msb and name in message.fields:
+            message = parse(frame, self._options.src_bits, self._layouts, extend_addr_msb=True)
+        return message.fields.get(name)
 
     def _address(self, sent: int, reference: int) -> int:
         address = reference ^ sent << 1

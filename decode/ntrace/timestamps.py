@@ -7,6 +7,7 @@ others. SiFive's encoders send the XOR with the last one instead.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from decode.ntrace.framing import MAX_FRAME
 from decode.ntrace.layout import MDO_BITS, TCODE_BITS, Layout
 from decode.ntrace.options import Options
 
@@ -40,6 +41,8 @@ class Clock:
     def split(self, frames: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """Frames without their TSTAMP, and that (b"" when there is none, or the frame is no known message)."""
         pairs: list[tuple[bytes, bytes]] = self._frame.findall(b"".join(frames))
+        if max(map(len, frames), default=0) > MAX_FRAME:  # one of them is no message, whatever it begins with
+            pairs = [pair if sum(map(len, pair)) <= MAX_FRAME else (pair[0] + pair[1], b"") for pair in pairs]
         slow = self._conditional
         return [slow[pair[0][0]].split(pair[0]) if not pair[1] and pair[0][0] in slow else pair for pair in pairs]
 
@@ -119,6 +122,8 @@ class _Groups:
 
     def split(self, frame: bytes) -> tuple[bytes, bytes]:
         """The frame without its TSTAMP, and that."""
+        if len(frame) > MAX_FRAME:
+            return frame, b""
         match = self._patterns[_number(frame) >> self._low & self._mask == self._value].fullmatch(frame)
         return (match[1], match[2]) if match else (frame, b"")
 

@@ -6,6 +6,7 @@ stand for; after " # " the meaning. Values hold no blanks, so that columns can b
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from decode.history import Context
 from decode.ntrace import wording_sifive
@@ -20,27 +21,92 @@ _COUNTS = frozenset({"sync", "b_type", "icnt", "etype", "rcode", "hrepeat", "bcn
 """Fields shown in decimal; the others are patterns of bits."""
 
 _MOST_RAW = 64  # bytes shown of a message
+_REMEMBERED = 1 << 15  # messages
 _MOST_BITS = {"icnt": 22, "faddr": 63, "uaddr": 63, "hist": 32, "hrepeat": 18, "bcnt": 18}
 """Maximum field sizes (1.0, "Common Fields"). TSTAMP: 64."""
 
 _ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor defined messages lost"}
 
 
-def text(item: Item, options: Options, *, raw: bool = False) -> str:
-    """The line for *item*, without its offset. Never fails, whatever the bytes.
+class _Words(NamedTuple):
+    """What a message is in words by itself, whatever was before it.
 
-    *raw*: with the bytes. They are always there for a message that is not in the table.
+    head     name and fields
+    meant    columns between addr and time
+    address  whether it has an address that may not be known
+    meaning  the main thing, and what is odd about it
     """
-    message = item.message
-    if message is None:
-        columns = ["Idle" if item.is_idle else "NoMessage", f"BYTES={item.length}"]
-        meaning = item.problem
-    else:
-        columns = [_name(message), *_sent(message, options), *_meant(item, message)]
-        meaning = "; ".join([*_meaning(message, options), *_remarks(item, message)])
-    if item.raw and (raw or (message is not None and message.layout is None)):
-        columns.append(f"RAW={item.raw[:_MOST_RAW].hex()}{'..' if len(item.raw) > _MOST_RAW else ''}")
-    return " ".join(columns) + (f" # {meaning}" if meaning else "")
+
+    head: str
+    meant: str
+    address: bool
+    meaning: str
+    oddities: tuple[str, ...]
+
+
+class Wording:
+    """The lines of a trace that was made with *options*."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._words: dict[bytes, _Words] = {}
+
+    def text(self, item: Item, *, raw: bool = False) -> str:
+        """The line for *item*, without its offset. Never fails, whatever the bytes.
+
+        *raw*: with the bytes. They are always there for a message that is not in the table.
+        """
+        message = item.message
+        if message is None:
+            name = "Idle" if item.is_idle else "NoMessage"
+            shown = _raw(item) if raw and item.raw else ""
+            return f"{name} BYTES={item.length}{shown}" + (f" # {item.problem}" if item.problem else "")
+        words = self._words.get(item.raw) or self._say(item.raw, message)
+        line = words.head + _places(item, words) + words.meant + _time(item, message)
+        if raw or message.layout is None:
+            line += _raw(item)
+        meaning = "; ".join(filter(None, (words.meaning, *_unknown(item, words, message), *words.oddities)))
+        return f"{line} # {meaning}" if meaning else line
+
+    def is_odd(self, item: Item) -> bool:
+        """Whether it is no message that an encoder with these options sends: reserved codes, a field too many."""
+        message = item.message
+        if message is None:
+            return not item.is_idle
+        meaning = (self._words.get(item.raw) or self._say(item.raw, message)).meaning
+        return "reserved " in meaning or (message.tstamp is not None and not self._options.timestamps)
+
+    def _say(self, frame: bytes, message: Message) -> _Words:
+        """Remembered, because few messages of a trace are distinct."""
+        words = _Words(
+            " ".join((_name(message), *_sent(message, self._options))),
+            "".join(f" {column}" for column in _meant(message)),
+            "uaddr" in message.fields or has_address(message),
+            "; ".join(_meaning(message, self._options)),
+            tuple(_oddities(message)),
+        )
+        if len(self._words) >= _REMEMBERED:
+            self._words.clear()
+        self._words[frame] = words
+        return words
+
+
+def _places(item: Item, words: _Words) -> str:
+    """The addresses, "?" where they cannot be known here."""
+    if item.address is None:
+        return " addr=?" if words.address else ""
+    target = "" if item.target is None else f" target={item.target:#x}"
+    return f" addr={item.address:#x}{target}"
+
+
+def _time(item: Item, message: Message) -> str:
+    if message.tstamp is None:
+        return ""
+    return " time=?" if item.time is None else f" time={number(item.time)}"
+
+
+def _raw(item: Item) -> str:
+    return f" RAW={item.raw[:_MOST_RAW].hex()}{'..' if len(item.raw) > _MOST_RAW else ''}"
 
 
 def _name(message: Message) -> str:
@@ -62,15 +128,9 @@ def _sent(message: Message, options: Options) -> Iterator[str]:
         yield f"TSTAMP={number(message.tstamp)}"
 
 
-def _meant(item: Item, message: Message) -> Iterator[str]:
-    """What the fields stand for, as columns; "?" where it cannot be known here."""
+def _meant(message: Message) -> Iterator[str]:
+    """What the fields stand for, as columns, but for addresses and times."""
     fields = message.fields
-    if item.address is not None:
-        yield f"addr={item.address:#x}"
-    elif _lacks_address(item, message):
-        yield "addr=?"
-    if item.target is not None:
-        yield f"target={item.target:#x}"
     hist = fields.get("hist")
     if _is_history(message):
         hist = fields["rdata"]
@@ -79,8 +139,6 @@ def _meant(item: Item, message: Message) -> Iterator[str]:
     process = _process(message)
     if process is not None:
         yield from _context(process)
-    if message.tstamp is not None:
-        yield "time=?" if item.time is None else f"time={number(item.time)}"
 
 
 def _is_history(message: Message) -> bool:
@@ -106,11 +164,6 @@ def _context(process: Process) -> Iterator[str]:
 
 def _process(message: Message) -> Process | None:
     return Process.of(message.fields["process"]) if message.tcode == Tcode.OWNERSHIP else None
-
-
-def _lacks_address(item: Item, message: Message) -> bool:
-    """Whether it has an address that cannot be known here."""
-    return item.address is None and ("uaddr" in message.fields or has_address(message))
 
 
 def _meaning(message: Message, options: Options) -> Iterator[str]:
@@ -196,12 +249,15 @@ _OWN: Mapping[int, Callable[[Message, Options], str]] = {
 }
 
 
-def _remarks(item: Item, message: Message) -> Iterator[str]:
-    """What is odd about a message."""
-    if _lacks_address(item, message):
+def _unknown(item: Item, words: _Words, message: Message) -> Iterator[str]:
+    """What cannot be told, because it is relative to what was before."""
+    if words.address and item.address is None:
         yield "its address is relative to one that is not known here"
     if message.tstamp is not None and item.time is None:
         yield "its TSTAMP is relative to a time that is not known here"
+
+
+def _oddities(message: Message) -> Iterator[str]:
     for field in message.layout.fields if message.layout else ():
         size, most = message.fields.get(field.name, 0).bit_length(), _MOST_BITS.get(field.name)
         if most is not None and size > most:

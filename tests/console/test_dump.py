@@ -49,6 +49,8 @@ def test_a_capture_and_its_raw_bytes_have_the_same_messages(tmp_path: Path, caps
     assert [int(line.split()[0]) for line in shown] == list(range(1, len(messages) + 1))
     with_bytes = dump(capsys, tmp_path / "x.rvt", "--raw")
     assert [columns(line)["RAW"] for line in with_bytes] == [raw.hex() for raw in messages]
+    for words in (("/r", "2,4"), ("2,4", "/r")):
+        assert dump(capsys, tmp_path / "x.rvt", *words) == with_bytes[1:4]
 
 
 def test_some_messages_by_number_or_by_byte(capsys: pytest.CaptureFixture[str]) -> None:

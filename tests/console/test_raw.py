@@ -10,7 +10,7 @@ from console.main import main
 from decode.history import History
 from decode.ntrace.dialect import SIFIVE
 from decode.ntrace.options import ImplicitReturn, Options
-from session.capture import load
+from session.capture import load, parse
 from session.harts import feeding, options_of
 from session.session import Session
 from tests import reference
@@ -35,7 +35,7 @@ def test_import_makes_a_capture_that_needs_nothing_more(tmp_path: Path, capsys: 
     assert main(["import", STREAM, "--elf", ELF, "-o", str(file)]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"Saved 1569 bytes of trace to {file}."
-    assert "RV64 of median.elf on unknown, imported from median.1.nex" in shown[1]
+    assert "RV64 of median.elf on an unknown target, imported from median.1.nex" in shown[1]
     session = Session()
     session.open(file, None)
     assert reference.fingerprint(session.decoded()[0].pcs()) == reference.golden("median")[1]
@@ -95,6 +95,21 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
         ),
         ("dump {raw} --ntrace 5000", "rvtrace: {raw} has nothing there: it has {messages} messages"),
         ("dump {raw} --ntrace 5,3", "rvtrace: Bad range."),
+        ("dump {raw} --ntrace /x", "rvtrace: /x: there is no such modifier, only /r"),
+        ("dump {raw} --ntrace 1,3 --offset 0x100", "rvtrace: {raw} has no message there"),
+        ("dump {raw} --ntrace --src-bits 1 --src 0 1,+1", "rvtrace: {raw} has no message of SRC 0 there"),
+        ("dump {empty} --ntrace", "rvtrace: {empty}: is empty"),
+        ("decode {empty} --ntrace --elf {elf}", "rvtrace: {empty}: is empty"),
+        ("import {empty} --elf {elf} -o x.rvt", "rvtrace: {empty}: is empty"),
+        ("import {elf} --elf {elf} -o x.rvt", "rvtrace: {elf}: is an ELF file, not a trace"),
+        (
+            "import {raw} --elf {elf} --timestamp-bits 40 -o x.rvt",
+            "rvtrace: --timestamp-bits 40: there are none without --timestamps",
+        ),
+        (
+            "decode {raw} --ntrace --elf {elf} --vdso x",
+            "rvtrace: --vdso x: there is nothing to look for without --maps",
+        ),
         ("decode {raw} --ntrace --elf {elf} --hart x", "rvtrace: --hart x: give the number of a hart, or all"),
         ("decode {raw} --ntrace --elf {elf} --hart 3", "rvtrace: hart 3 is not in this trace, which has hart 0"),
     ],
@@ -103,7 +118,8 @@ def test_what_is_wrong_is_one_line(
     words: str, line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    places = {"raw": STREAM, "elf": ELF, "messages": len(list(split(Path(STREAM).read_bytes())))}
+    (tmp_path / "empty").touch()
+    places = {"raw": STREAM, "elf": ELF, "empty": "empty", "messages": len(list(split(Path(STREAM).read_bytes())))}
     assert refused(capsys, *words.format(**places).split()) == line.format(**places)
 
 
@@ -111,6 +127,7 @@ def test_what_is_wrong_is_one_line(
     ("words", "problem"),
     [
         ("--src-bits 13", "'13' is not a number from 0 to 12"),
+        ("--address-bits 0", "'0' is not a number from 1 to 64"),
         ("--timestamp-bits many", "'many' is not a number from 0 to 64"),
         ("--dialect rc8", "invalid choice: 'rc8'"),
         ("--implicit-return yes", "invalid choice: 'yes'"),
@@ -120,6 +137,21 @@ def test_values_are_checked(words: str, problem: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main(["import", STREAM, "--elf", ELF, "-o", "x.rvt", *words.split()])
     assert problem in capsys.readouterr().err
+
+
+def test_a_capture_is_not_taken_for_raw_bytes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = str(tmp_path / "x.rvt")
+    assert main(["import", STREAM, "--elf", ELF, "-o", file]) == 0
+    capsys.readouterr()
+    for words in (["decode", file, "--ntrace", "--elf", ELF], ["dump", file, "--ntrace"]):
+        assert refused(capsys, *words).startswith(f"rvtrace: {file}: is a capture ")
+
+
+def test_a_trace_is_imported_through_pipes(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["import", STREAM, "--elf", ELF, "-o", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert parse(out, "").sinks[0].data == Path(STREAM).read_bytes()
+    assert err.startswith(b"Saved 1569 bytes")
 
 
 # Linux: a process on two harts, its vdso, pages of the kernel

@@ -77,6 +77,26 @@ def test_what_is_no_message_tells_no_time() -> None:
         assert decoder.finish().times[-1][1] == 20
 
 
+@pytest.mark.parametrize("piece", [10_000, 100])
+@pytest.mark.parametrize("name", ["jump", "full"])
+def test_a_timestamp_without_end_is_no_timestamp(name: str, piece: int) -> None:
+    """A message seen before, now with a TSTAMP of 5000 bytes: a loss, however the bytes come."""
+    two = [asm.C_NOP, asm.C_NOP, asm.c_jr(6)]
+    image = image_of((0x100, two[1:]), (0x200, two), (0x300, [asm.c_j(0)]))
+    full = message("ResourceFull", tstamp=3, rcode=0, rdata=1)
+    seen = [jump(3, **TO_200), jump(3, **TO_100)] if name == "jump" else [full] * 4
+    endless = seen[0][:-1] + bytes(5000) + b"\x03"
+    start = started(0x100 if name == "jump" else 0x300, tstamp=10)
+    trace = b"".join([start, *seen, endless, started(0x200, tstamp=99), stopped(1)])
+    decoder = Decoder(image, Options(timestamps=True))
+    for first in range(0, len(trace), piece):
+        decoder.feed(trace[first : first + piece])
+    history = decoder.finish()
+    before = [0x100, 0x102, 0x200, 0x202, 0x204] if name == "jump" else [0x300] * 4
+    assert list(history.pcs()) == [*before, -1, 0x200]
+    assert history.accounting.skipped == len(endless)
+
+
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_section_8_5_every_kind_of_message_may_carry_one(timestamps: bool) -> None:
     """ "Any message may include the optional TSTAMP" (6.1); it is in no field's way, even where no one expects it."""

@@ -92,7 +92,7 @@ def test_self_modifying_code_is_named(tmp_path: Path) -> None:
     commands = ["trace start -sync-period 128", "break finish", "continue"]
     outcome = session("self_modifying.c", tmp_path, commands)
     assert outcome.gaps and "does not match self_modifying-rv64gc.elf" in outcome.gaps[0]
-    assert "is this the ELF that runs on the target?" in outcome.warnings
+    assert "is this the program that ran?" in outcome.warnings
     after = instructions(outcome.listing[outcome.listing.rindex("\t[") :])
     assert len(after) > 500
     assert after == outcome.retired[-len(after) :]

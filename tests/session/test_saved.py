@@ -105,7 +105,8 @@ def test_a_program_that_is_gone_is_asked_for(tmp_path: Path) -> None:
     shutil.copy(DEMO, elf)
     file = saved(board(tmp_path, elf))
     os.remove(elf)
-    with pytest.raises(NoElf, match=r"gone\.elf, which is not here: give the ELF$"):
+    how = r"in gdb: `file app\.elf`, in the shell: --elf app\.elf"
+    with pytest.raises(NoElf, match=rf"gone\.elf, which is not here: give the ELF \({how}\)$"):
         elsewhere().open(file, None)
 
 
@@ -139,7 +140,7 @@ def test_another_program_is_named_and_used_nevertheless(tmp_path: Path) -> None:
     assert listing.end > 1
     [line] = listing.lines
     assert line.startswith("warning: trace does not match patched.elf at 0x80000054: ")
-    assert line.endswith("is this the ELF that runs on the target?")
+    assert line.endswith("is this the program that ran?")
     assert session.history("-", 10, Context(str(ret))).lines == [], "said once"
     assert line in session.status(Context(str(ret)))
     history, _ = session.decoded()

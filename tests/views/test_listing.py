@@ -64,7 +64,7 @@ def test_every_listing_reads_as_in_gdb(transcript: str, image: Image, disassembl
             continue
         modifiers, _ = Modifiers.split(command.removeprefix("record instruction-history"))
         ours = list(lines(history, disassembler, image.xlen, rows[0][0], rows[-1][0] + 1, modifiers))
-        assert _without_comments(ours) == _without_comments(shown), command
+        assert _without_comments(_as_in_gdb(ours)) == _without_comments(shown), command
         compared += 1
     assert compared >= 3
 
@@ -76,7 +76,7 @@ def test_addresses_composed_by_two_instructions_are_explained_as_in_gdb(
     history = recorded(transcript)
     shown = next(found for command, found in exchanges(transcript) if command.startswith(COMMAND + "1,"))
     ours = list(lines(history, disassembler, image.xlen, 1, len(history) + 1))
-    assert ours == shown
+    assert _as_in_gdb(ours) == shown
     assert any(" # 0x" in line for line in ours)
 
 
@@ -118,6 +118,11 @@ def test_lines_of_several_harts_begin_with_the_hart() -> None:
     ]
 
 
+def _as_in_gdb(ours: list[str]) -> list[str]:
+    """Without the byte of the trace, which our gaps name and gdb's do not."""
+    return [line.removesuffix("; trace byte 0x0]") + "]" * line.endswith("; trace byte 0x0]") for line in ours]
+
+
 def _without_comments(shown: list[str]) -> list[str]:
     """Whether gdb comments on an address depends on where its page began."""
     return [line.partition(" # ")[0] for line in shown]
@@ -142,4 +147,5 @@ def test_modifier_errors_are_gdbs(arguments: str, error: str) -> None:
 
 def test_modifiers_may_be_given_one_by_one() -> None:
     assert Modifiers.split("/r /f 10,12") == Modifiers.split("/r/f 10,12") == (Modifiers(True, True), "10,12")
+    assert Modifiers.split("10,12 /r") == Modifiers.split("/r 10,12"), "as `trace history` has it"
     assert Modifiers.split("/ 10,12") == (Modifiers(), "10,12")

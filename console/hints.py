@@ -1,0 +1,41 @@
+"""What to do when a trace does not fit its program: the options it would fit with, in the words of the command line."""
+
+from collections.abc import Iterator
+
+from decode.ntrace.options import Options
+from session.captured import Capture
+from session.guess import better_layout, guess
+from session.reading import Decoded
+from session.report import line
+from support.progress import Progress
+
+_SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb")
+
+
+def of(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
+    """A line, or none. Raises only what *progress* raises."""
+    found = guess(capture, decoded, progress)
+    return [] if found is None else [line("hint", f"the trace fits far better {_changes(*found)}")]
+
+
+def of_messages(beginning: bytes, said: Options, xlen: int, wrapped: bool) -> list[str]:
+    """A line, or none, from the *beginning* of a trace alone, without a program."""
+    better = better_layout(beginning, said, xlen, wrapped=wrapped)
+    return [] if better is None else [line("hint", f"the messages make far more sense {_changes(said, better)}")]
+
+
+def _changes(said: Options, better: Options) -> str:
+    return " and ".join(_options(said, better))
+
+
+def _options(said: Options, better: Options) -> Iterator[str]:
+    if better.dialect != said.dialect:
+        yield f"with --dialect {better.dialect.name}"
+    if better.src_bits != said.src_bits:
+        yield f"with --src-bits {better.src_bits}" if better.src_bits else "without --src-bits"
+    if better.implicit_return != said.implicit_return:
+        yield "with --implicit-return full" if better.implicit_return else "without --implicit-return"
+    for name in _SWITCHES:
+        wanted = getattr(better, name)
+        if wanted != getattr(said, name):
+            yield f"{'with' if wanted else 'without'} --{name.replace('_', '-')}"
