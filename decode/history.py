@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from itertools import accumulate, chain, islice
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, is_, itemgetter, lt
 from typing import NamedTuple, overload
 
 GAP = -1
@@ -199,12 +199,18 @@ class Times(Sequence[tuple[int, int]]):
         return self._positions[i], self._times[i]
 
     def extend(self, positions: Sequence[int], times: Sequence[int]) -> None:
-        """More of them; of several at one position the last one stays."""
-        last = dict(zip(positions, times, strict=True))
-        if self._positions and self._positions[-1] in last:
-            self._times[-1] = last.pop(self._positions[-1])
-        self._positions.extend(last)
-        self._times.extend(last.values())
+        """More of them (times modulo 2**64); of several at one position the last one stays."""
+        before = self._positions[-1] if self._positions else -1
+        if not all(map(lt, chain([before], positions), positions)):
+            last = dict(zip(positions, times, strict=True))
+            if before in last:
+                self._times[-1] = last.pop(before) & _TIME_MASK
+            positions, times = list(last), list(last.values())
+        self._positions.extend(positions)
+        try:
+            self._times.extend(array("Q", times))
+        except OverflowError:
+            self._times.extend(time & _TIME_MASK for time in times)
 
     def at(self, position: int) -> int | None:
         """The last time known at or before *position*."""
@@ -325,6 +331,8 @@ class HistoryBuilder:
         self._contexts: list[tuple[int, Context]] = []
         self._marks: list[int] = []  # how many paths were pending at each of
         self._stamps: list[int] = []  # the times not stored yet
+        self.in_place = self._pending, self._marks.append, self._stamps.append
+        """(pending, mark, stamp), for a loop that cannot afford `time(now)`: mark(len(pending)), stamp(now)."""
         self._times = Times(array("Q"), array("Q"))
 
     @property
@@ -354,9 +362,9 @@ class HistoryBuilder:
         self._events.append(Event(self.position, kind, offset, text, last_pc, next_pc))
 
     def time(self, now: int) -> None:
-        """The time at this moment, in ticks (modulo 2**64). O(1)."""
+        """The time at this moment, in ticks. O(1)."""
         self._marks.append(len(self._pending))
-        self._stamps.append(now & _TIME_MASK)
+        self._stamps.append(now)
 
     def context(self, context: Context, after: int = 0) -> None:
         """What runs next, but for so many instructions, runs in this context."""

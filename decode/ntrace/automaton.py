@@ -12,13 +12,14 @@ the call stack, for the same reason.
 from collections.abc import Callable
 from typing import Protocol
 
-from decode.history import Context, EventKind, Path, RepeatPath
+from decode.history import Context, EventKind, Path
 from decode.image import Image
-from decode.ntrace.callstack import Calls, Stack, after, same
+from decode.ntrace.callstack import Calls, Stack
 from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, MAX_REPEAT_BITS, BType, Rcode, Sync, Tcode
 from decode.ntrace.message import Message
 from decode.ntrace.options import Options
 from decode.ntrace.process import Format, Process
+from decode.ntrace.repeats import walk_repeated
 from decode.ntrace.segments import BRANCH, DIRECT, JUMP, NOWHERE, STOP
 from decode.ntrace.state import (
     CLEARS,
@@ -34,18 +35,15 @@ from decode.ntrace.state import (
     sync_text,
     trap_reports,
 )
-from decode.ntrace.walk import Walk, Walker
+from decode.ntrace.walk import Walk, Walker, Walkers
 
 SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
 
-_CONTINUOUS = frozenset(
-    {Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT}
-)
+_CONTINUOUS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
 """Reasons that do not interrupt the flow: F-ADDR is where it stands."""
 
 _SILENT = frozenset({Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER})
 
-_REPEATS_AT_MOST = 1 << 12  # only where the same outcomes do not lead back to the same place with the same calls
 _UNKNOWN = Context()
 
 
@@ -65,9 +63,9 @@ class Program(Protocol):
 
 
 class Automaton:
-    """The states and steps of one program under one set of options."""
+    """The states and steps of one program under one set of options. *walkers*: those of other harts, to be shared."""
 
-    def __init__(self, program: Program, options: Options) -> None:
+    def __init__(self, program: Program, options: Options, walkers: Walkers | None = None) -> None:
         self._program = program
         self._options = options
         self._dialect = options.dialect
@@ -75,7 +73,7 @@ class Automaton:
         self._mask = (1 << program.xlen) - 1
         sent = options.sent_address_bits
         self._sign = 1 << (sent - 1) if 0 < sent < program.xlen else 0
-        self._walkers: dict[int, Walker] = {}  # by the image's id
+        self._walkers = walkers or Walkers(options)
         self._walker_in: dict[Context, Walker] = {}
         self._states: dict[tuple[Mode, int, int, Context], State] = {}
         self.lost = self._lost(_UNKNOWN)
@@ -85,8 +83,8 @@ class Automaton:
         for state in self._states.values():
             state.clear()
         self._states = {(Mode.LOST, NOWHERE, 0, _UNKNOWN): self.lost}
-        for walker in self._walkers.values():
-            walker.forget()
+        self._walkers.forget()
+        self._walker_in.clear()
 
     def step(self, state: State, message: Message, ahead: int, stack: Stack = None) -> Step:
         """What *message* means in *state*. Contradictions between trace and program are reports, not exceptions."""
@@ -146,10 +144,7 @@ class Automaton:
         """Who walks the code of the state's context."""
         walker = self._walker_in.get(state.context)
         if walker is None:
-            image = self._program.image_of(state.context)
-            walker = self._walkers.get(id(image))
-            if walker is None:
-                walker = self._walkers[id(image)] = Walker(image, self._options)
+            walker = self._walkers.of(self._program.image_of(state.context))
             self._walker_in[state.context] = walker
         return walker
 
@@ -298,53 +293,25 @@ class Automaton:
         return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
 
     def _outcomes(self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int) -> Step:
-        """*times* times the same outcomes, and what I-CNT had told of more. The places repeat sooner or later, so any
-        number takes few steps.
-        """
+        """*times* times the same outcomes, and what I-CNT had told of more."""
         if not hist:
             return self.loss(state, ahead, stack, EventKind.LOSS, "ResourceFull: HIST has no stop bit")
         if times >> MAX_REPEAT_BITS:
-            text = f"ResourceFull: HIST is repeated {times} times"
+            text = f"ResourceFull: HREPEAT has {times.bit_length()} bits, more than {MAX_REPEAT_BITS}"
             return self.loss(state, ahead, stack, EventKind.LOSS, text)
-        walker, calls = self._walker(state), Calls(stack)
-        first_stack = stack
-        parts: list[Path | RepeatPath] = []
-        pc, consumed, done = state.pc, 0, 0
-        seen: dict[int, tuple[int, int, int, Stack]] = {}  # place: repetitions, parts, halfwords and stack before it
-        while done < times:
-            if pc in seen and same(seen[pc][3], stack):
-                before, first, halfwords, _ = seen[pc]
-                rounds = (times - done) // (done - before)
-                if rounds and parts[first:]:
-                    parts.append(RepeatPath(Path(parts[first:]), rounds))
-                consumed += rounds * (consumed - halfwords)
-                done += rounds * (done - before)
-                seen.clear()
-                continue
-            seen[pc] = (done, len(parts), consumed, stack)
-            walk = walker.walk(pc, hist, None, stack)
-            if not walk.fault and done > _REPEATS_AT_MOST:
-                walk = walk._replace(fault="the calls in the repeated HIST do not end")
-            if walk.fault:
-                calls.redo(tuple(walk.calls.taken), tuple(walk.calls.left))
-                whole = Walk([*parts, *walk.parts], walk.pc, consumed + walk.halfwords, calls)
-                return self._mismatch(state, message, ahead, first_stack, whole, walk.fault)
-            if walk.path:
-                parts.append(walk.path)
-            calls.redo(tuple(walk.calls.taken), tuple(walk.calls.left))
-            stack = after(stack, len(walk.calls.taken), tuple(walk.calls.left))
-            consumed += walk.halfwords
-            pc = walk.pc
-            done += 1
-        further = walker.walk_determined(pc, -ahead - consumed, stack) if ahead + consumed < 0 else None
-        if further is not None and not further.fault:
-            parts += [further.path] if further.path else []
-            calls.redo(tuple(further.calls.taken), tuple(further.calls.left))
-            consumed += further.halfwords
-            pc = further.pc
-        path = None if not parts else parts[0] if len(parts) == 1 else Path(parts)
-        following = self._state(Mode.ON, pc, state.reference, state.context)
-        return Step(path, following, consumed, counted=ahead < 0, calls=effect(calls))
+        walker = self._walker(state)
+        if times == 1:
+            walk = walker.walk(state.pc, hist, None, stack)
+        else:
+            walk = walk_repeated(walker, state.pc, hist, times, stack)
+        if walk.fault:
+            step = self._mismatch(state, message, ahead, stack, walk, walk.fault)
+            return step if ahead < 0 else step._replace(ahead=0, counted=False)  # as below: for any `ahead`
+        if ahead + walk.halfwords < 0:
+            further = walker.walk_determined(walk.pc, -ahead - walk.halfwords, walk.calls.stack())
+            walk = walk if further.fault else walk.then(further)
+        following = self._state(Mode.ON, walk.pc, state.reference, state.context)
+        return Step(walk.path, following, walk.halfwords, counted=ahead < 0, calls=effect(walk.calls))
 
     def _correlation(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         walk = self._covered(state, message, ahead, stack)

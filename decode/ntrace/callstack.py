@@ -4,6 +4,8 @@ Stacks are immutable and share their lower part. What a message does to one is k
 with: which return addresses it took off, and which it left on top. So a function's messages are known from any caller.
 """
 
+from collections.abc import Iterable
+
 Stack = tuple[int, "Stack", int] | None
 """(return address on top, the stack below, depth), None for the empty one."""
 
@@ -26,7 +28,12 @@ def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
         if stack is None:
             break
         stack = stack[1]
-    for address in left:
+    return pushed(stack, left)
+
+
+def pushed(stack: Stack, addresses: Iterable[int]) -> Stack:
+    """*stack* with these return addresses on it, the last one on top."""
+    for address in addresses:
         stack = push(stack, address)
     return stack
 

@@ -2,7 +2,7 @@
 
 from decode.history import History
 from decode.ntrace.automaton import Program
-from decode.ntrace.hart import MEMO_LIMIT
+from decode.ntrace.memo import MEMO_LIMIT
 from decode.ntrace.options import Options
 from decode.ntrace.streams import StreamDecoder
 from support.progress import Progress, silent

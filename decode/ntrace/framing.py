@@ -6,7 +6,7 @@ MSEO 11. One regular expression finds them, so the cost per byte is that of the 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 MAX_FRAME = 4096
@@ -23,6 +23,8 @@ def _any_of(*mseo: int) -> bytes:
 _GOES_ON, _INNER, _END, _NOT_END = _any_of(0b00), _any_of(0b00, 0b01), _any_of(0b11), _any_of(0b00, 0b01, 0b10)
 _MESSAGE = re.compile(_GOES_ON + _INNER + b"{0,%d}" % (MAX_FRAME - 2) + _END)
 _FRAME = re.compile(_MESSAGE.pattern + rb"|\xff+|" + _END + b"|" + _NOT_END + b"+" + _END)
+
+_UNDAMAGED = re.compile(b"(?:" + _MESSAGE.pattern + rb"|\xff+)*+")
 
 
 class Batch(NamedTuple):
@@ -54,6 +56,13 @@ def fault(frame: bytes) -> str | None:
     if 0b10 in frame.translate(_MSEO):
         return "reserved MSEO value 10"
     return "bytes that do not start a message"
+
+
+def faults(frames: Sequence[bytes]) -> list[int]:
+    """Which frames are neither a message nor filling."""
+    if _UNDAMAGED.fullmatch(b"".join(frames)):
+        return []
+    return [i for i, frame in enumerate(frames) if not is_idle(frame) and fault(frame)]
 
 
 class Framer:

@@ -7,22 +7,20 @@ What is remembered is bounded; forgetting costs time, never correctness.
 """
 
 from collections.abc import Sequence
-from itertools import repeat
 from operator import length_hint
-from typing import Protocol
+from typing import Any, Protocol
 
-from decode.history import Accounting, EventKind, History, HistoryBuilder, RepeatPath
+from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.ntrace.automaton import SYNC_TCODES, Automaton, Program
-from decode.ntrace.callstack import Stack, after, push, top
+from decode.ntrace.callstack import Stack, after, pushed, same
 from decode.ntrace.framing import Lost, fault, is_idle
 from decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
+from decode.ntrace.memo import MEMO_LIMIT, Memo
 from decode.ntrace.message import Malformed, Message, parse
 from decode.ntrace.options import Options
-from decode.ntrace.state import FORKS, CallEffect, Fork, Mode, Report, Step
+from decode.ntrace.state import Fork, Mode, Report, Step
 from decode.ntrace.timestamps import Clock
-
-MEMO_LIMIT = 1 << 17
-"""Steps remembered at most (about 0.6 KB each)."""
+from decode.ntrace.walk import Walkers
 
 FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switched on"
 """How the note ends that says so of a message."""
@@ -30,7 +28,8 @@ FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switche
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
 _LONGEST = 1 << 60  # instructions; only noise says so many
-_REPEATED_ONE_BY_ONE = 1 << 12
+_ONE_BY_ONE = 1 << 12  # repetitions of a branch that are looked at
+_AGAIN = b"\xff"  # before a branch message: the same once more, which is no message of its own
 
 
 class Offsets(Protocol):
@@ -42,32 +41,32 @@ class Offsets(Protocol):
 
 
 class HartDecoder:
-    """Decodes what one hart sent. *memo_limit*: steps to remember at most, 0 for none."""
+    """Decodes what one hart sent. *walkers*: shared by harts. *memo_limit*: steps to remember at most, 0 for none."""
 
-    def __init__(self, program: Program, options: Options, *, memo_limit: int = MEMO_LIMIT) -> None:
+    def __init__(
+        self, program: Program, options: Options, walkers: Walkers | None = None, *, memo_limit: int = MEMO_LIMIT
+    ) -> None:
         self._options = options
         self._layouts = options.dialect.layouts
-        self._automaton = Automaton(program, options)
+        self._automaton = Automaton(program, options, walkers)
         self._builder = HistoryBuilder()
         self._clock = Clock(options)
         self._state = self._automaton.lost
         self._ahead = 0
         self._stack: Stack = None
         self._branch: bytes | None = None  # the last message, if it is a branch message that can be repeated
-        self._memo_limit = memo_limit
-        self._memo_size = 0
+        self._memo = Memo(self._automaton, memo_limit)
         self._total = self._idle = self._unused = 0
         self._stopped = False
         self._unstamped = not options.timestamps
-        self._plain = not options.timestamps and not options.implicit_return
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """The next messages, one frame each."""
         self._total += sum(map(len, frames))
         if self._stopped:
             self._unused += sum(map(len, frames))
-        elif self._plain:
-            self._run_plain(frames, offsets)
+        elif self._options.timestamps:
+            self._run_timed(frames, offsets)
         else:
             self._run(frames, offsets)
         self._builder.flush()
@@ -102,113 +101,88 @@ class HartDecoder:
 
     # The hot paths: everything known is one look-up and one append
 
-    def _run_plain(self, frames: list[bytes], offsets: Offsets) -> None:
-        """Without call stack and timestamps."""
+    def _run(self, frames: list[bytes], offsets: Offsets) -> None:
+        """Without timestamps."""
         append = self._builder.append
-        state, ahead = self._state, self._ahead
+        state, ahead, stack = self._state, self._ahead, self._stack
         left = iter(frames)
         for frame in left:
-            step = state.get(frame)
+            step: Any = state.get(frame)
             if ahead and (step is None or step.counted or ahead < 0):
                 step = state.get((frame, ahead))
+            below = stack
+            while step.__class__ is Fork:
+                if below is None:
+                    step = step.get(None)
+                else:
+                    step = step.get(below[0])
+                    below = below[1]
             if step is None:
                 index = len(frames) - length_hint(left) - 1
-                self._state, self._ahead = state, ahead
+                self._state, self._ahead, self._stack = state, ahead, stack
                 self._unknown(frame, frame, frames, index, offsets)
                 if self._stopped:
                     return self._abandon(frames, index + 1)
-                state, ahead = self._state, self._ahead
+                state, ahead, stack = self._state, self._ahead, self._stack
                 continue
-            path, state, change, reports, _, _ = step  # type: ignore[misc]
+            path, state, change, reports, _, calls = step
             ahead += change
             if path is not None:
                 append(path)
+            if calls is not None:
+                stack = None if calls.clears else pushed(below, calls.left)
             if reports:
                 index = len(frames) - length_hint(left) - 1
                 self._report(reports, offsets.of(index))
                 if self._stopped:
                     return self._abandon(frames, index + 1)
-        self._state, self._ahead = state, ahead
+        self._state, self._ahead, self._stack = state, ahead, stack
         self._remember_branch(frames)
         return None
 
-    def _run(self, frames: list[bytes], offsets: Offsets) -> None:
-        """With all there is."""
-        append, clock, time = self._builder.append, self._clock, self._builder.time
-        pairs = clock.split(frames) if self._options.timestamps else zip(frames, repeat(b""))
+    def _run_timed(self, frames: list[bytes], offsets: Offsets) -> None:
+        """The same, with timestamps."""
+        append = self._builder.append
+        pending, mark, stamp = self._builder.in_place
         state, ahead, stack = self._state, self._ahead, self._stack
-        for index, (body, stamp) in enumerate(pairs):
-            key: object = body
-            step = state.get(key)
+        bodies, times = self._clock.read(frames)
+        left = iter(bodies)
+        for body, now in zip(left, times, strict=True):
+            step: Any = state.get(body)
             if ahead and (step is None or step.counted or ahead < 0):
-                key = (body, ahead)
-                step = state.get(key)
-            while step.__class__ is Fork:  # by the return addresses that the step takes off the stack
-                if stack is None:
-                    key = (key, None)
+                step = state.get((body, ahead))
+            below = stack
+            while step.__class__ is Fork:
+                if below is None:
+                    step = step.get(None)
                 else:
-                    key = (key, stack[0])
-                    stack = stack[1]
-                step = state.get(key)
+                    step = step.get(below[0])
+                    below = below[1]
             if step is None:
-                self._state, self._ahead = state, ahead
-                if not self._unknown(frames[index], body, frames, index, offsets):
-                    stamp = b""
+                self._state, self._ahead, self._stack = state, ahead, stack
+                index = len(frames) - length_hint(left) - 1
+                self._unknown(frames[index], body, frames, index, offsets)
                 state, ahead, stack = self._state, self._ahead, self._stack
             else:
-                path, state, change, reports, _, calls = step  # type: ignore[misc]
+                path, state, change, reports, _, calls = step
                 ahead += change
                 if path is not None:
                     append(path)
                 if calls is not None:
-                    if calls.clears:
-                        stack = None
-                    for address in calls.left:
-                        stack = push(stack, address)
-                    self._stack = stack
+                    stack = None if calls.clears else pushed(below, calls.left)
                 if reports:
-                    self._report(reports, offsets.of(index))
-            if stamp:
-                now = clock.take(body[0], stamp)
-                if now is not None and ahead >= 0:  # else the instructions before it are not all there yet
-                    time(now)
+                    self._report(reports, offsets.of(len(frames) - length_hint(left) - 1))
+            if now is not None and ahead >= 0:  # else the instructions before it are not all there yet
+                mark(len(pending))
+                stamp(now)
             if self._stopped:
-                return self._abandon(frames, index + 1)
-        self._state, self._ahead = state, ahead
+                return self._abandon(frames, len(frames) - length_hint(left))
+        self._state, self._ahead, self._stack = state, ahead, stack
         self._remember_branch(frames)
         return None
 
     def _abandon(self, frames: list[bytes], first: int) -> None:
         self._unused += sum(map(len, frames[first:]))
-
-    # What is remembered
-
-    def _known(self, frame: object) -> Step | None:
-        """The step remembered for a message, if it fits what is on the call stack."""
-        state, key = self._state, frame
-        step = state.get(key)
-        if self._ahead and (step is None or step.counted or self._ahead < 0):
-            key = (frame, self._ahead)
-            step = state.get(key)
-        stack = self._stack
-        while step.__class__ is Fork:
-            key = (key, top(stack))
-            stack = None if stack is None else stack[1]
-            step = state.get(key)
-        return step  # type: ignore[return-value]
-
-    def _remember(self, frame: object, step: Step) -> None:
-        self._memo_size += 1
-        if self._memo_size > (self._memo_limit or MEMO_LIMIT):  # without memory, too, states must not pile up
-            self._automaton.forget()
-            self._memo_size = 1
-        if not self._memo_limit:
-            return
-        key = (frame, self._ahead) if self._ahead and (step.counted or self._ahead < 0) else frame
-        for address in step.calls.taken if step.calls is not None else ():
-            self._state[key] = FORKS[step.counted]
-            key = (key, address)
-        self._state[key] = step
 
     def _take(self, step: Step, offset: int) -> None:
         self._state = step.state
@@ -221,18 +195,15 @@ class HartDecoder:
 
     # What is not
 
-    def _unknown(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> bool:
-        """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*.
-
-        False when it is no message.
-        """
+    def _unknown(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> None:
+        """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*."""
         if is_idle(frame):
             self._idle += len(frame)
-            return False
+            return
         offset = offsets.of(index)
         message = self._parsed(frame, offset)
         if message is None:
-            return False
+            return
         if message.tcode not in LAYOUTS:
             self._unused += len(frame)
             self.note(offset, _ignored(message))
@@ -242,10 +213,7 @@ class HartDecoder:
             self._repeat(message, self._branch_before(frames, index), offset)
         else:
             self._check_stamp(message, offset)
-            step = self._automaton.step(self._state, message, self._ahead, self._stack)
-            self._remember(body, step)
-            self._take(step, offset)
-        return True
+            self._take(self._step(body, message), offset)
 
     def _parsed(self, frame: bytes, offset: int) -> Message | None:
         """The message in a frame. When there is none, the flow is lost."""
@@ -261,6 +229,12 @@ class HartDecoder:
             self._unused += len(frame)
             self._fail(str(error), offset)
             return None
+
+    def _step(self, key: bytes, message: Message) -> Step:
+        """What *message* means here; remembered under *key*."""
+        step = self._automaton.step(self._state, message, self._ahead, self._stack)
+        self._memo.remember(self._state, key, self._ahead, step)
+        return step
 
     def _check_stamp(self, message: Message, offset: int) -> None:
         """Says once that there is a field nothing was said of."""
@@ -286,35 +260,53 @@ class HartDecoder:
     def _repeat(self, message: Message, branch: bytes | None, offset: int) -> None:
         """The branch message again, to the same target: the address it sent was relative to the one before."""
         times = message.fields["bcnt"]
-        if branch is None or self._state.mode is not Mode.ON or times >> MAX_REPEAT_BITS:
-            why = "with no branch message before it" if branch is None else f"with B-CNT {times}"
-            why = why if self._state.mode is Mode.ON else "while tracing is off"
-            self._fail(f"RepeatBranch {why}", offset)
-            return
-        for done in range(1, times + 1):
-            state = self._state
+        if self._state.mode is not Mode.ON:
+            self._fail("RepeatBranch while tracing is off", offset)
+        elif branch is None:
+            self._fail("RepeatBranch with no branch message before it", offset)
+        elif times >> MAX_REPEAT_BITS:
+            self._fail(f"RepeatBranch: B-CNT has {times.bit_length()} bits, more than {MAX_REPEAT_BITS}", offset)
+        else:
+            self._repeat_known(branch, times, offset)
+
+    def _repeat_known(self, branch: bytes, times: int, offset: int) -> None:
+        """The places it leads to come again sooner or later, so any number takes few steps."""
+        paths: list[Path] = []
+        seen: dict[tuple[int, int], tuple[int, int, Stack]] = {}  # place: repetitions, paths and stack before it
+        reported = False
+        for done in range(times):
+            place = (self._state.pc, self._state.reference)
+            since, first, stack = seen.get(place, (done, 0, None))
+            if since < done and same(stack, self._stack) and (done >= _ONE_BY_ONE or not reported):
+                rounds, rest = divmod(times - done, done - since)
+                if paths[first:] and rounds:
+                    self._builder.append(RepeatPath(Path(paths[first:]), rounds))
+                if reported and rounds:
+                    self.note(offset, f"RepeatBranch: {times - done - rest} of {times} times are not listed as events")
+                return self._repeat_known(branch, rest, offset)
+            if done >= _ONE_BY_ONE:
+                return self._fail(f"RepeatBranch with B-CNT {times}, which leads to ever other places", offset)
+            seen[place] = (done, len(paths), self._stack)
             step = self._repeated(branch)
             self._take(step, offset)
-            if step.state.mode is not Mode.ON:
-                return
-            if step.state is state and not step.ahead and not step.reports and step.path and _leaves_as_is(step.calls):
-                if done < times:
-                    self._builder.append(RepeatPath(step.path, times - done))
-                return
-            if done == _REPEATED_ONE_BY_ONE:
-                self._fail(f"RepeatBranch with B-CNT {times}, which leads to ever other places", offset)
-                return
+            if step.path is not None:
+                paths.append(step.path)
+            reported |= bool(step.reports)
+            if self._state.mode is not Mode.ON or self._stopped:
+                return None
+        return None
 
     def _repeated(self, branch: bytes) -> Step:
-        key = ("again", branch)
-        step = self._known(key)
-        if step is None:
-            message = parse(branch, self._options.src_bits, self._layouts)
-            if "uaddr" in message.fields:
-                message = message._replace(fields={**message.fields, "uaddr": 0})
-            step = self._automaton.step(self._state, message, self._ahead, self._stack)
-            self._remember(key, step)
-        return step
+        """The step of a branch message that is repeated: U-ADDR is not applied again."""
+        key = _AGAIN + branch
+        step = self._memo.known(self._state, key, self._ahead, self._stack)
+        if step is not None:
+            return step
+        options = self._options
+        message = parse(branch, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
+        if "uaddr" in message.fields:
+            message = message._replace(fields={**message.fields, "uaddr": 0})
+        return self._step(key, message)
 
     # What is said
 
@@ -337,11 +329,6 @@ class HartDecoder:
             self._builder.event(report.kind, offset, report.text, last_pc=report.last_pc, next_pc=report.next_pc)
             if report.context is not None:
                 self._builder.context(report.context, report.after)
-
-
-def _leaves_as_is(calls: CallEffect | None) -> bool:
-    """Whether the call stack is the same after a step."""
-    return calls is None or (not calls.clears and calls.taken == calls.left[::-1])
 
 
 def _ignored(message: Message) -> str:

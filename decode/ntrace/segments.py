@@ -13,6 +13,7 @@ CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
 exception (ecall, ebreak); no code there; a direct jump that counts (it is reported, or it is a call to remember)."""
 
 _MAX_SEGMENT = 1024  # instructions
+_HELD_AT_MOST = 1 << 19  # instructions in all segments (about 0.1 KB each)
 
 NOWHERE = -1
 """No address: not known, or not there."""
@@ -58,6 +59,7 @@ class Segments:
     def __init__(self, image: Image, options: Options) -> None:
         self.image = image
         self.known: dict[int, Segment] = {}
+        self._held = 0
         self._mask = (1 << image.xlen) - 1
         self._stacked = bool(options.implicit_return)
         self._sequential = options.sequential_jump
@@ -67,8 +69,17 @@ class Segments:
         """The segment that starts at *pc*."""
         segment = self.known.get(pc)
         if segment is None:
-            segment = self.known[pc] = self._build(pc)
+            segment = self._build(pc)
+            if self._held > _HELD_AT_MOST:
+                self.forget()
+            self._held += len(segment.pcs)
+            self.known[pc] = segment
         return segment
+
+    def forget(self) -> None:
+        """Drops all of them; they are built again when needed."""
+        self.known.clear()
+        self._held = 0
 
     def _build(self, pc: int) -> Segment:
         pcs: list[int] = []

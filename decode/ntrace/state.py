@@ -6,7 +6,7 @@ Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25, and the dialect's
 from enum import Enum
 from typing import NamedTuple
 
-from decode.history import Context, EventKind, Path, RepeatPath
+from decode.history import Context, EventKind, Path
 from decode.ntrace.callstack import Calls
 from decode.ntrace.dialect import Dialect
 from decode.ntrace.layout import BType, Sync
@@ -70,10 +70,11 @@ class Step(NamedTuple):
     """What a message does: the code that ran, the next state, the change of `ahead`, what to report.
 
     counted  it depends on `ahead`
+             (for a message that does not, every step from the same state holds for any `ahead` >= 0)
     calls    what it does to the call stack; it holds only for a stack with `calls.taken` on top. None: nothing
     """
 
-    path: Path | RepeatPath | None
+    path: Path | None
     state: State
     ahead: int
     reports: tuple[Report, ...] = ()
@@ -81,16 +82,18 @@ class Step(NamedTuple):
     calls: CallEffect | None = None
 
 
-class Fork:
-    """In place of a step that depends on the call stack: look again under (key, the return address on top)."""
+class Fork(dict[int | None, "Step | Fork"]):
+    """In place of a step that depends on the call stack: what there is for each return address on top of it.
+
+    *counted*: as of the steps.
+    """
 
     __slots__ = ("counted",)
 
     def __init__(self, counted: bool) -> None:
+        super().__init__()
         self.counted = counted
 
-
-FORKS = {False: Fork(False), True: Fork(True)}
 
 CLEARS = CallEffect((), (), True)
 

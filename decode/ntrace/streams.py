@@ -3,18 +3,24 @@
 Source: N-Trace 1.0, "Decoding trace from multiple harts".
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from decode.history import Accounting, History
 from decode.ntrace.automaton import Program
-from decode.ntrace.framing import Batch, Framer, Lost, fault, is_idle
-from decode.ntrace.hart import MEMO_LIMIT, HartDecoder
-from decode.ntrace.layout import TCODE_BITS
+from decode.ntrace.framing import Batch, Framer, Lost, fault, faults, is_idle
+from decode.ntrace.hart import HartDecoder
+from decode.ntrace.layout import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
+from decode.ntrace.memo import MEMO_LIMIT
 from decode.ntrace.options import Options
+from decode.ntrace.walk import Walkers
 from support.progress import Progress, silent
 
-_LOSSES_KEPT = 16
+_HEAD = -(-(TCODE_BITS + MAX_SRC_BITS) // MDO_BITS)  # bytes that hold TCODE and SRC
+_HEADS_REMEMBERED = 1 << 16
+_FILLING = -1  # in place of a SRC
 
 
 class Streams(NamedTuple):
@@ -69,7 +75,11 @@ class StreamDecoder:
         self._framer = Framer(wrapped=wrapped)
         self._harts: dict[int, HartDecoder] = {}
         self._idle = self._skipped = 0
-        self._losses: list[Lost] = []  # the last ones, for harts not heard of yet
+        self._walkers = Walkers(options)
+        self._sources: dict[bytes, int] = {}  # by the head of a frame
+        self._losses: list[Lost] = []  # each hart is told when it speaks the next time
+        self._lost = [0]  # bytes of the losses before each
+        self._told: dict[int, int] = {}  # how many losses each hart was told of
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the trace. Raises only what *progress* raises."""
@@ -79,13 +89,15 @@ class StreamDecoder:
             elif self._split:
                 self._sort(item)
             else:
-                self._hart(0).run(item.frames, _Consecutive(item))
+                self._hart(0).run(item.frames, _Consecutive(item.frames, item.offset))
             self._progress("decoding", self._framer.total, self._expected)
 
     def finish(self) -> Streams:
         """The end of the trace."""
         if not self._split:
             self._hart(0)
+        for src in self._harts:
+            self._hart(src)
         for lost in self._framer.finish():
             self._skipped += lost.length
             for hart in self._harts.values():
@@ -108,65 +120,91 @@ class StreamDecoder:
 
     def _sort(self, batch: Batch) -> None:
         """Each hart gets its frames of the batch, in order, up to where all may have lost something."""
-        sorted_out: dict[int, tuple[list[bytes], list[int]]] = {}
-        offset, bits = batch.offset, self._options.src_bits
-        for frame in batch.frames:
-            if is_idle(frame):
-                self._idle += len(frame)
-            elif (why := fault(frame)) is not None:
-                self._run(sorted_out)
-                self._lose(Lost(offset, len(frame), why))
-            else:
-                frames, offsets = sorted_out.setdefault(source_of(frame, bits), ([], []))
-                frames.append(frame)
-                offsets.append(offset)
-            offset += len(frame)
-        self._run(sorted_out)
+        start, offset = 0, batch.offset
+        for damaged in faults(batch.frames):
+            self._run(batch.frames[start:damaged], offset)
+            frame = batch.frames[damaged]
+            offset += sum(map(len, batch.frames[start:damaged]))
+            self._lose(Lost(offset, len(frame), fault(frame) or ""))
+            start, offset = damaged + 1, offset + len(frame)
+        self._run(batch.frames[start:], offset)
 
-    def _run(self, sorted_out: dict[int, tuple[list[bytes], list[int]]]) -> None:
-        for src, (frames, offsets) in sorted_out.items():
+    def _run(self, frames: list[bytes], offset: int) -> None:
+        """Undamaged frames from *offset* on."""
+        sources = self._sources_of(frames)
+        if len(set(sources)) == 1 and self._is_ours(sources[0]):
+            self._hart(sources[0]).run(frames, _Consecutive(frames, offset))
+            return
+        offsets = list(accumulate(map(len, frames), initial=offset))
+        indices: dict[int, list[int]] = defaultdict(list)
+        for i, src in enumerate(sources):
+            indices[src].append(i)
+        for src, own in indices.items():
             if self._is_ours(src):
-                self._hart(src).run(frames, _Scattered(offsets))
+                self._hart(src).run([frames[i] for i in own], _Scattered(offsets, own))
+            elif src == _FILLING:
+                self._idle += sum(len(frames[i]) for i in own)
             else:
-                self._skipped += sum(map(len, frames))
-        sorted_out.clear()
+                self._skipped += sum(len(frames[i]) for i in own)
+
+    def _sources_of(self, frames: list[bytes]) -> list[int]:
+        """The SRC of each frame, or _FILLING."""
+        known, heads = self._sources, [frame[:_HEAD] for frame in frames]
+        try:
+            return [known[head] for head in heads]
+        except KeyError:
+            if len(known) > _HEADS_REMEMBERED:
+                known.clear()
+            for head in set(heads).difference(known):
+                known[head] = _FILLING if is_idle(head) else source_of(head, self._options.src_bits)
+            return [known[head] for head in heads]
 
     def _is_ours(self, src: int) -> bool:
-        if self._options.src_id is not None and src != self._options.src_id:
+        if src == _FILLING or (self._options.src_id is not None and src != self._options.src_id):
             return False
         return not isinstance(self._programs, Mapping) or src in self._programs
 
     def _hart(self, src: int) -> HartDecoder:
+        """A hart's decoder, which knows what was lost so far."""
         if src not in self._harts:
             program = self._programs[src] if isinstance(self._programs, Mapping) else self._programs
-            hart = self._harts[src] = HartDecoder(program, self._options, memo_limit=self._memo_limit)
-            for lost in self._losses:
-                hart.lose(lost)
-        return self._harts[src]
+            self._harts[src] = HartDecoder(program, self._options, self._walkers, memo_limit=self._memo_limit)
+        hart, told = self._harts[src], self._told.get(src, 0)
+        missed = len(self._losses) - told
+        if missed:
+            first, length = self._losses[told], self._lost[-1] - self._lost[told]
+            why = first.why if missed == 1 else f"{first.why}, the first of {missed} places"
+            hart.lose(Lost(first.offset, length, why))
+            self._told[src] = len(self._losses)
+        return hart
 
     def _lose(self, lost: Lost) -> None:
+        """Bytes no hart can use, and any may have sent. Not worth a word at the start of a wrapped buffer."""
         self._skipped += lost.length
-        if not self._split:
-            self._hart(0)
-        for hart in self._harts.values():
-            hart.lose(lost)
-        self._losses = [*self._losses[1 - _LOSSES_KEPT :], lost]
+        if lost.why:
+            self._losses.append(lost)
+            self._lost.append(self._lost[-1] + lost.length)
+            if not self._split:
+                self._hart(0)
 
 
 def source_of(frame: bytes, src_bits: int) -> int:
-    """The SRC field of a message, at most 12 bits wide."""
-    value = int.from_bytes(bytes(byte >> 2 for byte in frame[:3]), "little")
-    packed = (value & 63) | (value >> 8 & 63) << 6 | (value >> 16 & 63) << 12
-    return packed >> TCODE_BITS & (1 << src_bits) - 1
+    """The SRC field of a message, at most 12 bits wide. High bits that are missing are 0."""
+    value = 0
+    for i, byte in enumerate(frame[:_HEAD]):
+        value |= byte >> 2 << MDO_BITS * i
+        if byte & 0b11:
+            break
+    return value >> TCODE_BITS & (1 << src_bits) - 1
 
 
 class _Consecutive:
-    """Byte offsets of a batch's frames, asked for in rising order and only where something is reported."""
+    """Byte offsets of frames one behind the other, asked for in rising order and only where something is reported."""
 
-    def __init__(self, batch: Batch) -> None:
-        self._frames = batch.frames
+    def __init__(self, frames: Sequence[bytes], offset: int) -> None:
+        self._frames = frames
         self._index = 0
-        self._offset = batch.offset
+        self._offset = offset
 
     def of(self, index: int) -> int:
         """The offset of frame *index*."""
@@ -176,11 +214,12 @@ class _Consecutive:
 
 
 class _Scattered:
-    """Byte offsets of frames that others stood between."""
+    """Byte offsets of those of all frames that a hart sent."""
 
-    def __init__(self, offsets: list[int]) -> None:
+    def __init__(self, offsets: Sequence[int], own: Sequence[int]) -> None:
         self._offsets = offsets
+        self._own = own
 
     def of(self, index: int) -> int:
-        """The offset of frame *index*."""
-        return self._offsets[index]
+        """The offset of the hart's frame *index*."""
+        return self._offsets[self._own[index]]

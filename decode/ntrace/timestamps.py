@@ -1,26 +1,32 @@
-"""TSTAMP: cut off a frame, so that the rest can be recognised, and turned into the time it stands for.
+"""TSTAMP: cut off frames, so that the rest can be recognised, and turned into the time it stands for.
 
 Source: N-Trace 1.0, "Timestamp Reporting": absolute in synchronizing messages, relative to the last one reported in all
 others. SiFive's encoders send the XOR with the last one instead.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import add
 
 from decode.ntrace.framing import MAX_FRAME
 from decode.ntrace.layout import MDO_BITS, TCODE_BITS, Layout
 from decode.ntrace.options import Options
 
+_LONGEST = 16  # bytes; 11 hold the 64 bits that TSTAMP has at most ("Maximum Field Sizes")
 _CACHED = 1 << 16  # numbers remembered at most
 
-
-def _any_of(*mseo: int) -> bytes:
-    return b"[" + b"".join(b"\\x%02x" % byte for byte in range(256) if byte & 0b11 in mseo) + b"]"
+_GOES_ON, _FIELD, _END = (0b00,), (0b01,), (0b11,)
 
 
-_GOES_ON, _FIELD, _END, _NOT_END = _any_of(0b00), _any_of(0b01), _any_of(0b11), _any_of(0b00, 0b01, 0b10)
-_GROUP = b"%s*[%s%s]" % (_GOES_ON, _FIELD[1:-1], _END[1:-1])
-_INNER = b"%s*%s" % (_GOES_ON, _FIELD)
+def _bytes(mseo: Iterable[int], fits: Callable[[int], bool] = lambda mdo: True) -> bytes:
+    """A pattern of one byte with one of these MSEO and an MDO that fits."""
+    return b"[" + b"".join(b"\\x%02x" % byte for byte in range(256) if byte & 3 in mseo and fits(byte >> 2)) + b"]"
+
+
+_INNER = b"%s*%s" % (_bytes(_GOES_ON), _bytes(_FIELD))  # a field that is not the last of its message
+_LAST = b"%s*%s" % (_bytes(_GOES_ON), _bytes(_FIELD + _END))  # one that may be the last but for TSTAMP
+_TSTAMP = b"(?<=%s)%s{0,%d}%s" % (_bytes(_FIELD), _bytes(_GOES_ON + _FIELD), _LONGEST - 1, _bytes(_END))
 
 
 class Clock:
@@ -31,45 +37,112 @@ class Clock:
         self._bits = options.timestamp_bits
         self._xor = options.dialect.xor_timestamps
         self._known: dict[bytes, int] = {}
-        layouts = options.dialect.layouts
-        self._syncs = bytes(tcode << 2 for tcode, layout in layouts.items() if layout.synchronizes)
-        self._conditional = {
-            tcode << 2: _Groups(layout, options.src_bits) for tcode, layout in layouts.items() if _condition(layout)
-        }
-        self._frame = _pattern(layouts.values(), options.src_bits)
+        layouts = options.dialect.layouts.values()
+        self._syncs = bytes(layout.tcode << 2 for layout in layouts if layout.synchronizes)
+        self._frame = _pattern(layouts, options.src_bits)
 
     def split(self, frames: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """Frames without their TSTAMP, and that (b"" when there is none, or the frame is no known message)."""
         pairs: list[tuple[bytes, bytes]] = self._frame.findall(b"".join(frames))
         if max(map(len, frames), default=0) > MAX_FRAME:  # one of them is no message, whatever it begins with
-            pairs = [pair if sum(map(len, pair)) <= MAX_FRAME else (pair[0] + pair[1], b"") for pair in pairs]
-        slow = self._conditional
-        return [slow[pair[0][0]].split(pair[0]) if not pair[1] and pair[0][0] in slow else pair for pair in pairs]
+            return [pair if sum(map(len, pair)) <= MAX_FRAME else (pair[0] + pair[1], b"") for pair in pairs]
+        return pairs
+
+    def read(self, frames: Sequence[bytes]) -> tuple[list[bytes], list[int | None]]:
+        """Frames without their TSTAMP, and the time each tells; None when it has none, or the time is not known."""
+        pairs = self.split(frames)
+        bodies = [body for body, _ in pairs]
+        stamps = [stamp for _, stamp in pairs]
+        values = self._values(stamps)
+        times: list[int | None] = []
+        for sync in [i for i, body in enumerate(bodies) if body[0] in self._syncs and stamps[i]]:
+            times += self._relative(values[len(times) : sync])
+            times.append(self.take(bodies[sync][0], stamps[sync]))
+        times += self._relative(values[len(times) :])
+        if b"" in stamps:
+            times = [time if stamp else None for time, stamp in zip(times, stamps, strict=True)]
+        return bodies, times
 
     def take(self, first: int, tstamp: bytes) -> int | None:
         """The time after a message that begins with the byte *first* and has this TSTAMP; None while it is unknown."""
-        value = self._known.get(tstamp)
-        if value is None:
-            if len(self._known) >= _CACHED:
-                self._known.clear()
-            value = self._known[tstamp] = _number(tstamp)
         if first in self._syncs:
-            self.now = self._unwrapped(value)
-        elif self.now is not None:
-            self.now = self._unwrapped(self.now ^ value) if self._xor else self.now + value
+            self.now = self._unwrapped(_number(tstamp), self.now)
+        else:
+            self._relative([_number(tstamp)])
         return self.now
 
-    def _unwrapped(self, value: int) -> int:
-        """*value* as the counter shows it, which has wrapped when it is less than before."""
-        if not self._bits or self.now is None or value >= self.now:
+    def _values(self, stamps: Sequence[bytes]) -> list[int]:
+        known = self._known
+        try:
+            return [known[stamp] for stamp in stamps]
+        except KeyError:
+            new = set(stamps).difference(known)
+        if len(known) + len(new) > _CACHED:
+            known.clear()
+            new = set(stamps)
+        known.update((stamp, _number(stamp)) for stamp in new)
+        return [known[stamp] for stamp in stamps]
+
+    def _relative(self, values: Sequence[int]) -> list[int | None]:
+        """The times of messages that do not synchronize."""
+        if self.now is None:
+            return [None] * len(values)
+        step = (lambda now, value: self._unwrapped(now ^ value, now)) if self._xor else add
+        times: list[int | None] = list(accumulate(values, step, initial=self.now))
+        self.now = times[-1]
+        return times[1:]
+
+    def _unwrapped(self, value: int, now: int | None) -> int:
+        """*value* as the counter shows it, which has wrapped when it is less than *now*, the time before."""
+        if not self._bits or now is None or value >= now:
             return value
-        value |= self.now >> self._bits << self._bits
-        return value if value >= self.now else value + (1 << self._bits)
+        value |= now >> self._bits << self._bits
+        return value if value >= now else value + (1 << self._bits)
 
 
-def _condition(layout: Layout) -> tuple[str, int] | None:
-    """The field that decides whether the last one is there, and for which value it is."""
-    return next((field.when for field in layout.variable if field.when is not None), None)
+def _pattern(layouts: Iterable[Layout], src_bits: int) -> re.Pattern[bytes]:
+    """Frames as `framing` has them, in two parts: a message of the table and its TSTAMP, or anything else whole."""
+    kinds = [kind for layout in layouts for kind in _kinds(layout, src_bits)]
+    whole = rb"\xff+|%s*%s" % (_bytes((0b00, 0b01, 0b10)), _bytes(_END))
+    return re.compile(rb"(%s|%s)((?:%s)?)(?<=%s)" % (b"|".join(kinds), whole, _TSTAMP, _bytes(_END)))
+
+
+def _kinds(layout: Layout, src_bits: int) -> Iterator[bytes]:
+    """Patterns of a message without TSTAMP: one, or two where a field decides whether the last one is there."""
+    first, groups = b"\\x%02x" % (layout.tcode << 2), len(layout.variable)
+    decides = next((field.when for field in layout.variable if field.when is not None), None)
+    if decides is None:
+        yield first + _INNER * (groups - 1) + _LAST
+        return
+    low, bits = _place(layout, decides[0], src_bits)
+    before = first + _bytes(_GOES_ON) * (low // MDO_BITS - 1)
+    for present in (True, False):
+        behind = groups - 2 + present  # groups behind the first one
+        ends = _FIELD if behind else _FIELD + _END
+        goes_on, stops = (_deciding(low % MDO_BITS, bits, decides[1], present, mseo) for mseo in (_GOES_ON, ends))
+        rest = _INNER * (behind - 1) + _LAST if behind else b""
+        yield before + b"(?:%s%s*%s|%s)" % (goes_on, _bytes(_GOES_ON), _bytes(ends), stops) + rest
+
+
+def _deciding(shift: int, bits: int, value: int, present: bool, mseo: Iterable[int]) -> bytes:
+    """Bytes that hold a field, from bit *shift* of the first one on: it has this *value*, or (not *present*) another.
+
+    There are one or two of them; *mseo*: of the last one.
+    """
+    here = min(bits, MDO_BITS - shift)
+
+    def low(mdo: int) -> bool:
+        return (mdo >> shift ^ value) & (1 << here) - 1 == 0
+
+    def high(mdo: int) -> bool:
+        return (mdo ^ value >> here) & (1 << bits - here) - 1 == 0
+
+    if here == bits:
+        return _bytes(mseo, lambda mdo: low(mdo) is present)
+    if present:
+        return _bytes(_GOES_ON, low) + _bytes(mseo, high)
+    others = _bytes(_GOES_ON, lambda mdo: not low(mdo)) + _bytes(mseo)
+    return b"(?:%s%s|%s)" % (_bytes(_GOES_ON, low), _bytes(mseo, lambda mdo: not high(mdo)), others)
 
 
 def _place(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
@@ -80,52 +153,6 @@ def _place(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
             return low, field.bits
         low += field.bits
     raise KeyError(name)
-
-
-def _pattern(layouts: Iterable[Layout], src_bits: int) -> re.Pattern[bytes]:
-    """Frames as `framing` has them, in two parts wherever that can be told byte by byte."""
-    kinds = [kind for layout in layouts for kind in _kinds(layout, src_bits)]
-    whole = rb"\xff+|%s|%s+%s" % (_END, _NOT_END, _END)
-    return re.compile(rb"(%s|%s)((?:(?<=%s)%s*%s)?)" % (b"|".join(kinds), whole, _FIELD, _NOT_END, _END))
-
-
-def _kinds(layout: Layout, src_bits: int) -> Iterator[bytes]:
-    """Patterns of a message without TSTAMP: one, or two where a field decides on the last one, if it is in one byte."""
-    first, groups = b"\\x%02x" % (layout.tcode << 2), len(layout.variable)
-    condition = _condition(layout)
-    if condition is None:
-        yield first + _INNER * (groups - 1) + _GROUP
-        return
-    name, value = condition
-    low, bits = _place(layout, name, src_bits)
-    at, shift = divmod(low, MDO_BITS)
-    if shift + bits > MDO_BITS:
-        return
-    for present in (True, False):
-        fitting = [byte for byte in range(0, 256, 4) if (byte >> 2 >> shift & (1 << bits) - 1 == value) is present]
-        decided = b"[" + b"".join(b"\\x%02x" % byte for byte in fitting) + b"]"
-        yield first + _GOES_ON * (at - 1) + decided + _INNER * (groups - 2 + present) + _GROUP
-
-
-class _Groups:
-    """How many groups a message has before its TSTAMP, of a kind where that depends on a field."""
-
-    def __init__(self, layout: Layout, src_bits: int) -> None:
-        condition = _condition(layout)
-        assert condition is not None
-        self._always = len(layout.variable) - 1
-        self._value = condition[1]
-        self._low, bits = _place(layout, condition[0], src_bits)
-        self._mask = (1 << bits) - 1
-        parts = [b"((?:%s){%d})((?:(?<=%s).*)?)" % (_GROUP, self._always + more, _FIELD) for more in (0, 1)]
-        self._patterns = [re.compile(part, re.DOTALL) for part in parts]
-
-    def split(self, frame: bytes) -> tuple[bytes, bytes]:
-        """The frame without its TSTAMP, and that."""
-        if len(frame) > MAX_FRAME:
-            return frame, b""
-        match = self._patterns[_number(frame) >> self._low & self._mask == self._value].fullmatch(frame)
-        return (match[1], match[2]) if match else (frame, b"")
 
 
 def _number(group: bytes) -> int:

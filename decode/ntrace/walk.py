@@ -65,6 +65,12 @@ class Walk(NamedTuple):
         """The instructions walked, None for none."""
         return Path(self.parts) if self.parts else None
 
+    def then(self, other: "Walk") -> "Walk":
+        """This walk, and *other* which goes on where it ended."""
+        self.calls.redo(tuple(other.calls.taken), tuple(other.calls.left))
+        halfwords = self.halfwords + other.halfwords
+        return Walk(self.parts + other.parts, other.pc, halfwords, self.calls, other.last, other.fault)
+
     @property
     def at(self) -> int:
         """Where a fault is: the next instruction if it is known, else the last one."""
@@ -92,7 +98,7 @@ class Walker:
 
     def forget(self) -> None:
         """Drops all that was built; it is built again when needed."""
-        self._segments.known.clear()
+        self._segments.forget()
         self._runs.clear()
 
     def walk(self, pc: int, hist: int, limit: int | None, stack: Stack = None, *, runs: bool = True) -> Walk:
@@ -223,6 +229,26 @@ class Walker:
             run = Run(Path(walk.parts), walk.pc, walk.halfwords, tuple(walk.calls.taken), tuple(walk.calls.left))
         self._runs[key] = run
         return run
+
+
+class Walkers:
+    """The walkers of all programs that are traced: harts and contexts with the same image share one."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._known: dict[int, Walker] = {}  # by the image's id; the walker keeps the image
+
+    def of(self, image: Image) -> Walker:
+        """Who walks *image*."""
+        walker = self._known.get(id(image))
+        if walker is None:
+            walker = self._known[id(image)] = Walker(image, self._options)
+        return walker
+
+    def forget(self) -> None:
+        """Drops all that was built; it is built again when needed."""
+        for walker in self._known.values():
+            walker.forget()
 
 
 def _within(segment: Segment, parts: list[Part], walked: int, limit: int, bits: int, calls: Calls) -> Walk:

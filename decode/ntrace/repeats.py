@@ -1,0 +1,58 @@
+"""The same branch outcomes again and again: a HIST repeated HREPEAT times, a run of branches with one outcome."""
+
+from typing import NamedTuple
+
+from decode.history import Path, RepeatPath
+from decode.ntrace.callstack import Calls, Stack, after, same
+from decode.ntrace.walk import Part, Walk, Walker
+
+_OUTCOMES = 1 << 16  # looked at one by one; a program that did not come back to a place after so many has none like it
+
+
+class _Mark(NamedTuple):
+    """Where repetition *done* began: after how many parts and halfwords, with how many calls of the walk's own."""
+
+    pc: int
+    done: int
+    parts: int
+    halfwords: int
+    calls: int
+    stack: Stack
+
+
+def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> Walk:
+    """From *pc* on, *times* times the outcomes in *hist*.
+
+    The same place comes again sooner or later, and then all goes round, so any number takes few steps. (Places are
+    compared with one that is replaced after 1, 2, 4, 8, ... repetitions: Brent's algorithm.)
+    """
+    parts: list[Part] = []
+    calls = Calls(stack)
+    halfwords = done = steps = 0
+    outcomes = hist.bit_length()
+    while done < times:
+        if steps & steps - 1 == 0:
+            mark = _Mark(pc, done, len(parts), halfwords, len(calls.left), stack)
+            lowest = mark.calls
+        steps += 1
+        walk = walker.walk(pc, hist, None, stack)
+        taken, left = tuple(walk.calls.taken), tuple(walk.calls.left)
+        lowest = min(lowest, len(calls.left) - len(taken))
+        calls.redo(taken, left)
+        stack = after(stack, len(taken), left)
+        parts += walk.parts
+        pc, halfwords, done = walk.pc, halfwords + walk.halfwords, done + 1
+        fault = walk.fault or ("HIST is repeated at ever other places" if steps * outcomes > _OUTCOMES else "")
+        if fault:
+            return Walk(parts, pc, halfwords, calls, walk.last, fault)
+        growing = lowest >= mark.calls  # calls were made, and the older ones not touched
+        if pc == mark.pc and (growing or same(stack, mark.stack)):
+            rounds = (times - done) // (done - mark.done)
+            if rounds and parts[mark.parts :]:
+                parts.append(RepeatPath(Path(parts[mark.parts :]), rounds))
+            if rounds and growing:
+                calls.repeat(mark.calls, rounds)
+                stack = calls.stack()
+            halfwords += rounds * (halfwords - mark.halfwords)
+            done += rounds * (done - mark.done)
+    return Walk(parts, pc, halfwords, calls)
