@@ -10,7 +10,6 @@ from console import hints, raw
 from console.progress import ProgressLine
 from decode import merged
 from decode.history import History
-from session import capture as capture_file
 from session import report
 from session.context import Context
 from session.errors import NoTrace
@@ -39,7 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         " there is one, else from objdump, else the bare encodings are shown.",
     )
     parser.add_argument(
-        "capture", metavar="FILE", help='a capture, or raw bytes with --ntrace; "-": standard input, for these'
+        "capture", metavar="FILE", help='a capture, or raw bytes with --ntrace; "-": standard input'
     )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
@@ -133,8 +132,8 @@ def _open(session: Session, args: argparse.Namespace) -> list[str]:
     else:
         if len(args.elf) > 1:
             raise DecodeError("--elf is given more than once: a capture has one program")
-        capture, elf = capture_file.load(args.capture), os.path.abspath(args.elf[0]) if args.elf else None
-    return session.look_at(capture, args.capture, elf, stop_at_error=args.stop_at_error)
+        capture, elf = raw.load(args.capture), os.path.abspath(args.elf[0]) if args.elf else None
+    return session.look_at(capture, raw.title(args.capture), elf, stop_at_error=args.stop_at_error)
 
 
 def _hart(text: str | None) -> int | None:

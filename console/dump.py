@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from console import hints, raw
 from decode.ntrace.options import Options
-from session import capture as capture_file
 from session import harts
 from session.captured import CapturedSink
 from session.ranges import Cursor, RangeError
@@ -116,7 +115,7 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
     if raw.is_raw(args, also_for_captures=("src",)):
         yield _Trace(args.file, raw.pieces(args.file), raw.options(args), args.xlen or 64, args.wrapped)
         return
-    capture = capture_file.load(args.file)
+    capture = raw.load(args.file)
     for sink in capture.sinks:
         options = harts.options_of(harts.feeding(sink, capture.encoders))
         yield _Trace(sink.in_force.name, _pieces(sink), options, capture.xlen, sink.wrapped)

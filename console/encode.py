@@ -18,6 +18,7 @@ from console import encode_options
 from console.progress import ProgressLine
 from decode.executed.log import Log
 from decode.executed.reading import READERS, Executed
+from decode.history import Context
 from decode.image import Image
 from decode.ingress import Trap
 from decode.ntrace.encoder import Encoder, EncoderOptions
@@ -53,7 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--start", metavar="PLACE", help="address or symbol to start at (default: the first instruction in the ELF)"
     )
-    parser.add_argument("--limit", type=_count, metavar="N", help="stop after N instructions")
+    parser.add_argument("--limit", type=_at_least_one, metavar="N", help="stop after N instructions")
     parser.add_argument("--ntrace", action="store_true", help="encode N-Trace (the default, there is no other yet)")
     parser.add_argument(
         "-o",
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         encoding = _Encoding(executed, options, args.sync, args.evcode)
         with _destination(args, executed, image, options) as write:
             _pass_on(encoding.pieces(), write, options if args.dump else None)
-    for note in executed.notes:
+    for note in (*encode_options.without_effect(args, options), *encoding.notes(), *executed.notes):
         print(f"note: {note}", file=sys.stderr)
     print(encoding.summary(), file=sys.stderr)
     return 0
@@ -133,7 +134,7 @@ class _Encoding:
 
     def __init__(self, executed: Executed, options: EncoderOptions, sync: Sync, evcode: Evcode) -> None:
         self._executed, self._options, self._sync, self._evcode = executed, options, sync, evcode
-        self._traps = self._messages = self._bytes = 0
+        self._traps = self._contexts = self._messages = self._bytes = 0
 
     def pieces(self) -> Iterator[bytes]:
         """The trace. Raises LogError."""
@@ -143,6 +144,7 @@ class _Encoding:
         items = self._executed.items()
         while batch := list(islice(items, _BATCH)):
             self._traps += sum(isinstance(item, Trap) for item in batch)
+            self._contexts += sum(isinstance(item, Context) for item in batch)
             encoder.retire(batch)
             yield self._counted(messages)
             messages.clear()
@@ -155,6 +157,12 @@ class _Encoding:
         self._bytes += len(data)
         return data
 
+    def notes(self) -> list[str]:
+        """What was asked for and is not there."""
+        if not self._options.context or self._contexts:
+            return []
+        return [f"no Ownership messages: no privilege modes are in this log (format {self._executed.format})"]
+
     def summary(self) -> str:
         """One line."""
         instructions = self._executed.instructions
@@ -166,12 +174,14 @@ class _Encoding:
 
 
 def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
-    """Whether an address is *place*."""
+    """Whether an address is *place*. Raises EncodeError."""
     if place is None:
         return None
     try:
         address = int(place, 0)
     except ValueError:
+        if not any(symbol.name == place for elf, _ in image.elves for part in elf.sections for symbol in part.symbols):
+            raise EncodeError(f"--start {place}: neither an address nor a symbol of {image.path}") from None
         return cache(lambda pc: image.symbol(pc) == (place, 0))
     return lambda pc: pc == address
 
@@ -179,4 +189,10 @@ def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)
+
+
+def _at_least_one(text: str) -> int:
+    if not _count(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
     return int(text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any
 
-from decode.ntrace.dialect import DIALECTS
+from decode.ntrace.dialect import DIALECTS, RC7, SIFIVE
 from decode.ntrace.encoder import EncoderOptions, SyncMode, SyncPlacement
 from decode.ntrace.layout import Tcode
 from decode.ntrace.options import ImplicitReturn, Options
@@ -166,6 +166,40 @@ def _in_their_words(text: str) -> str:
     return re.sub(
         r"\b\w+\b", lambda word: f"--{dashed(word[0])}" if word[0] in FIELDS and "_" in word[0] else word[0], text
     )
+
+
+_HTM = "HTM: leave out --btm"
+_NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
+    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "sync_placement": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "marks_keep_hist": ("--dialect rc7", lambda encoder: encoder.dialect is RC7),
+    "return_depth": ("--implicit-return", lambda encoder: encoder.implicit_return),
+    "partial_bits": (
+        "--implicit-return partial", lambda encoder: encoder.implicit_return is ImplicitReturn.PARTIAL_STACK
+    ),
+    "hist_limit": (_HTM, lambda encoder: not encoder.btm),
+    "hist_chunks": (_HTM, lambda encoder: not encoder.btm),
+    "repeated_history": (_HTM, lambda encoder: not encoder.btm),
+    "hrepeat_limit": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "repeat_trims": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "repeat_shortest": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "repeat_broken_by_icnt": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "bcnt_limit": ("--repeat-branch", lambda encoder: encoder.repeat_branch),
+    "run_minimum": ("--dialect sifive", lambda encoder: encoder.dialect is SIFIVE),
+    "timestamp_bits": ("--timestamps", lambda encoder: encoder.timestamps),
+    "timestamp_sparse": ("--timestamps", lambda encoder: encoder.timestamps),
+    "ownership_full": ("--context", lambda encoder: encoder.context),
+    "exact_context": ("--context", lambda encoder: encoder.context),
+    "indirect_without_hist": (_HTM, lambda encoder: not encoder.btm),
+    "correlation_without_hist": (_HTM, lambda encoder: not encoder.btm),
+}  # fmt: skip
+"""What options need to have any effect."""
+
+
+def without_effect(args: argparse.Namespace, encoder: EncoderOptions) -> list[str]:
+    """A line for each option that was given and changes nothing with the others as they are."""
+    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if hasattr(args, name) and not there(encoder)]
+    return [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
 
 
 def for_decoder(encoder: EncoderOptions) -> Options:

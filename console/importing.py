@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     capture = raw.capture(args, args.file)
     capture_file.save(capture, args.output)
     session = Session()
-    said = session.look_at(capture, args.output, None)[1:]
+    said = session.look_at(capture, raw.title(args.output), None)[1:]
     with ProgressLine() as progress:
         decoded = session.harts(progress=progress)
         hint = hints.of(capture, decoded, progress)

@@ -57,9 +57,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status. What goes wrong is one line on standard error, never a traceback."""
+    for name in ("stdout", "stderr"):  # None when it was closed
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open
     arguments = parser().parse_args(argv)
     try:
-        return int(arguments.run(arguments))
+        status = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return status
     except RvtraceError as error:
         print(f"rvtrace: {error}", file=sys.stderr)
         return 1
@@ -67,8 +72,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rvtrace: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `rvtrace decode ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.filename is not None:  # of standard output it has none
+            raise
+        _drop_output()
+        print(f"rvtrace: standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _drop_output() -> None:
+    """What is still to be written, Python would try to write at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ A capture knows these things; raw bytes (of an RTL simulation, of another tool) 
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 
@@ -15,6 +16,7 @@ from decode.maps import Mapping, read_maps
 from decode.ntrace.dialect import DIALECTS, RATIFIED
 from decode.ntrace.layout import MAX_SRC_BITS
 from decode.ntrace.options import ImplicitReturn, Options
+from session import capture as capture_file
 from session.captured import Capture, CapturedImage
 from session.importing import Raw, capture_of, captured_image
 from support.errors import RvtraceError
@@ -140,18 +142,23 @@ def options(args: argparse.Namespace) -> Options:
     )
 
 
+def load(file: str) -> Capture:
+    """The capture in *file*, or on standard input for "-". Raises CaptureError."""
+    return capture_file.parse(sys.stdin.buffer.read(), title(file)) if file == "-" else capture_file.load(file)
+
+
 def capture(args: argparse.Namespace, file: str) -> Capture:
     """The raw bytes in *file* as a capture. Raises `RawError`, BadElf, BadMaps, BadMemory."""
     how = options(args)
     image, images = _programs(args)
     if args.xlen not in (None, image.xlen):
         raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
-    return capture_of(Raw(file, b"".join(pieces(file)), how, image, images, args.wrapped))
+    return capture_of(Raw(title(file), b"".join(pieces(file)), how, image, images, args.wrapped))
 
 
 def pieces(file: str) -> Iterator[bytes]:
     """The bytes of *file*, or of standard input for "-". Raises `RawError`, also for what cannot be a trace."""
-    name = "standard input" if file == "-" else file
+    name = title(file)
     first = True
     try:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as source:
@@ -164,6 +171,11 @@ def pieces(file: str) -> Iterator[bytes]:
         raise RawError(f"{name}: cannot be read: {error.strerror}") from None
     if first:
         raise RawError(f"{name}: is empty")
+
+
+def title(file: str) -> str:
+    """What a file is called in messages."""
+    return "standard input" if file == "-" else file
 
 
 def _check_beginning(data: bytes, name: str) -> None:

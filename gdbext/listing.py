@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import gdb
 
+from . import elsewhere
+
 MODIFIERS = "mrsfp"
 FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
 AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
@@ -74,22 +76,27 @@ class Lister:
         self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
 
     def lines(self, rows: Iterable[list[Any]]) -> Iterator[str]:
-        """Lines for `rows`: [number, pc], or [number, None, text] for a gap."""
-        for number, pc, *text in rows:
+        """Lines for `rows` (session/rows.py): [number, pc], or [number, None, text] for a gap, or [number, pc, bytes,
+        function, offset] for an instruction that is not of the program that was traced.
+        """
+        rows = list(rows)
+        self._texts.learn({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
+        for number, pc, *more in rows:
             if pc is None:
-                yield f"{number}\t[{text[0]}]"
+                yield f"{number}\t[{more[0]}]"
                 continue
             if self._style.source:
                 yield from self._source(pc)
             marker = "=> " if pc == self._current else "   "
-            yield f"{number}\t{marker}{self.body(pc)}"
+            yield f"{number}\t{marker}{self.body(pc, *more)}"
 
-    def _body(self, pc: int) -> str:
+    def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
         address = _styled(f"0x{pc:0{self._digits}x}", "address")
-        return f"{address}{self._symbol(pc)}:\t{self._instruction(pc)}"
+        place = self._symbol(*((name, offset) if name else _symbol_of(pc)))
+        instruction = self._texts.of(pc, bytes.fromhex(code)) if code else self._instruction(pc)
+        return f"{address}{place}:\t{instruction}"
 
-    def _symbol(self, pc: int) -> str:
-        name, offset = _symbol_of(pc)
+    def _symbol(self, name: str | None, offset: int) -> str:
         if name is None:
             return ""
         function = "" if self._style.omit_function else _styled(name, "function")
@@ -126,8 +133,10 @@ class Texts:
     """
 
     def __init__(self, raw: bool) -> None:
+        self._raw = raw
         self._command = "disassemble /r" if raw else "disassemble"
         self._known: dict[int, str] = {}
+        self._given: dict[tuple[int, bytes], str] = {}  # of code that gdb does not have there
 
     def at(self, pc: int) -> str:
         """Raises gdb.MemoryError where there is no code."""
@@ -136,6 +145,19 @@ class Texts:
             if not 0 < offset <= FUNCTION_BYTES or pc not in self._read(pc - offset, pc):
                 self._known[pc] = self._disassemble(pc, pc)[pc]
         return self._known[pc]
+
+    def learn(self, codes: dict[int, bytes]) -> None:
+        """Instructions whose bytes are known, where gdb's memory may have others, or none."""
+        new = {pc: code for pc, code in codes.items() if (pc, code) not in self._given and not _has(pc, code)}
+        self._given.update(((pc, codes[pc]), text) for pc, text in elsewhere.texts(new, self._raw).items())
+
+    def of(self, pc: int, code: bytes) -> str:
+        """Of an instruction whose bytes are known."""
+        if (pc, code) not in self._given:
+            if _has(pc, code):
+                return self.at(pc)
+            self._given[pc, code] = elsewhere.texts({pc: code}, self._raw)[pc]
+        return self._given[pc, code]
 
     def _read(self, start: int, pc: int) -> dict[int, str]:
         """All instructions of a function up to `pc` and well beyond it, unless they turn out not to lead to it.
@@ -154,6 +176,14 @@ class Texts:
         lines = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True).splitlines()
         rows = (line.partition(":\t") for line in lines[1:-1])
         return {int(place[3:].split()[0], 16): text for place, _, text in rows}
+
+
+def _has(pc: int, code: bytes) -> bool:
+    """Whether gdb finds these bytes in its memory."""
+    try:
+        return bytes(gdb.selected_inferior().read_memory(pc, len(code))) == code
+    except gdb.error:
+        return False
 
 
 def _selected_pc() -> int | None:

@@ -10,7 +10,6 @@ from decode.ntrace import decoder as ntrace
 from decode.ntrace.options import ImplicitReturn
 from session.captured import CapturedSink, ElfIdentity, printable
 from session.errors import NoTrace, Unsupported
-from support.errors import RvtraceError
 
 N_TRACE_MAJOR = 1
 """The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""
@@ -94,11 +93,10 @@ def losses(history: History) -> str | None:
     return f"warning: {len(found)} parts of the trace cannot be decoded, the first {first}"
 
 
-def warnings(captured: ElfIdentity | None, image: Image, history: History, problem: RvtraceError | None) -> list[str]:
-    """What the user must know about a history. *problem*: why code could not be read from the target."""
-    unread = f"warning: code that is not in the ELF could not be read from the target: {problem}" if problem else None
-    lines = (other_elf(captured, image), mismatch(history, image), losses(history), unread)
-    return [line for line in lines if line is not None]
+def contradictions(history: History, image: Image, who: str = "") -> list[str]:
+    """What does not fit in a history, a line each. *who*: whose it is, if there are several."""
+    lines = (mismatch(history, image), losses(history))
+    return [line.replace("warning: ", f"warning: {who}", 1) for line in lines if line is not None]
 
 
 def same_rows(before: History, after: History) -> bool:

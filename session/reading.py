@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from decode.contexts import ContextImages
-from decode.history import GAP, History
+from decode.history import History
 from decode.image import Image
 from session import decoding, harts
 from session.captured import Capture, CapturedSink
@@ -13,10 +13,8 @@ from session.harts import Harts
 from session.messages import Messages
 from session.program import CodeOnTarget, Program
 from session.ranges import Cursor
+from session.rows import Row, rows
 from support.progress import Progress, silent
-
-Row = tuple[int, int] | tuple[int, None, str]
-"""(number, pc), or (number, None, text) for a gap."""
 
 
 class Decoded(NamedTuple):
@@ -86,9 +84,13 @@ class Reading:
         return self.capture.sinks[0]
 
     def _warnings(self, image: Image, found: Harts) -> list[str]:
-        lines = list(found.notes)
-        for history in found.histories.values():
-            lines += decoding.warnings(self.capture.elf, image, history, self._program.problem)
+        """What the user must know about a history."""
+        other, problem = decoding.other_elf(self.capture.elf, image), self._program.problem
+        lines = [*found.notes, *([] if other is None else [other])]
+        for hart, history in found.histories.items():
+            lines += decoding.contradictions(history, image, f"hart {hart}: " if len(found.histories) > 1 else "")
+        if problem is not None:
+            lines.append(f"warning: code that is not in the ELF could not be read from the target: {problem}")
         return list(dict.fromkeys(lines))
 
     def _follow(self, sink: CapturedSink, image: Image, progress: Progress) -> tuple[Image, Harts]:
@@ -125,9 +127,7 @@ class Reading:
 
     def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:
         """The rows numbered *begin* to *end* - 1 of what was decoded last."""
-        history = self.history(hart)
-        for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
-            yield (number, None, history.gap_at(number - 1).as_gap) if pc == GAP else (number, pc)
+        return rows(self.history(hart), self._last().program, begin, end)
 
     def messages(self, progress: Progress = silent) -> Messages:
         """The messages of the trace, read once for the same bytes. Raises `Unsupported`, `NoTrace`."""
@@ -145,7 +145,9 @@ class Reading:
         messages = self.messages(progress)
         if offset is not None:
             args = str(messages.number_at(offset))
-        return Listing(*self._message_cursor.select(args, size, len(messages)), [])
+        found = self._message_cursor.select(args, size, len(messages))
+        notice = found.notice and found.notice.replace("branch trace record", "trace")
+        return Listing(found.begin, found.end, notice, [])
 
     def untold(self, lines: list[str]) -> list[str]:
         """Those of *lines* that were not said before."""

@@ -49,25 +49,29 @@ def nothing(description: Callable[[], Description]) -> list[str]:
 
 
 def protocol(encoder: EncoderInForce) -> str:
-    """E.g. "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages"."""
+    """E.g. "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages".
+
+    Of synchronizing messages only where the registers say: not of a trace that was imported.
+    """
     name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
     major, minor = encoder.protocol_version
     mode, unit = encoder.sync
     sync = f"sync every {1 << unit + 4} {_UNITS[SyncMode(mode)]}" if mode else "no periodic sync"
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
-    return f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}, {''.join(_in_use(encoder))}{sync}{stall}"
+    parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
+    return ", ".join([f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}", *parts]) + stall
 
 
 def _in_use(encoder: EncoderInForce) -> Iterator[str]:
-    """What is on that an encoder need not have, each with a comma after it."""
+    """What is on that an encoder need not have."""
     if encoder.implicit_return is not None:
         mode = encoder.implicit_return.name.lower().replace("_", " ")
-        yield f"implicit return{f' ({mode})' if encoder.implicit_return else ''}, "
-    yield from (f"{text}, " for field, text in _FEATURES.items() if encoder.feature(field))
+        yield f"implicit return{f' ({mode})' if encoder.implicit_return else ''}"
+    yield from (text for field, text in _FEATURES.items() if encoder.feature(field))
     if encoder.timestamps:
-        yield "timestamps, "
+        yield "timestamps"
     if encoder.context:
-        yield "context, "
+        yield "context"
 
 
 def buffer(sink: SinkInForce) -> str:

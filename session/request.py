@@ -31,6 +31,7 @@ _RETURN_MODES = {
     "full": ImplicitReturnMode.FULL_ADDRESS_STACK,
 }
 _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
+_LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
 
 def trace_request(sink: RamSink, options: Mapping[str, Any]) -> TraceRequest:
@@ -52,6 +53,14 @@ def trace_request(sink: RamSink, options: Mapping[str, Any]) -> TraceRequest:
             wanted |= _SWITCHES.get(name, {})
             wanted["features"] += (_FEATURES[name],) if name in _FEATURES else ()
     return TraceRequest(**wanted)
+
+
+def not_possible(options: Mapping[str, Any]) -> list[str]:
+    """What of the options no trace encoder can do, for the user."""
+    asked = options.get("sync_period", 0)
+    if asked <= _LONGEST:
+        return []
+    return [f"a sync period of {asked} halfwords is not possible, {_LONGEST} is the longest"]
 
 
 def _implicit_return(value: Any) -> Mapping[str, Any]:

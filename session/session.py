@@ -20,8 +20,9 @@ from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
 from session.link import Connect, Link, open_link
 from session.live import Hardware, LiveTrace
 from session.program import CodeOnTarget, Program
-from session.reading import Decoded, Listing, Reading, Row
-from session.request import trace_request
+from session.reading import Decoded, Listing, Reading
+from session.request import not_possible, trace_request
+from session.rows import Row
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
@@ -77,6 +78,7 @@ class Session:
             link.close()
             raise
         self.close()
+        live.notes += not_possible(options or {})
         self._live, self._target_line, self._quiet_since = live, report.target(description), None
         target = CodeOnTarget(link, hardware.registers)
         self._reading = Reading(_begun(description, image), Program(context.elf, target=target), target)

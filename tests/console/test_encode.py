@@ -226,6 +226,7 @@ def test_standard_input_and_output() -> None:
         ([*T1, "--dump", "-o", "-"], "--dump and -o - would both write to standard output"),
         (["--elf", T1[1], "--pcs", T1[1]], "is neither a list of addresses nor a log of Spike"),
         (["--elf", str(reference.FOLDER / "median.elf"), *T1[2:]], "is this the right ELF?"),
+        ([*T1, "--start", "nowhere"], "--start nowhere: neither an address nor a symbol of "),
         ([*T1, "--format", "spike"], "nothing in it ran where encoding is to start"),
     ],
 )
@@ -247,13 +248,22 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "out.nex"]
 
 
+def _heed_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """While an endless log is read from a pipe."""
     out = tmp_path / "out.nex"
     command = [sys.executable, "-m", "console.main", "encode", *T1[:2], "--pcs", "-", "-o", str(out)]
     loop = gzip.decompress((reference.FOLDER / "t1.pcs.gz").read_bytes())
     with subprocess.Popen(
-        command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=HOME,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_heed_ctrl_c,  # these tests may run in the background, where a shell has it ignored
     ) as process:
         assert process.stdin is not None
         process.stdin.write(loop)

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_options_no_encoder_can_have_are_one_line(words: str, said: str, capsys:
 
 
 @pytest.mark.parametrize(
-    "words", ["--icnt-limit many", "--sync sometime", "--evcode 17", "--limit -3", "--dialect 2.0"]
+    "words", ["--icnt-limit many", "--sync sometime", "--evcode 17", "--limit -3", "--limit 0", "--dialect 2.0"]
 )
 def test_values_that_are_none(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -109,3 +110,40 @@ def test_the_help_names_registers_and_sections(capsys: pytest.CaptureFixture[str
         assert f"{group}:" in text
     for word in ("trTeInstMode", "trTeInstSyncMode", "trTeInstEnRepeatedHistory", '"Maximum Field Sizes"'):
         assert word in text
+
+
+ALONE = {
+    "sync_max": "3", "sync_placement": "separate", "return_depth": "1", "partial_bits": "1", "hrepeat_limit": "2",
+    "repeat_trims": "5", "bcnt_limit": "2", "run_minimum": "2", "timestamp_bits": "4", "timestamp_sparse": "7",
+    "hist_limit": "7", "hist_chunks": "3",
+}  # fmt: skip
+"""Values that would change much, if they changed anything."""
+
+
+@pytest.mark.parametrize("name", encode_options._NEEDED)
+def test_options_that_change_nothing_are_named(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And change nothing: the bytes are the same."""
+    wanted, there = encode_options._NEEDED[name]
+    btm = [] if there(EncoderOptions(btm=True)) else ["--btm"] if there(EncoderOptions()) else []
+    word = "--" + name.replace("_", "-")
+    for file, words in (("without", btm), ("with", [*btm, word, *([ALONE[name]] if name in ALONE else [])])):
+        assert main([*ARGUMENTS, *words, "--limit", "20000", "-o", str(tmp_path / file)]) == 0
+    assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
+    said = capsys.readouterr().err.splitlines()
+    assert f"note: {word} has no effect, it needs {wanted}" in said
+    assert len(said) == 3, "and nothing is said where it is not given"
+
+
+def test_options_that_change_something_are_not_named(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--sync-mode messages --sync-max 1 --implicit-return partial --partial-bits 4 --return-depth 3"
+    words += " --repeated-history --hrepeat-limit 9 --timestamps --timestamp-bits 20 --hist-limit 20"
+    assert main([*ARGUMENTS, *words.split(), "--limit", "50"]) == 0
+    assert "note:" not in capsys.readouterr().err
+
+
+def test_a_log_without_privilege_modes_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*ARGUMENTS, "--context", "--limit", "50"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "note: no Ownership messages: no privilege modes are in this log (format pcs)"

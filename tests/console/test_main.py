@@ -1,10 +1,19 @@
 """The command line as a whole."""
 
+import os
 import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from console.main import main, parser
+from tests import reference
+
+HOME = Path(__file__).resolve().parent.parent.parent
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,3 +43,50 @@ def test_the_help_fits_80_columns(
         parser().parse_args([*command.split(), "--help"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
+
+
+STREAM, ELF = reference.FOLDER / "median.1.nex", reference.FOLDER / "median.elf"
+COMMANDS = [
+    ["dump", STREAM, "--ntrace"],
+    ["dump", STREAM, "--ntrace", "1,2"],
+    ["decode", STREAM, "--ntrace", "--elf", ELF],
+    ["decode", STREAM, "--ntrace", "--elf", ELF, "--events"],
+    ["encode", "--elf", reference.FOLDER / "t1.elf", "--pcs", reference.FOLDER / "t1.pcs.gz", "--dump"],
+    ["gdb-script"],
+]
+
+
+def shell(words: Sequence[object], redirection: str) -> subprocess.CompletedProcess[str]:
+    """With the shell's redirection, and Python's usual buffers."""
+    command = shlex.join([sys.executable, "-m", "console.main", *map(str, words)])
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = ["bash", "-o", "pipefail", "-c", f"{command} {redirection}"]
+    return subprocess.run(line, cwd=HOME, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+def test_a_full_disk_is_one_line(words: Sequence[object]) -> None:
+    done = shell(words, "> /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "rvtrace: standard output: cannot be written: No space left on device"
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "| head -c 1", "| true"])
+def test_nobody_reads_the_output(words: Sequence[object], redirection: str) -> None:
+    done = shell(words, redirection)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_captures_are_read_from_pipes(tmp_path: Path) -> None:
+    file = tmp_path / "x.rvt"
+    assert shell(["import", STREAM, "--elf", ELF, "-o", "-"], f"> {file}").returncode == 0
+    for command in ("decode", "dump"):
+        piped, named = shell([command, "-"], f"< {file}"), shell([command, file], "")
+        assert piped.stdout == named.stdout != ""
+    raw = shell(["decode", "-", "--ntrace", "--elf", ELF], f"< {STREAM}")
+    assert raw.stdout == shell(["decode", file], "").stdout
+    assert "imported from standard input," in raw.stderr
+    assert shell(["decode", "-"], "< /dev/null").stderr == "rvtrace: standard input: is empty\n"

@@ -1,5 +1,6 @@
 """Programs and sessions that are hard on a tracer: every one must be listed as it ran, or what is lost be named."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -134,10 +135,16 @@ def test_a_buffer_too_small_for_anything(option: str, tmp_path: Path) -> None:
     assert "larger buffer" in outcome.listing
 
 
+def _reasons(gaps: list[str]) -> list[str]:
+    """What is said in the place of each, without the byte of the trace."""
+    assert all(re.search(r"; trace byte 0x[0-9a-f]+$", gap) for gap in gaps)
+    return [gap.partition("; trace byte ")[0] for gap in gaps]
+
+
 def test_the_program_switches_its_trace(tmp_path: Path) -> None:
     outcome = session("self_switching.c", tmp_path, TO_THE_END)
     assert instructions(outcome.listing) == outcome.retired
-    assert set(outcome.gaps) == {"trace disabled, then trace enabled at another place"} and len(outcome.gaps) == 5
+    assert _reasons(outcome.gaps) == ["trace disabled, then trace enabled at another place"] * 5
     assert outcome.same_elsewhere()
 
 
@@ -146,7 +153,7 @@ def test_reset_is_a_gap(tmp_path: Path) -> None:
     commands = ["trace start", "stepi 100", "monitor reset halt", "stepi 100 ", "monitor resume", "monitor reset run"]
     outcome = session("branchy.c", tmp_path, [*commands, "monitor halt"], "--trace-size", "0x100000")
     assert instructions(outcome.listing) == outcome.retired
-    assert outcome.gaps == [
+    assert _reasons(outcome.gaps) == [
         "entry into debug mode, then exit from debug mode at another place",
         "trace disabled, then exit from reset at another place",
     ]

@@ -11,6 +11,7 @@ import pytest
 
 from console.main import main
 from tests import reference
+from tests.decode.ntrace_messages import split
 from tests.gdb.running import SOURCE, run_gdb
 from tests.gdb.test_interrupt import Gdb
 
@@ -58,13 +59,19 @@ def test_pages_turn_as_those_of_the_history(capture: Path, outside: list[str]) -
     assert pages[:2] == [shown[-10:], shown[-20:-10]]
     assert pages[2:] == [shown[-10:], shown[2:5], shown[5:15], shown[2:4]]
     assert out["trace dump 100,-2"].splitlines() == shown[98:100]
+    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace dump", "trace dump +"])
+    assert out["trace dump +"].strip() == "At the end of the trace."
 
 
 def test_the_bytes_a_gap_names_can_be_looked_at(tmp_path: Path) -> None:
-    capture = imported(tmp_path, STREAM + b"\x02\x03" + STREAM)
-    at = len(STREAM)
+    at = sum(map(len, list(split(STREAM))[:100]))
+    capture = imported(tmp_path, STREAM[:at] + b"\x02\x03" + STREAM)
     commands = ["set record instruction-history-size 1", f"trace dump -offset {at}", f"trace dump -offset {at:#x}+1 /r"]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace history 1,100000", *commands])
+    history = out["trace history 1,100000"]
+    [gap] = [line for line in history.splitlines() if "\t[" in line]
+    assert gap.endswith(f"; trace byte {at:#x}]")
+    assert f"warning: a part of the trace cannot be decoded, at byte {at:#x}: 2 bytes skipped: reserved MSEO" in history
     line = re.compile(rf"\d+\t0x{at:08x} NoMessage BYTES=2( RAW=0203)? # reserved MSEO value 10")
     found = [line.fullmatch(out[command].rstrip("\n")) for command in commands[1:]]
     assert [match and match[1] for match in found] == [None, " RAW=0203"] and all(found)

@@ -147,6 +147,14 @@ def test_what_the_hardware_lacks_is_said(absent: str, options: dict[str, Any], n
     assert not [line for line in started(board_with(tmp_path, absent)) if line.startswith("note:")]
 
 
+def test_a_period_longer_than_there_is_is_said(tmp_path: Path) -> None:
+    """trTeInstSyncMax has 4 bits: 2**(15 + 4) halfwords."""
+    lines = started(board_with(tmp_path), sync_period=1_000_000)
+    assert "sync every 524288 halfwords" in lines[0]
+    assert lines[2:] == ["note:     a sync period of 1000000 halfwords is not possible, 524288 is the longest"]
+    assert len(started(board_with(tmp_path), sync_period=1 << 19)) == 2
+
+
 # Somebody else
 
 
