@@ -44,6 +44,12 @@ class Path:
         k -= self._index()[i - 1] if i else 0
         return part[k] if isinstance(part, tuple) else part.pc(k)
 
+    @property
+    def last(self) -> int:
+        """The address of the last instruction."""
+        part = self.parts[-1]
+        return part[-1] if isinstance(part, tuple) else part.last
+
     def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
         """The addresses of instructions *start* to *stop* - 1, in pieces."""
         i = bisect_right(self._index(), start) if start else 0
@@ -81,6 +87,11 @@ class RepeatPath:
     def pc(self, k: int) -> int:
         """The address of instruction *k*, counted from 0."""
         return self.path.pc(k % self.path.count)
+
+    @property
+    def last(self) -> int:
+        """The address of the last instruction."""
+        return self.path.last
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
         """The addresses of instructions *start* to *stop* - 1, in pieces."""
@@ -139,7 +150,7 @@ class Context(NamedTuple):
     def __str__(self) -> str:
         parts = [_mode(self.prv, self.virtual)] if self.prv is not None else []
         named = (("scontext", self.scontext), ("hcontext", self.hcontext))
-        parts += [f"{name} {value}" for name, value in named if value is not None]
+        parts += [f"{name} {value if value >> 64 == 0 else hex(value)}" for name, value in named if value is not None]
         return ", ".join(parts) or "unknown context"
 
 
@@ -347,7 +358,7 @@ class HistoryBuilder:
         self.flush()
         if not self._entries or self._entries[-1] is _GAP_PATH:
             return None
-        return self._entries[-1].pc(self._entries[-1].count - 1)
+        return self._entries[-1].last
 
     def event(
         self, kind: EventKind, offset: int, text: str, *, last_pc: int | None = None, next_pc: int | None = None

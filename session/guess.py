@@ -30,6 +30,7 @@ _BEHIND = 1 << 13  # bytes behind the first contradiction
 _CHANGES = 3  # at most
 _SRC_BITS = range(9)  # wider ones are rare
 _CONTRADICTION = 16  # is as bad as so many bytes that cannot be used
+_SELDOM = 64  # bytes from contradiction to contradiction are not noise
 _MUCH = 4  # times fewer contradictions are much better
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
@@ -52,7 +53,7 @@ class _Result(NamedTuple):
         if self.worth <= other.worth:
             return False
         if self.contradictions * _MUCH <= other.contradictions:
-            return True
+            return self.contradictions * _SELDOM <= self.total
         more = self.instructions >= 2 * _MUCH * other.instructions and self.contradictions < other.contradictions
         return more and self.decoded * _MUCH >= self.total
 

@@ -6,8 +6,9 @@ appears here.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple, Protocol
@@ -42,14 +43,6 @@ class Stretch(NamedTuple):
     history: History
     begin: int
     end: int
-
-
-class _Row(NamedTuple):
-    prefix: str
-    number: int
-    pc: int
-    disassembler: Disassembler
-    history: History
 
 
 @dataclass(frozen=True)
@@ -109,32 +102,50 @@ def prefix(hart: int) -> str:
 def _lines(
     stretches: Iterable[Stretch], source: Source, xlen: int, modifiers: Modifiers, progress: Progress
 ) -> Iterator[str]:
-    rows = chain.from_iterable(_rows(stretch, source) for stretch in stretches)
+    bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, modifiers))
+    rows = chain.from_iterable(_rows(stretch, source, bodies_of) for stretch in stretches)
     while page := list(islice(rows, _AT_ONCE)):
-        wanted: dict[Disassembler, list[int]] = {}
-        for row in page:
-            if row.pc != GAP:
-                wanted.setdefault(row.disassembler, []).append(row.pc)
-        texts = {disassembler: disassembler.texts(pcs, progress) for disassembler, pcs in wanted.items()}
-        for before, number, pc, disassembler, history in page:
+        wanted: dict[_Bodies, list[int]] = {}
+        for _, _, pc, bodies, _ in page:
+            if pc not in bodies.known and pc != GAP:
+                wanted.setdefault(bodies, []).append(pc)
+        for bodies, pcs in wanted.items():
+            bodies.learn(pcs, progress)
+        for before, number, pc, bodies, history in page:
             if pc == GAP:
                 yield f"{before}{number}\t[{history.gap_at(number - 1).as_gap}]"
             else:
-                raw = disassembler.raw(pc) if modifiers.raw else ""
-                text = texts[disassembler][pc]
-                yield f"{before}{number}\t   {line(pc, text, xlen, raw, modifiers.omit_function)}"
+                yield f"{before}{number}\t   {bodies.known[pc]}"
 
 
-def _rows(stretch: Stretch, source: Source) -> Iterator[_Row]:
-    """The positions of a stretch, each with the disassembler of the context it ran in."""
+class _Bodies:
+    """What follows the number in the lines of one program, by address."""
+
+    def __init__(self, disassembler: Disassembler, xlen: int, modifiers: Modifiers) -> None:
+        self.known: dict[int, str] = {}
+        self._disassembler, self._xlen, self._modifiers = disassembler, xlen, modifiers
+
+    def learn(self, pcs: list[int], progress: Progress) -> None:
+        texts = self._disassembler.texts(pcs, progress)
+        for pc in pcs:
+            raw = self._disassembler.raw(pc) if self._modifiers.raw else ""
+            self.known[pc] = line(pc, texts[pc], self._xlen, raw, self._modifiers.omit_function)
+
+
+_Row = tuple[str, int, int, _Bodies, History]
+"""(prefix, number, pc, the lines of its program, history)."""
+
+
+def _rows(stretch: Stretch, source: Source, bodies_of: Callable[[Disassembler], _Bodies]) -> Iterator[_Row]:
+    """The positions of a stretch, each with the lines of the program in the context it ran in."""
     history, begin = stretch.history, stretch.begin
     while begin < stretch.end:
         following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
         changes = following < len(history.contexts)
         end = min(stretch.end, history.contexts[following][0] + 1) if changes else stretch.end
-        disassembler = source.of(history.context_at(begin - 1))
+        bodies = bodies_of(source.of(history.context_at(begin - 1)))
         for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
-            yield _Row(stretch.prefix, number, pc, disassembler, history)
+            yield stretch.prefix, number, pc, bodies, history
         begin = end
 
 

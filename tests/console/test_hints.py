@@ -1,5 +1,6 @@
 """Forgotten and wrong options: what the user is told of real captures, of which the right options are known."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,10 @@ def test_the_messages_alone_tell_how_they_are_laid_out(
     name: str, said: str, told: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert hint(capsys, "dump", sifive(f"{name}.rtd"), "--ntrace", *said.split()) == (told and SENSE + told)
+
+
+@pytest.mark.parametrize("command", ["decode", "dump"])
+def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(20_000))
+    words = ["--elf", reference.FOLDER / "median.elf", "--events"] if command == "decode" else []
+    assert hint(capsys, command, tmp_path / "noise", "--ntrace", *words) is None

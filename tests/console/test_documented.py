@@ -1,0 +1,64 @@
+"""The command lines in README.md and docs/ do what they say, as they stand there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from console.main import main, parser
+from tests.executed.logs import PROGRAMS, spike_log
+from tests.simulated.build import build
+
+HOME = Path(__file__).resolve().parent.parent.parent
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^    (rvtrace .*?)(?: +#.*)?$", re.MULTILINE)
+INLINE = re.compile(r"`(rvtrace [a-z-]+ [^`]*)`")
+
+
+def documented(pattern: re.Pattern[str]) -> list[str]:
+    return sorted({found for page in PAGES for found in pattern.findall(page.read_text(encoding="utf-8"))})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the files that the commands name."""
+    folder = tmp_path_factory.mktemp("documented")
+    elf = build(folder, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
+    elf.rename(folder / "app.elf")
+    log = spike_log(folder / "app.elf", folder, "-l", lines=30_000)
+    for name in ("spike.log", "app.log"):
+        (folder / name).write_bytes(log.read_bytes())
+    pcs = re.findall(r"^core   0: (0x0*8[0-9a-f]{7}) ", log.read_text(), re.MULTILINE)
+    (folder / "pcs.txt").write_text("\n".join(pcs))
+    encode = ["encode", "--elf", str(folder / "app.elf"), "--pcs", str(log)]
+    assert main([*encode, "-o", str(folder / "x.rvt")]) == 0
+    assert main([*encode, "--src-bits", "2", "--src-id", "1", "-o", str(folder / "raw.bin")]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("line", documented(BLOCK))
+def test_a_command_line_works(line: str, folder: Path) -> None:
+    """What may be left out is in brackets: there it is once with and once without."""
+    if " sim " in line:  # which goes on until Ctrl-C, see tests/simulated/test_sim_command.py
+        parser().parse_args(line.split()[1:])
+        return
+    line = line.replace(" [options of the encoder]", "")
+    for spelled in {re.sub(r"\[(.*?)\]", kept, line) for kept in ("", r"\1")}:
+        command = spelled.replace("rvtrace", f"PYTHONPATH={HOME} {sys.executable} -m console.main", 1)
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, "warning" in done.stderr + done.stdout) == (0, False), done.stderr
+        output = re.search(r"-o (\S+)", spelled)
+        assert done.stdout or (output and (folder / output[1]).stat().st_size)
+
+
+@pytest.mark.parametrize("line", documented(INLINE))
+def test_options_named_in_the_text_exist(line: str) -> None:
+    _, command, *words = line.split()
+    known = subprocess.run(
+        [sys.executable, "-m", "console.main", command, "--help"], cwd=HOME, capture_output=True, text=True, check=True
+    ).stdout
+    assert [word for word in words if word.startswith("--") and word not in known] == []
