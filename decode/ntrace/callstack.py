@@ -4,22 +4,15 @@ Stacks are immutable and share their lower part. What a message does to one is k
 with: which return addresses it took off, and which it left on top. So a function's messages are known from any caller.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 Stack = tuple[int, "Stack", int] | None
 """(return address on top, the stack below, depth), None for the empty one."""
 
 MAX_DEPTH = 1 << 11
-"""Deeper ones lose their oldest half. The standard's encoders remember 32 calls, the deepest known 1023."""
-
-
-def push(stack: Stack, address: int) -> Stack:
-    """*stack* with one more return address."""
-    depth = stack[2] + 1 if stack is not None else 1
-    if depth > MAX_DEPTH:
-        stack = _newest(stack, MAX_DEPTH // 2)
-        depth = MAX_DEPTH // 2 + 1
-    return (address, stack, depth)
+"""Deeper ones lose their oldest entries. The standard's encoders remember 32 calls, the deepest known 1023."""
+_KEPT = MAX_DEPTH // 2
 
 
 def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
@@ -31,10 +24,15 @@ def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
     return pushed(stack, left)
 
 
-def pushed(stack: Stack, addresses: Iterable[int]) -> Stack:
+def pushed(stack: Stack, addresses: Sequence[int]) -> Stack:
     """*stack* with these return addresses on it, the last one on top."""
+    depth = stack[2] if stack is not None else 0
+    if depth + len(addresses) > MAX_DEPTH:
+        stack, addresses = None, [*_newest(stack, _KEPT - len(addresses)), *addresses[-_KEPT:]]
+        depth = 0
     for address in addresses:
-        stack = push(stack, address)
+        depth += 1
+        stack = (address, stack, depth)
     return stack
 
 
@@ -43,21 +41,20 @@ def top(stack: Stack) -> int | None:
     return None if stack is None else stack[0]
 
 
-def same(stack: Stack, other: Stack) -> bool:
-    """Whether two stacks are equal; quick where they share most of what they hold."""
-    while stack is not other:
-        if stack is None or other is None or stack[0] != other[0] or stack[2] != other[2]:
-            return False
-        stack, other = stack[1], other[1]
-    return True
-
-
-def _newest(stack: Stack, count: int) -> Stack:
+def _newest(stack: Stack, count: int) -> list[int]:
+    """That many addresses, the one on top last."""
     addresses: list[int] = []
     while stack is not None and len(addresses) < count:
         addresses.append(stack[0])
         stack = stack[1]
-    return after(None, 0, tuple(reversed(addresses)))
+    return addresses[::-1]
+
+
+class Mark(NamedTuple):
+    """A stack in use at some moment: how many addresses had been taken, and those that were left."""
+
+    taken: int
+    left: tuple[int, ...]
 
 
 class Calls:
@@ -67,10 +64,11 @@ class Calls:
     left   what it left on top of the rest
     """
 
-    __slots__ = ("_below", "left", "taken")
+    __slots__ = ("_below", "_lowest", "left", "taken")
 
     def __init__(self, stack: Stack) -> None:
         self._below = stack
+        self._lowest = 0  # how few were left at any time since the last mark
         self.taken: list[int | None] = []
         self.left: list[int] = []
 
@@ -80,23 +78,49 @@ class Calls:
 
     def pop(self) -> int | None:
         """A return: where to, None when no call is known."""
-        if self.left:
-            return self.left.pop()
+        left = self.left
+        if left:
+            if len(left) <= self._lowest:
+                self._lowest = len(left) - 1
+            return left.pop()
         address = top(self._below)
         self.taken.append(address)
         if self._below is not None:
             self._below = self._below[1]
         return address
 
-    def repeat(self, first: int, times: int) -> None:
-        """Make the calls left from that one on so many times more."""
-        again = self.left[first:]
-        if again:
-            self.left += again * min(times, MAX_DEPTH // len(again) + 1)
+    def mark(self) -> Mark:
+        """This moment, for `rounds`."""
+        self._lowest = len(self.left)
+        return Mark(len(self.taken), tuple(self.left))
+
+    def rounds(self, mark: Mark, most: int) -> int:
+        """How many times, *most* at most, all since *mark*, the last one, can be done again and be the same."""
+        again = self.taken[mark.taken :]
+        if not again and self._lowest >= len(mark.left):
+            return most  # calls were made, and the older ones not touched
+        if tuple(self.left) != mark.left:
+            return 0
+        count, below = 0, self._below
+        while again and count < most:
+            for address in again:
+                if below is None or below[0] != address:
+                    return count
+                below = below[1]
+            count += 1
+        return most
+
+    def repeat(self, mark: Mark, times: int) -> None:
+        """Do all since *mark* so many times more, as `rounds` allows."""
+        again, calls = self.taken[mark.taken :], self.left[len(mark.left) :]
+        self.taken += again * times
+        self._below = after(self._below, len(again) * times, ())
+        if calls and not again:
+            self.left += calls * min(times, MAX_DEPTH // len(calls) + 1)
 
     def stack(self) -> Stack:
         """The stack as it is now."""
-        return after(self._below, 0, tuple(self.left))
+        return pushed(self._below, self.left)
 
     def top(self) -> int | None:
         """Where the next return goes."""
@@ -113,9 +137,11 @@ class Calls:
                 return False
             else:
                 below = below[1] if below is not None else None
-        self.taken += taken[own:]
-        self._below = below
         if taken:
-            del self.left[max(own - len(taken), 0) :]
+            self.taken += taken[own:]
+            self._below = below
+            rest = max(own - len(taken), 0)
+            del self.left[rest:]
+            self._lowest = min(self._lowest, rest)
         self.left += left
         return True

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.ntrace.automaton import SYNC_TCODES, Automaton, Program
-from decode.ntrace.callstack import Stack, after, pushed, same
+from decode.ntrace.callstack import Calls, Stack, after, pushed
 from decode.ntrace.framing import Lost, fault, is_idle
 from decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
 from decode.ntrace.memo import MEMO_LIMIT, Memo
@@ -29,6 +29,7 @@ _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_B
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
 _LONGEST = 1 << 60  # instructions; only noise says so many
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are looked at
+_LISTED = 16  # repetitions of a trap that become events, about
 _AGAIN = b"\xff"  # before a branch message: the same once more, which is no message of its own
 
 
@@ -54,7 +55,8 @@ class HartDecoder:
         self._state = self._automaton.lost
         self._ahead = 0
         self._stack: Stack = None
-        self._branch: bytes | None = None  # the last message, if it is a branch message that can be repeated
+        self._branch: bytes | None = None  # the last message about the flow, if it is a branch that can be repeated
+        self._looked_at = 0  # frames of this batch which that is true of
         self._memo = Memo(self._automaton, memo_limit)
         self._total = self._idle = self._unused = 0
         self._stopped = False
@@ -246,16 +248,19 @@ class HartDecoder:
 
     def _branch_before(self, frames: Sequence[bytes], index: int) -> bytes | None:
         """The branch message a RepeatBranch at *index* repeats; others, not about the flow, may stand between them."""
-        for i in range(index - 1, -1, -1):
+        for i in range(index - 1, self._looked_at - 1, -1):
             frame = frames[i]
-            if frame[0] in _BRANCHES:
-                return self._clock.split([frame])[0][0] if self._options.timestamps else frame
-            if frame[0] in _NO_BRANCHES:
-                return None
-        return self._branch
+            if frame[0] in _BRANCHES or frame[0] in _NO_BRANCHES:
+                self._branch = frame if frame[0] in _BRANCHES else None
+                break
+        self._looked_at = index
+        if self._branch is None or not self._options.timestamps:
+            return self._branch
+        return self._clock.split([self._branch])[0][0]
 
     def _remember_branch(self, frames: Sequence[bytes]) -> None:
-        self._branch = self._branch_before(frames, len(frames))
+        self._branch_before(frames, len(frames))
+        self._looked_at = 0
 
     def _repeat(self, message: Message, branch: bytes | None, offset: int) -> None:
         """The branch message again, to the same target: the address it sent was relative to the one before."""
@@ -270,30 +275,38 @@ class HartDecoder:
             self._repeat_known(branch, times, offset)
 
     def _repeat_known(self, branch: bytes, times: int, offset: int) -> None:
-        """The places it leads to come again sooner or later, so any number takes few steps."""
+        """The places it leads to come again sooner or later, so any number takes few steps (see `repeats`)."""
         paths: list[Path] = []
-        seen: dict[tuple[int, int], tuple[int, int, Stack]] = {}  # place: repetitions, paths and stack before it
+        calls = Calls(self._stack)
+        done = steps = 0
         reported = False
-        for done in range(times):
-            place = (self._state.pc, self._state.reference)
-            since, first, stack = seen.get(place, (done, 0, None))
-            if since < done and same(stack, self._stack) and (done >= _ONE_BY_ONE or not reported):
-                rounds, rest = divmod(times - done, done - since)
-                if paths[first:] and rounds:
-                    self._builder.append(RepeatPath(Path(paths[first:]), rounds))
-                if reported and rounds:
-                    self.note(offset, f"RepeatBranch: {times - done - rest} of {times} times are not listed as events")
-                return self._repeat_known(branch, rest, offset)
-            if done >= _ONE_BY_ONE:
+        while done < times and self._state.mode is Mode.ON and not self._stopped:
+            if steps == _ONE_BY_ONE:
                 return self._fail(f"RepeatBranch with B-CNT {times}, which leads to ever other places", offset)
-            seen[place] = (done, len(paths), self._stack)
+            place = (self._state.pc, self._state.reference)
+            if steps & steps - 1 == 0:
+                marked, before, first, mark = place, done, len(paths), calls.mark()
+            elif place == marked and not (reported and steps < _LISTED):
+                rounds = calls.rounds(mark, (times - done) // (done - before))
+                if rounds and paths[first:]:
+                    self._builder.append(RepeatPath(Path(paths[first:]), rounds))
+                if rounds and reported:
+                    self.note(offset, f"{rounds * (done - before)} of {times} repetitions are not listed as events")
+                calls.repeat(mark, rounds)
+                self._stack = calls.stack()
+                done += rounds * (done - before)
+                steps = 0 if rounds else steps
+                if done == times:
+                    break
+            steps += 1
             step = self._repeated(branch)
             self._take(step, offset)
+            done += 1
             if step.path is not None:
                 paths.append(step.path)
+            if step.calls is not None:
+                calls.redo(step.calls.taken, step.calls.left)
             reported |= bool(step.reports)
-            if self._state.mode is not Mode.ON or self._stopped:
-                return None
         return None
 
     def _repeated(self, branch: bytes) -> Step:

@@ -3,21 +3,20 @@
 from typing import NamedTuple
 
 from decode.history import Path, RepeatPath
-from decode.ntrace.callstack import Calls, Stack, after, same
+from decode.ntrace.callstack import Calls, Mark, Stack, after
 from decode.ntrace.walk import Part, Walk, Walker
 
 _OUTCOMES = 1 << 16  # looked at one by one; a program that did not come back to a place after so many has none like it
 
 
-class _Mark(NamedTuple):
-    """Where repetition *done* began: after how many parts and halfwords, with how many calls of the walk's own."""
+class _Place(NamedTuple):
+    """Where repetition *done* began: after how many parts and halfwords, and with which calls under way."""
 
     pc: int
     done: int
     parts: int
     halfwords: int
-    calls: int
-    stack: Stack
+    calls: Mark
 
 
 def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> Walk:
@@ -32,12 +31,10 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
     outcomes = hist.bit_length()
     while done < times:
         if steps & steps - 1 == 0:
-            mark = _Mark(pc, done, len(parts), halfwords, len(calls.left), stack)
-            lowest = mark.calls
+            since = _Place(pc, done, len(parts), halfwords, calls.mark())
         steps += 1
         walk = walker.walk(pc, hist, None, stack)
         taken, left = tuple(walk.calls.taken), tuple(walk.calls.left)
-        lowest = min(lowest, len(calls.left) - len(taken))
         calls.redo(taken, left)
         stack = after(stack, len(taken), left)
         parts += walk.parts
@@ -45,14 +42,13 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
         fault = walk.fault or ("HIST is repeated at ever other places" if steps * outcomes > _OUTCOMES else "")
         if fault:
             return Walk(parts, pc, halfwords, calls, walk.last, fault)
-        growing = lowest >= mark.calls  # calls were made, and the older ones not touched
-        if pc == mark.pc and (growing or same(stack, mark.stack)):
-            rounds = (times - done) // (done - mark.done)
-            if rounds and parts[mark.parts :]:
-                parts.append(RepeatPath(Path(parts[mark.parts :]), rounds))
-            if rounds and growing:
-                calls.repeat(mark.calls, rounds)
+        if pc == since.pc:
+            rounds = calls.rounds(since.calls, (times - done) // (done - since.done))
+            if rounds:
+                if parts[since.parts :]:
+                    parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
+                calls.repeat(since.calls, rounds)
                 stack = calls.stack()
-            halfwords += rounds * (halfwords - mark.halfwords)
-            done += rounds * (done - mark.done)
+                halfwords += rounds * (halfwords - since.halfwords)
+                done += rounds * (done - since.done)
     return Walk(parts, pc, halfwords, calls)

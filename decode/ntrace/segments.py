@@ -13,6 +13,7 @@ CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
 exception (ecall, ebreak); no code there; a direct jump that counts (it is reported, or it is a call to remember)."""
 
 _MAX_SEGMENT = 1024  # instructions
+_BLOCK = 512  # bytes; long code is cut at multiples of it, so that it is the same pieces from wherever it is entered
 _HELD_AT_MOST = 1 << 19  # instructions in all segments (about 0.1 KB each)
 
 NOWHERE = -1
@@ -85,7 +86,7 @@ class Segments:
         pcs: list[int] = []
         lengths: list[int] = []
         before: Instruction | None = None
-        while len(pcs) < _MAX_SEGMENT or (before is not None and before.upper is not None):
+        while before is None or before.upper is not None or not _is_long(pcs, before, pc):
             try:
                 instruction = self.image.instruction(pc)
             except CodeMissing:
@@ -133,3 +134,8 @@ class Segments:
         segment = Segment(DIRECT, pcs, lengths, pcs[-1] + instruction.offset & self._mask)
         segment.calls, segment.reported, segment.returns_to = calls, self._reported, fall
         return segment
+
+
+def _is_long(pcs: list[int], last: Instruction, pc: int) -> bool:
+    """Whether a segment need not go on at *pc*."""
+    return len(pcs) >= _MAX_SEGMENT or (pc ^ pcs[-1] >= _BLOCK and not last.is_inferable_jump)

@@ -71,7 +71,8 @@ class StreamDecoder:
         self._progress = progress
         self._expected = total
         self._memo_limit = memo_limit
-        self._split = split and options.src_bits > 0
+        nobody = isinstance(programs, Mapping) and 0 not in programs  # who could have sent what has no SRC
+        self._split = (split and options.src_bits > 0) or nobody
         self._framer = Framer(wrapped=wrapped)
         self._harts: dict[int, HartDecoder] = {}
         self._idle = self._skipped = 0

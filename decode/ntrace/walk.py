@@ -10,7 +10,7 @@ from typing import NamedTuple
 from decode.history import Path, RepeatPath
 from decode.image import Image
 from decode.instructions import IType
-from decode.ntrace.callstack import Calls, Stack
+from decode.ntrace.callstack import Calls, Mark, Stack
 from decode.ntrace.options import Options
 from decode.ntrace.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
 
@@ -22,15 +22,23 @@ _RUNS_AT_MOST = 1 << 16  # about 0.5 KB each
 
 _PASSED = (CONTINUES, DIRECT)
 
+_MARKED_AFTER = 4  # segments without an outcome; most walks never need to look for a loop
+_STEPS_AT_MOST = 1 << 16  # without an outcome, and without a loop: far more than any program has
+_FOR_EVER = 1 << 64
+
 Part = tuple[int, ...] | Path | RepeatPath
 
 
 class _Place(NamedTuple):
-    """Where a walk came by: after how many parts and halfwords, and with how many calls of its own under way."""
+    """Where a walk came by: after how many parts and halfwords, and with which calls under way."""
 
+    pc: int
     parts: int
     walked: int
-    calls: int
+    calls: Mark
+
+
+_NO_PLACE = _Place(NOWHERE, 0, 0, Mark(0, ()))
 
 
 class Run(NamedTuple):
@@ -82,7 +90,7 @@ class Walk(NamedTuple):
         if not self.parts:
             return None
         part = self.parts[-1]
-        return part[-1] if isinstance(part, tuple) else part.pc(len(part) - 1)
+        return part[-1] if isinstance(part, tuple) else part.last
 
 
 class Walker:
@@ -110,7 +118,7 @@ class Walker:
         parts: list[Part] = []
         walked = 0
         calls = Calls(stack)
-        seen: dict[int, _Place] = {}  # since the last outcome
+        steps, marked = 0, _NO_PLACE  # since the last outcome
         known = self._segments.known
         while bits if limit is None else walked < limit:
             if bits >= RUN_BITS and runs:
@@ -121,7 +129,7 @@ class Walker:
                     walked += run.halfwords
                     bits -= RUN_BITS
                     pc = run.pc
-                    seen.clear()
+                    steps, marked = 0, _NO_PLACE
                     continue
             segment = known.get(pc) or self._segments.at(pc)
             if limit is not None and walked + segment.halfwords > limit:
@@ -134,7 +142,7 @@ class Walker:
                 if bits:
                     bits -= 1
                     pc = segment.taken if hist >> bits & 1 else segment.fall
-                    seen.clear()
+                    steps, marked = 0, _NO_PLACE
                     continue
                 if not self._btm or limit is None or walked >= limit:
                     fault = "HIST has no bit for the branch" if walked != limit else ""
@@ -147,7 +155,7 @@ class Walker:
                         return Walk(parts, NOWHERE, walked, calls, segment, stopped)
                     if segment.reported:
                         bits -= 1
-                        seen.clear()
+                        steps, marked = 0, _NO_PLACE
                     if segment.calls:
                         calls.push(segment.returns_to)
                 pc = segment.fall
@@ -157,21 +165,21 @@ class Walker:
                 pc = segment.fall
                 break
             else:
-                taken = len(calls.taken)
                 pc = self._jump(segment, calls) if kind == JUMP and walked != limit else NOWHERE
                 if pc == NOWHERE:
                     return Walk(parts, pc, walked, calls, segment, _ended(segment, bits, walked, limit))
-                level = len(calls.left) - segment.calls if len(calls.taken) == taken else -1
-                seen = {at: place for at, place in seen.items() if place.calls <= level}
             # The trace had no word in it: where it came by before, the code can only go round.
-            if pc not in seen:
-                seen[pc] = _Place(len(parts), walked, len(calls.left))
-            elif limit is None:
-                fault = f"{_bits(bits)} of HIST left, and the code has no branch"
-                return Walk(parts, pc, walked, calls, None, fault)
-            else:
-                walked = _go_round(seen[pc], parts, walked, limit, calls)
-                seen.clear()
+            steps += 1
+            if pc == marked.pc:
+                rounds = _rounds(marked, walked, limit, calls)
+                if rounds == _FOR_EVER:
+                    fault = f"{_bits(bits)} of HIST left, and the code has no branch"
+                    return Walk(parts, pc, walked, calls, None, fault)
+                walked = _go_round(marked, rounds, parts, walked, calls)
+            if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
+                if steps > _STEPS_AT_MOST:
+                    return Walk(parts, pc, walked, calls, None, f"more than {steps - 1} jumps and branches in a row")
+                marked = _Place(pc, len(parts), walked, calls.mark())
         fault = f"{_bits(bits)} of HIST more than there are branches" if bits else ""
         return Walk(parts, pc, walked, calls, None, fault)
 
@@ -288,9 +296,14 @@ def _bits(count: int) -> str:
     return "1 bit" if count == 1 else f"{count} bits"
 
 
-def _go_round(since: _Place, parts: list[Part], walked: int, limit: int, calls: Calls) -> int:
-    """Adds the rounds since that place that fit, but for the last one; returns the halfwords walked then."""
-    rounds = max(limit - walked - 1, 0) // (walked - since.walked)
+def _rounds(since: _Place, walked: int, limit: int | None, calls: Calls) -> int:
+    """How often the way since that place is gone again, but for the last time."""
+    most = _FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
+    return calls.rounds(since.calls, most)
+
+
+def _go_round(since: _Place, rounds: int, parts: list[Part], walked: int, calls: Calls) -> int:
+    """Adds so many rounds since that place; returns the halfwords walked then."""
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
         calls.repeat(since.calls, rounds)

@@ -1,4 +1,4 @@
-"""What is remembered of earlier steps holds only where nothing that matters is different: call stack, counts, dialects."""
+"""What is remembered of a step holds only where nothing that matters is different: the call stack, the counts."""
 
 from typing import Any
 

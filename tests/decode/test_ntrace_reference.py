@@ -51,12 +51,12 @@ def image(program: str) -> Image:
 
 def decoded(program: str, mode: str) -> History:
     data = (REFERENCE / f"{program}.{mode}.nex").read_bytes()
-    return decode(data, image(program), Options(btm=mode == "0"))
+    return decode(data, image(program), Options(btm=mode == "0", implicit_return=MODES[mode].implicit_return))
 
 
-@pytest.mark.parametrize("row", streams("0", "1", "2"), ids=lambda row: f"{row['program']}-{row['mode']}")
+@pytest.mark.parametrize("row", streams(*MODES), ids=lambda row: f"{row['program']}-{row['mode']}")
 def test_decodes_exactly(row: dict[str, str]) -> None:
-    """Modes 0 (BTM), 1 (HTM) and 2 (HTM with repeated history); 3 and 4 use the implicit return, not decoded yet."""
+    """Modes 0 (BTM), 1 (HTM) and 2 (HTM with repeated history); 3 and 4 are 1 and 2 with implicit returns."""
     history = decoded(row["program"], row["mode"])
     assert history.instructions == len(history) == int(row["instr"])
     lines = b"".join(b"0x%X\n" % pc for pc in history.pcs())
