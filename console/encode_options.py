@@ -158,13 +158,13 @@ def options(args: argparse.Namespace, xlen: int) -> EncoderOptions:
     try:
         return EncoderOptions(**given)
     except ValueError as error:
-        raise BadOptions(_in_their_words(str(error))) from None
+        raise BadOptions(in_their_words(str(error))) from None
 
 
-def _in_their_words(text: str) -> str:
-    """An error of EncoderOptions with the names of the options."""
+def in_their_words(text: str, before: str = "--") -> str:
+    """An error of EncoderOptions with the names of the options, and what stands *before* these."""
     return re.sub(
-        r"\b\w+\b", lambda word: f"--{dashed(word[0])}" if word[0] in FIELDS and "_" in word[0] else word[0], text
+        r"\b\w+\b", lambda word: before + dashed(word[0]) if word[0] in FIELDS and "_" in word[0] else word[0], text
     )
 
 

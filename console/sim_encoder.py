@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from console.encode_options import CHOICES, FIELDS, dashed
+from console.encode_options import CHOICES, FIELDS, dashed, in_their_words
 from decode.ntrace.encoder import EncoderOptions
 from support.errors import RvtraceError
 from transport.simulated.trace_encoder import OPTIONAL, SET_BY_REGISTERS
@@ -45,7 +45,7 @@ def built_with(args: argparse.Namespace) -> EncoderOptions:
     try:
         return EncoderOptions(**values)
     except ValueError as error:
-        raise BadEncoderOption(f"--encoder-option: {error}") from None
+        raise BadEncoderOption(f"--encoder-option: {in_their_words(str(error), '')}") from None
 
 
 def _value(name: str, text: str) -> Any:
