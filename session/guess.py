@@ -10,13 +10,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from decode.history import Event, EventKind, History
-from decode.ntrace.automaton import Program
 from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.hart import FIELD_TOO_MANY
 from decode.ntrace.items import Itemizer
 from decode.ntrace.options import ImplicitReturn, Options
 from decode.ntrace.streams import decode_streams
 from decode.ntrace.wording import Wording
+from decode.streams import Program
 from session.captured import Capture
 from session.harts import feeding, options_of
 from session.importing import is_imported

@@ -4,10 +4,10 @@ from array import array
 from dataclasses import dataclass, replace
 
 from decode.history import Accounting, History
-from decode.ntrace.automaton import Program
 from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.options import Options
 from decode.ntrace.streams import decode_streams
+from decode.streams import Program
 from session import decoding
 from session.captured import CapturedEncoder, CapturedSink, Unregistered, printable
 from session.errors import NoTrace, Unsupported

@@ -10,17 +10,14 @@ the call stack, for the same reason.
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
+from decode.callstack import Calls, Stack
 from decode.history import Context, EventKind, Path
-from decode.image import Image
-from decode.ntrace.callstack import Calls, Stack
 from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, MAX_REPEAT_BITS, BType, Rcode, Sync, Tcode
 from decode.ntrace.message import Message
 from decode.ntrace.options import Options
 from decode.ntrace.process import Format, Process
 from decode.ntrace.repeats import walk_repeated
-from decode.ntrace.segments import BRANCH, DIRECT, JUMP, NOWHERE, STOP
 from decode.ntrace.state import (
     CLEARS,
     STARTS,
@@ -36,6 +33,8 @@ from decode.ntrace.state import (
     trap_reports,
 )
 from decode.ntrace.walk import Walk, Walker, Walkers
+from decode.segments import BRANCH, DIRECT, JUMP, NOWHERE, STOP
+from decode.streams import Program
 
 SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
 
@@ -45,21 +44,6 @@ _CONTINUOUS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_I
 _SILENT = frozenset({Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER})
 
 _UNKNOWN = Context()
-
-
-class Program(Protocol):
-    """The code a hart runs, which may be another in each context. An `Image` is one that is the same in all."""
-
-    @property
-    def xlen(self) -> int: ...
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def partial(self) -> bool: ...
-
-    def image_of(self, context: Context) -> Image: ...
 
 
 class Automaton:

@@ -1,10 +1,10 @@
 """N-Trace bytes to the history of one hart."""
 
 from decode.history import History
-from decode.ntrace.automaton import Program
 from decode.ntrace.memo import MEMO_LIMIT
 from decode.ntrace.options import Options
 from decode.ntrace.streams import StreamDecoder
+from decode.streams import Program
 from support.progress import Progress, silent
 
 __all__ = ["MEMO_LIMIT", "Decoder", "Options", "decode"]

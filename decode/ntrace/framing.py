@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from decode.streams import Lost
+
 MAX_FRAME = 4096
 """Bytes; a longer frame is no message. The standard's longest is 38, vendor messages may be longer (table 8)."""
 
@@ -32,14 +34,6 @@ class Batch(NamedTuple):
 
     offset: int
     frames: list[bytes]
-
-
-class Lost(NamedTuple):
-    """Bytes that are no frame: *length* of them from *offset* on."""
-
-    offset: int
-    length: int
-    why: str
 
 
 def is_idle(frame: bytes) -> bool:

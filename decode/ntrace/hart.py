@@ -8,12 +8,12 @@ What is remembered is bounded; forgetting costs time, never correctness.
 
 from collections.abc import Sequence
 from operator import length_hint
-from typing import Any, Protocol
+from typing import Any
 
+from decode.callstack import Calls, Stack, after, pushed
 from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
-from decode.ntrace.automaton import SYNC_TCODES, Automaton, Program
-from decode.ntrace.callstack import Calls, Stack, after, pushed
-from decode.ntrace.framing import Lost, fault, is_idle
+from decode.ntrace.automaton import SYNC_TCODES, Automaton
+from decode.ntrace.framing import fault, is_idle
 from decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
 from decode.ntrace.memo import MEMO_LIMIT, Memo
 from decode.ntrace.message import Malformed, Message, parse
@@ -21,6 +21,7 @@ from decode.ntrace.options import Options
 from decode.ntrace.state import Fork, Mode, Report, Step
 from decode.ntrace.timestamps import Clock
 from decode.ntrace.walk import Walkers
+from decode.streams import Lost, Offsets, Program
 
 FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switched on"
 """How the note ends that says so of a message."""
@@ -31,14 +32,6 @@ _LONGEST = 1 << 60  # instructions; only noise says so many
 _ONE_BY_ONE = 1 << 12  # repetitions of a branch that are looked at
 _LISTED = 16  # repetitions of a trap that become events, about
 _AGAIN = b"\xff"  # before a branch message: the same once more, which is no message of its own
-
-
-class Offsets(Protocol):
-    """Where frames are in the trace."""
-
-    def of(self, index: int) -> int:
-        """The byte offset of frame *index*; asked for in rising order."""
-        ...
 
 
 class HartDecoder:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from decode.ntrace.framing import MAX_FRAME, Batch, Framer, Lost, fault, is_idle
+from decode.ntrace.framing import MAX_FRAME, Batch, Framer, fault, is_idle
 from decode.ntrace.layout import Tcode
 from decode.ntrace.message import Malformed, Message, parse
 from decode.ntrace.options import Options
 from decode.ntrace.timestamps import Clock
+from decode.streams import Lost
 
 CONTROL, INFERABLE_CALL = 0, 9
 """CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), or two (CKDF = 1)."""

@@ -7,8 +7,8 @@ through one `Fork` for each of them. What is remembered is bounded; forgetting c
 
 from typing import Any
 
+from decode.callstack import Stack
 from decode.ntrace.automaton import Automaton
-from decode.ntrace.callstack import Stack
 from decode.ntrace.state import Fork, State, Step
 
 MEMO_LIMIT = 1 << 17

@@ -6,8 +6,8 @@ Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25, and the dialect's
 from enum import Enum
 from typing import NamedTuple
 
+from decode.callstack import Calls
 from decode.history import Context, EventKind, Path
-from decode.ntrace.callstack import Calls
 from decode.ntrace.dialect import Dialect
 from decode.ntrace.layout import BType, Sync
 from decode.ntrace.message import Message

@@ -6,28 +6,20 @@ Source: N-Trace 1.0, "Decoding trace from multiple harts".
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
-from decode.history import Accounting, History
-from decode.ntrace.automaton import Program
-from decode.ntrace.framing import Batch, Framer, Lost, fault, faults, is_idle
+from decode.history import Accounting
+from decode.ntrace.framing import Batch, Framer, fault, faults, is_idle
 from decode.ntrace.hart import HartDecoder
 from decode.ntrace.layout import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
 from decode.ntrace.memo import MEMO_LIMIT
 from decode.ntrace.options import Options
 from decode.ntrace.walk import Walkers
+from decode.streams import Lost, Program, Streams
 from support.progress import Progress, silent
 
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS) // MDO_BITS)  # bytes that hold TCODE and SRC
 _HEADS_REMEMBERED = 1 << 16
 _FILLING = -1  # in place of a SRC
-
-
-class Streams(NamedTuple):
-    """One history for each SRC value found (0 where messages have no SRC), and what became of all bytes."""
-
-    histories: dict[int, History]
-    accounting: Accounting
 
 
 def decode_streams(

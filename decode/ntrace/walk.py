@@ -7,12 +7,12 @@ lead over is kept too.
 from bisect import bisect_right
 from typing import NamedTuple
 
+from decode.callstack import Calls, Mark, Stack
 from decode.history import Path, RepeatPath
 from decode.image import Image
 from decode.instructions import IType
-from decode.ntrace.callstack import Calls, Mark, Stack
 from decode.ntrace.options import Options
-from decode.ntrace.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
+from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
 
 RUN_BITS = 8
 """Outcomes in a row that are remembered together."""
@@ -98,7 +98,12 @@ class Walker:
 
     def __init__(self, image: Image, options: Options) -> None:
         self.image = image
-        self._segments = Segments(image, options)
+        self._segments = Segments(
+            image,
+            stacked=bool(options.implicit_return),
+            sequential=options.sequential_jump,
+            reported=options.all_jumps and not options.btm,
+        )
         self._btm = options.btm
         self._stacked = bool(options.implicit_return)
         self._jump_reported = options.btm and (options.all_jumps or options.dialect.jump_ends_branch)

@@ -22,7 +22,8 @@ from decode.maps import read_maps
 from decode.ntrace.dialect import RATIFIED, SIFIVE
 from decode.ntrace.items import Itemizer
 from decode.ntrace.options import ImplicitReturn, Options
-from decode.ntrace.streams import Streams, decode_streams
+from decode.ntrace.streams import decode_streams
+from decode.streams import Streams
 from tests.decode.elves import gdb_symbols
 from tests.decode.ntrace_messages import of_kind, read, split
 from tests.vectors import sifive

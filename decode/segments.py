@@ -6,7 +6,6 @@ from itertools import accumulate
 from decode.errors import CodeMissing, UndecodableInstruction
 from decode.image import Image
 from decode.instructions import Instruction, IType, sequential_target
-from decode.ntrace.options import Options
 
 CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
 """How a segment ends: it was long enough; a conditional branch; an uninferable jump; an instruction that raises an
@@ -57,14 +56,17 @@ class Segment:
 class Segments:
     """The segments of one program under one set of options, built when first asked for."""
 
-    def __init__(self, image: Image, options: Options) -> None:
+    def __init__(self, image: Image, *, stacked: bool, sequential: bool, reported: bool = False) -> None:
+        """*stacked*: return addresses are remembered. *sequential*: targets that the instruction before a jump sets are
+        known. *reported*: the trace has an outcome for direct jumps, too.
+        """
         self.image = image
         self.known: dict[int, Segment] = {}
         self._held = 0
         self._mask = (1 << image.xlen) - 1
-        self._stacked = bool(options.implicit_return)
-        self._sequential = options.sequential_jump
-        self._reported = options.all_jumps and not options.btm
+        self._stacked = stacked
+        self._sequential = sequential
+        self._reported = reported
 
     def at(self, pc: int) -> Segment:
         """The segment that starts at *pc*."""

@@ -1,0 +1,1 @@
+"""E-Trace (Efficient Trace for RISC-V)."""

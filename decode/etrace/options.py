@@ -1,0 +1,138 @@
+"""How an E-Trace stream was made, as far as a decoder must know it to read the packets, and an encoder to make them.
+
+Sources: Efficient Trace for RISC-V 2.0, "Parameters and Discovery" (names, without `_p`), "Optional and run-time
+configurable modes"; the v0.8 extensions "Standard Support Packet" and "Implicit Return".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Dialect(Enum):
+    """Whose packets these are, where encoders differ from the document in more than the support packet."""
+
+    STANDARD = "standard"
+    """The document, 2.0; with `Parameters.iret_ext`, its implicit return extension."""
+    PULP = "pulp"
+    """rv_tracer: addresses are compressed on their own, to 8k + 1 bits, and the flags after them relate to the MSB."""
+    PT10 = "pt10"
+    """Espressif's "Processor Trace v1.0": full addresses of 31 bits, fields of whole bytes."""
+    ET20 = "et20"
+    """Espressif's "Efficient Trace v2.0": the flags of formats 1 and 2 stand before a byte-aligned address."""
+    QEMU = "qemu"
+    """QEMU's trace encoder: never compressed, padded to four bytes."""
+
+
+class SupportLayout(Enum):
+    """What follows format and subformat in support packets, which 2.0 leaves to implementations (`support`)."""
+
+    REFERENCE = "reference"
+    STANDARD = "standard"
+    PULP = "pulp"
+    ET20 = "et20"
+    PT10 = "pt10"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What an encoder was built with: the discoverable attributes, without `_p`.
+
+    iaddress_width, iaddress_lsb   bits of an instruction address; how many low ones are not sent
+    privilege_width, ecause_width  bits of these fields
+    context_width, time_width      bits of these fields; 0: they are not there (nocontext, notime)
+    bpred_size, cache_size         branch predictor and jump target cache have 2**this entries; 0: there is none
+    return_stack_size              the implicit return stack has 2**this entries; 0: there is none
+    call_counter_size              bits of the call counter; 0: there is none
+    f0s_width                      bits of subformat in format 0; None: 1 if there are both predictor and cache, else 0
+    iret_ext                       irets in place of irdepth (Implicit Return extension v0.8)
+    ecall_retires                  ecall and ebreak are reported as retired before their trap
+    data_width, daddress_width     bits of the data and address of a data access
+    lrid_width                     bits of a load request ID (split loads)
+    data_format_width              bits of format in data packets: 2 if there are only unified loads and stores, else 3
+    data_diff_width                bits of diff where it may be 1 or 2
+    """
+
+    iaddress_width: int = 32
+    iaddress_lsb: int = 1
+    privilege_width: int = 2
+    ecause_width: int = 4
+    context_width: int = 0
+    time_width: int = 0
+    bpred_size: int = 0
+    cache_size: int = 0
+    return_stack_size: int = 0
+    call_counter_size: int = 0
+    f0s_width: int | None = None
+    iret_ext: bool = False
+    ecall_retires: bool = False
+    data_width: int = 64
+    daddress_width: int = 64
+    lrid_width: int = 0
+    data_format_width: int = 3
+    data_diff_width: int = 2
+
+
+@dataclass(frozen=True)
+class Modes:
+    """What is switched on: ioptions and doptions of support packets, trTeInstFeatures.
+
+    full_address         trTeInstNoAddrDiff
+    implicit_exception   trTeInstNoTrapAddr
+    sijump               trTeInstEnSequentialJump
+    implicit_return      trTeInstEnImplicitReturn
+    branch_prediction    trTeInstEnBranchPrediction
+    jump_target_cache    trTeInstJumpTargetCache
+    resync_disabled      predictor, cache and return stack outlive synchronization (trTeInstSyncMode 0)
+    data_no_address, data_no_data, data_full_address, data_full_data   of data packets
+    """
+
+    full_address: bool = False
+    implicit_exception: bool = False
+    sijump: bool = False
+    implicit_return: bool = False
+    branch_prediction: bool = False
+    jump_target_cache: bool = False
+    resync_disabled: bool = False
+    data_no_address: bool = False
+    data_no_data: bool = False
+    data_full_address: bool = False
+    data_full_data: bool = False
+
+
+@dataclass(frozen=True)
+class TrapHandlers:
+    """Where traps lead when their address is not in the packets (implicit exception mode).
+
+    tvec      mtvec or stvec as in the CSR: base and, in its low bits, 0 direct or 1 vectored; None: not known
+    handlers  of (cause, interrupt), before *tvec*
+    """
+
+    tvec: int | None = None
+    handlers: Mapping[tuple[int, bool], int] = field(default_factory=dict)
+
+    def of(self, cause: int, interrupt: bool) -> int | None:
+        """The handler's address, None when it is not known."""
+        known = self.handlers.get((cause, interrupt))
+        if known is not None or self.tvec is None:
+            return known
+        return (self.tvec & ~3) + (4 * cause if interrupt and self.tvec & 3 == 1 else 0)
+
+
+@dataclass(frozen=True)
+class Options:
+    """All a decoder is told.
+
+    modes         until a support packet says otherwise
+    pinned        support packets are not believed: *modes* hold for all of the trace
+    support       layout of support packets
+    stop_at_error give up at the first loss instead of going on at the next synchronizing packet
+    """
+
+    parameters: Parameters = field(default_factory=Parameters)
+    modes: Modes = field(default_factory=Modes)
+    pinned: bool = False
+    support: SupportLayout = SupportLayout.REFERENCE
+    dialect: Dialect = Dialect.STANDARD
+    trap_handlers: TrapHandlers = field(default_factory=TrapHandlers)
+    stop_at_error: bool = False
