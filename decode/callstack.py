@@ -145,3 +145,19 @@ class Calls:
             self._lowest = min(self._lowest, rest)
         self.left += left
         return True
+
+
+class CallEffect(NamedTuple):
+    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others."""
+
+    taken: tuple[int | None, ...]
+    left: tuple[int, ...]
+    clears: bool = False
+
+
+CLEARS = CallEffect((), (), True)
+
+
+def effect(calls: Calls) -> CallEffect | None:
+    """What a walk did to the call stack."""
+    return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None

@@ -14,6 +14,8 @@ from itertools import accumulate, chain, islice
 from operator import attrgetter, is_, itemgetter, lt
 from typing import NamedTuple, overload
 
+from decode.memory_access import Access
+
 GAP = -1
 """The pc of a gap position."""
 
@@ -236,6 +238,7 @@ class History:
     contexts    (position from which on, context), in order; nothing before the first is known
     times       see `Times`; empty without timestamps in the trace
     accounting  what became of the bytes
+    accesses    to memory and CSRs, in order, where the trace has them
     """
 
     def __init__(
@@ -256,6 +259,7 @@ class History:
         self.accounting = accounting
         self.contexts = contexts
         self.times = times or Times(array("Q"), array("Q"))
+        self.accesses: Sequence[Access] = ()
         self._gap_positions = frozenset(gap_positions)
 
     def __len__(self) -> int:

@@ -15,6 +15,10 @@ _MAX_SEGMENT = 1024  # instructions
 _BLOCK = 512  # bytes; long code is cut at multiples of it, so that it is the same pieces from wherever it is entered
 _HELD_AT_MOST = 1 << 19  # instructions in all segments (about 0.1 KB each)
 
+_CALLS = frozenset({IType.UNINFERABLE_CALL})
+_RETURNS = frozenset({IType.RETURN})
+_SWAPS = frozenset({IType.COROUTINE_SWAP})
+
 NOWHERE = -1
 """No address: not known, or not there."""
 
@@ -56,9 +60,20 @@ class Segment:
 class Segments:
     """The segments of one program under one set of options, built when first asked for."""
 
-    def __init__(self, image: Image, *, stacked: bool, sequential: bool, reported: bool = False) -> None:
-        """*stacked*: return addresses are remembered. *sequential*: targets that the instruction before a jump sets are
-        known. *reported*: the trace has an outcome for direct jumps, too.
+    def __init__(
+        self,
+        image: Image,
+        *,
+        stacked: bool,
+        sequential: bool,
+        reported: bool = False,
+        swaps: bool = True,
+        absolute: bool = False,
+    ) -> None:
+        """*stacked*: return addresses are remembered; *swaps*: a co-routine swap is a return and a call, not neither.
+
+        *sequential*: targets that the instruction before a jump sets are known; *absolute*: and those of jumps by x0.
+        *reported*: the trace has an outcome for direct jumps, too.
         """
         self.image = image
         self.known: dict[int, Segment] = {}
@@ -67,6 +82,9 @@ class Segments:
         self._stacked = stacked
         self._sequential = sequential
         self._reported = reported
+        self._absolute = absolute
+        self._calls = _CALLS | _SWAPS if swaps else _CALLS
+        self._returns = _RETURNS | _SWAPS if swaps else _RETURNS
 
     def at(self, pc: int) -> Segment:
         """The segment that starts at *pc*."""
@@ -120,9 +138,11 @@ class Segments:
             if self._sequential and before is not None:
                 target = sequential_target(before, pcs[-2], instruction, self.image.xlen)
                 segment.taken = NOWHERE if target is None else target
+            if self._absolute and instruction.via is not None and instruction.via.register == 0:
+                segment.taken = instruction.via.offset & self._mask & ~1
             if self._stacked:
-                segment.calls = instruction.itype in (IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)
-                segment.returns = instruction.itype in (IType.RETURN, IType.COROUTINE_SWAP)
+                segment.calls = instruction.itype in self._calls
+                segment.returns = instruction.itype in self._returns
             return segment
         return Segment(STOP, pcs, lengths, fall) if instruction.itype is IType.EXCEPTION else None
 

@@ -48,9 +48,14 @@ class Parameters:
     iret_ext                       irets in place of irdepth (Implicit Return extension v0.8)
     ecall_retires                  ecall and ebreak are reported as retired before their trap
     data_width, daddress_width     bits of the data and address of a data access
-    lrid_width                     bits of a load request ID (split loads)
+    lrid_width                     bits of a load request ID (split loads); 0: loads are unified
     data_format_width              bits of format in data packets: 2 if there are only unified loads and stores, else 3
     data_diff_width                bits of diff where it may be 1 or 2
+    data_difference                where diff has one bit, compressed data is a difference, not XOR
+    data_reference                 data packets of the reference model: diff is fixed, the first values of a size after
+                                   a support packet are full whatever diff says, 01 is a difference
+    csr_width                      bits of a CSR in data packets; 0: as data_width
+    mmacas_ext                     data packets of the Multi-Memory Access and Compare and Swap extension v0.8
     """
 
     iaddress_width: int = 32
@@ -71,6 +76,10 @@ class Parameters:
     lrid_width: int = 0
     data_format_width: int = 3
     data_diff_width: int = 2
+    data_difference: bool = False
+    data_reference: bool = False
+    csr_width: int = 0
+    mmacas_ext: bool = False
 
 
 @dataclass(frozen=True)

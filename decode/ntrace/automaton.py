@@ -11,7 +11,7 @@ the call stack, for the same reason.
 
 from collections.abc import Callable
 
-from decode.callstack import Calls, Stack
+from decode.callstack import CLEARS, CallEffect, Calls, Stack, effect
 from decode.history import Context, EventKind, Path
 from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, MAX_REPEAT_BITS, BType, Rcode, Sync, Tcode
 from decode.ntrace.message import Message
@@ -19,20 +19,17 @@ from decode.ntrace.options import Options
 from decode.ntrace.process import Format, Process
 from decode.ntrace.repeats import walk_repeated
 from decode.ntrace.state import (
-    CLEARS,
     STARTS,
-    CallEffect,
     Mode,
-    Report,
     State,
     Step,
-    effect,
     evcode_text,
     resumed,
     sync_text,
     trap_reports,
 )
 from decode.ntrace.walk import Walk, Walker, Walkers
+from decode.reports import Report, contradiction
 from decode.segments import BRANCH, DIRECT, JUMP, NOWHERE, STOP
 from decode.streams import Program
 
@@ -378,14 +375,9 @@ class Automaton:
 
     def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:
         image = self._walker(state).image
-        kind, text = EventKind.MISMATCH, f"trace does not match {image.origin(walk.at)} at 0x{walk.at:x}: {why}"
-        if absent := image.absent_at(walk.at):
-            kind, text = EventKind.LOSS, f"at 0x{walk.at:x}: there is no code, {absent} is there and was not supplied"
-        elif self._program.partial and not image.knows(walk.at):
-            kind, text = EventKind.LOSS, f"at 0x{walk.at:x}: there is no code in what was supplied"
         certain = self._certain(state, ahead, stack)
         path = (walk if walk.halfwords >= certain.halfwords else certain).path
-        report = Report(kind, f"{text} ({message.name})", lost=True)
+        report = contradiction(self._program, image, walk.at, why, message.name)
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_cleared(walk, certain))
 
 

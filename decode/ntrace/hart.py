@@ -18,9 +18,10 @@ from decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
 from decode.ntrace.memo import MEMO_LIMIT, Memo
 from decode.ntrace.message import Malformed, Message, parse
 from decode.ntrace.options import Options
-from decode.ntrace.state import Fork, Mode, Report, Step
+from decode.ntrace.state import Fork, Mode, Step
 from decode.ntrace.timestamps import Clock
 from decode.ntrace.walk import Walkers
+from decode.reports import Report, record
 from decode.streams import Lost, Offsets, Program
 
 FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switched on"
@@ -320,21 +321,8 @@ class HartDecoder:
         self._take(self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, text), offset)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:
-        for report in reports:
-            if report.lost:
-                self._builder.gap(report.kind, offset, report.text)
-                if self._options.stop_at_error:
-                    self._stopped = True
-                    self.note(offset, "decoding stopped here, at the first loss, as asked")
-                    return
-                continue
-            if report.elsewhere:
-                self._builder.add_gap(report.text)
-            if report.resumed is not None:
-                self._builder.resume(report.resumed)
-            self._builder.event(report.kind, offset, report.text, last_pc=report.last_pc, next_pc=report.next_pc)
-            if report.context is not None:
-                self._builder.context(report.context, report.after)
+        if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
+            self._stopped = True
 
 
 def _ignored(message: Message) -> str:

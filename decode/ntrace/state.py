@@ -6,11 +6,12 @@ Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25, and the dialect's
 from enum import Enum
 from typing import NamedTuple
 
-from decode.callstack import Calls
+from decode.callstack import CallEffect
 from decode.history import Context, EventKind, Path
 from decode.ntrace.dialect import Dialect
 from decode.ntrace.layout import BType, Sync
 from decode.ntrace.message import Message
+from decode.reports import Report
 
 
 class Mode(Enum):
@@ -40,32 +41,6 @@ class State(dict[object, "Step | Fork"]):
         self.context = context
 
 
-class Report(NamedTuple):
-    """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again.
-
-    *context*: runs from here on, or after so many instructions that ran for certain and are not in the history yet.
-    """
-
-    kind: EventKind
-    text: str
-    last_pc: int | None = None
-    next_pc: int | None = None
-    lost: bool = False
-    elsewhere: bool = False
-    """Tracing went on at another place than it stopped at: a gap precedes."""
-    resumed: int | None = None
-    context: Context | None = None
-    after: int = 0
-
-
-class CallEffect(NamedTuple):
-    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others."""
-
-    taken: tuple[int | None, ...]
-    left: tuple[int, ...]
-    clears: bool = False
-
-
 class Step(NamedTuple):
     """What a message does: the code that ran, the next state, the change of `ahead`, what to report.
 
@@ -93,14 +68,6 @@ class Fork(dict[int | None, "Step | Fork"]):
     def __init__(self, counted: bool) -> None:
         super().__init__()
         self.counted = counted
-
-
-CLEARS = CallEffect((), (), True)
-
-
-def effect(calls: Calls) -> CallEffect | None:
-    """What a walk did to the call stack."""
-    return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None
 
 
 STARTS = frozenset({Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE})

@@ -1,0 +1,166 @@
+"""Accesses laid beside the instructions that may have made them, in order."""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from decode.errors import CodeMissing, UndecodableInstruction
+from decode.history import GAP, History
+from decode.image import Image
+from decode.memory_access import Access, Reach, reach
+from decode.streams import Program
+
+_MOST_WAYS = 64  # followed at a time, and instructions skipped at a time; code where there are more tells nothing
+
+
+class Slots(NamedTuple):
+    """The accesses a history's instructions make, in order: those of *kinds* only.
+
+    positions  of their instructions
+    reaches    what each of them accesses
+    gaps       the positions of the gaps
+    """
+
+    positions: "array[int]"
+    reaches: list[Reach]
+    gaps: list[int]
+
+    @classmethod
+    def of(cls, history: History, program: Program, kinds: Collection[str]) -> "Slots":
+        """Those of a history."""
+        slots = cls(array("Q"), [], [])
+        for begin, end, image in _stretches(history, program):
+            known = _Reaches(image, frozenset(kinds))
+            for position, pc in enumerate(history.pcs(begin, end), begin):
+                if pc == GAP:
+                    slots.gaps.append(position)
+                elif found := known[pc]:
+                    slots.positions.extend([position] * len(found))
+                    slots.reaches.extend(found)
+        return slots
+
+    def at(self, position: int) -> int:
+        """The first slot at or after a position of the history."""
+        return bisect_left(self.positions, position)
+
+    def gap_after(self, position: int) -> int | None:
+        """The first gap at or after a position."""
+        i = bisect_left(self.gaps, position)
+        return self.gaps[i] if i < len(self.gaps) else None
+
+    def has_gap(self, begin: int, end: int) -> bool:
+        """Whether there is a gap between two positions."""
+        gap = self.gap_after(begin)
+        return gap is not None and gap < end
+
+
+def _stretches(history: History, program: Program) -> Iterator[tuple[int, int, Image]]:
+    """(begin, end, image) of the positions with the same context."""
+    begin = 0
+    while begin < len(history):
+        following = bisect_right(history.contexts, begin, key=itemgetter(0))
+        end = history.contexts[following][0] if following < len(history.contexts) else len(history)
+        yield begin, end, program.image_of(history.context_at(begin))
+        begin = end
+
+
+class _Reaches(dict[int, tuple[Reach, ...]]):
+    """The accesses of the instruction at an address, one entry each."""
+
+    def __init__(self, image: Image, kinds: frozenset[str]) -> None:
+        super().__init__()
+        self._image, self._kinds = image, kinds
+
+    def __missing__(self, pc: int) -> tuple[Reach, ...]:
+        image = self._image
+        try:
+            size = image.instruction(pc).length
+            word = int.from_bytes(image.read(pc, min(size, 4)), "little")
+            found = reach(word, image.xlen, zcm=image.zcm)
+        except (CodeMissing, UndecodableInstruction):
+            found = None
+        self[pc] = (found,) * max(found.times, 1) if found is not None and found.kind in self._kinds else ()
+        return self[pc]
+
+
+class Laid(NamedTuple):
+    """A way (or several) to lay accesses beside slots.
+
+    ends   the slots the next access may begin at, one for each way
+    steps  of each access: its slot, where there is one way; else by the slot after it: (slot before it, its slot)
+    """
+
+    ends: list[int]
+    steps: "list[int | dict[int, list[tuple[int, int]]]]"
+
+    def places(self, ends: Collection[int], positions: Sequence[int]) -> list[int | None]:
+        """The position of each access if only these *ends* are right; None where the ways differ."""
+        found: list[int | None] = []
+        alive = set(ends)
+        for step in reversed(self.steps):
+            if isinstance(step, int):
+                found.append(positions[step])
+                alive = {step}
+                continue
+            ways = [way for end in alive for way in step.get(end, ())]
+            places = {positions[slot] for _, slot in ways}
+            found.append(places.pop() if len(places) == 1 else None)
+            alive = {before for before, _ in ways}
+        return found[::-1]
+
+
+def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> Laid | None:
+    """*accesses* beside the slots from *start* on and before *stop*, or as many of them as there are slots for.
+
+    None where they do not fit.
+    """
+    ends = [start]
+    steps: list[int | dict[int, list[tuple[int, int]]]] = []
+    for access in accesses:
+        if len(ends) == 1 and ends[0] < stop and not _may_be_skipped(reaches[ends[0]]):
+            if not reaches[ends[0]].is_of(access):
+                return None
+            steps.append(ends[0])
+            ends[0] += 1
+            continue
+        step = _step(reaches, access, ends, stop)
+        if step is None:
+            return None
+        if not step:
+            return Laid(ends, steps) if any(_rest(reaches, end, stop) == 0 for end in ends) else None
+        steps.append(step)
+        ends = list(step)
+    return Laid(ends, steps)
+
+
+def _step(
+    reaches: Sequence[Reach], access: Access, ends: list[int], stop: int
+) -> dict[int, list[tuple[int, int]]] | None:
+    """All ways for one more access; None when there are too many."""
+    step: dict[int, list[tuple[int, int]]] = {}
+    for before in ends:
+        for slot in range(before, stop):
+            if slot - before > _MOST_WAYS:
+                return None
+            if reaches[slot].is_of(access):
+                step.setdefault(slot + 1 if reaches[slot].times else slot, []).append((before, slot))
+            if not _may_be_skipped(reaches[slot]):
+                break
+    return step if len(step) <= _MOST_WAYS else None
+
+
+def _may_be_skipped(found: Reach) -> bool:
+    """Whether the instruction may have made no access."""
+    return found.optional or not found.times
+
+
+def _rest(reaches: Sequence[Reach], slot: int, stop: int) -> int:
+    """How many slots from *slot* to *stop* must have an access."""
+    return sum(not _may_be_skipped(found) for found in reaches[slot:stop])
+
+
+def distance(reaches: Sequence[Reach], slot: int, end: int) -> int:
+    """How many accesses are between two slots, at least; negative when *slot* is past *end*."""
+    return -_rest(reaches, end, slot) if slot > end else _rest(reaches, slot, end)

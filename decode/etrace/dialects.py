@@ -1,0 +1,205 @@
+"""Whose packets differ from the document's, and how.
+
+Facts from public sources: rv_tracer's RTL (pulp-platform/rv_tracer, `te_packet_emitter`); Espressif's decoders
+(tore-espressif/riscv-trace-spec, branches esp-implementation for PT10 and trace_v2 for ET20); the patches "hw/riscv:
+initial e-trace support" of QEMU, versions 2 and 3.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from decode.etrace.fields import Malformed, Reader
+from decode.etrace.layout import (
+    ADDRESS,
+    BRANCH,
+    BRANCHES,
+    CAUSE,
+    FORMAT_BITS,
+    MAP,
+    MAP_BITS,
+    STANDARD,
+    TVAL,
+    WHERE,
+    Field,
+    Format,
+    Key,
+    Kind,
+    Layout,
+    Sync,
+    address_bits,
+    fixed,
+    gate,
+    has_branches,
+    is_exception,
+)
+from decode.etrace.options import Dialect, Modes
+
+
+class Rules(NamedTuple):
+    """How packets of a dialect are read and written.
+
+    map_bits      width of branch_map by the value of branches
+    compressed    equal bits at the end of a packet may be left out
+    length_tells  the length of a packet of format 1, not branches, says whether it has an address
+    key           reads format and subformat, where these are not what they say
+    """
+
+    layout: Layout
+    map_bits: tuple[int, ...] = MAP_BITS
+    compressed: bool = True
+    length_tells: bool = False
+    key: Callable[[Reader], Key] | None = None
+
+
+_THADDR = Field("thaddr", fixed(1))
+_NO_IRREPORT = Field("irreport", fixed(0), Kind.IMPLIED)
+_CONTEXT: Layout = {(Format.SYNC, Sync.CONTEXT): WHERE}
+_START: Layout = {(Format.SYNC, Sync.START): (BRANCH, *WHERE, ADDRESS)}
+
+# rv_tracer: addresses are shortened by themselves; notify is a copy of the full address' MSB, and never tells anything.
+_PULP_ADDRESS = Field("address", address_bits, Kind.BYTES_ADDRESS)
+_PULP_REPORTING = (
+    Field("address", address_bits, Kind.BYTES_REPORTED),
+    Field("notify", fixed(1), Kind.SILENT),
+    Field("updiscon", fixed(1), Kind.FLAG),
+    Field("irreport", fixed(1), Kind.FLAG),
+)
+_LEAST_PULP_REPORTING = 9 + 3
+_LEAST_QEMU_REPORTING = 64
+
+
+def _has_pulp_address(_: Modes, fields: Mapping[str, int], left: int) -> bool:
+    return left >= _LEAST_PULP_REPORTING
+
+
+def _has_qemu_address(_: Modes, fields: Mapping[str, int], left: int) -> bool:
+    return left >= _LEAST_QEMU_REPORTING
+
+
+_PULP: Layout = {
+    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_pulp_address), *_PULP_REPORTING),
+    (Format.ADDR_ONLY, None): _PULP_REPORTING,
+    (Format.SYNC, Sync.START): (BRANCH, *WHERE, _PULP_ADDRESS),
+    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, _PULP_ADDRESS, TVAL),
+    **_CONTEXT,
+}
+
+# PT10: as the document before thaddr and irreport were in it; tval is the EPC of illegal instructions, and always sent.
+_PT10_REPORTING = (
+    Field("address", address_bits, Kind.REPORTED),
+    Field("notify", fixed(1), Kind.FLAG),
+    Field("updiscon", fixed(1), Kind.FLAG),
+    _NO_IRREPORT,
+)
+_PT10: Layout = {
+    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_PT10_REPORTING),
+    (Format.ADDR_ONLY, None): _PT10_REPORTING,
+    **_START,
+    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), Kind.IMPLIED), ADDRESS, TVAL),
+    **_CONTEXT,
+}
+
+# ET20: the address last, from a byte boundary on, its length the packet's.
+_ET20_REPORTING = (
+    Field("notify", fixed(1), Kind.LAST_FLAG),
+    Field("updiscon", fixed(1), Kind.FLAG),
+    _NO_IRREPORT,
+    Field("", fixed(0), Kind.SPARE),
+    Field("address", address_bits, Kind.LAST_REPORTED),
+)
+_ET20: Layout = {
+    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_ET20_REPORTING),
+    (Format.ADDR_ONLY, None): _ET20_REPORTING,
+    **_START,
+    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, ADDRESS, TVAL._replace(given=is_exception)),
+    **_CONTEXT,
+}
+
+# QEMU: notify is a copy of bit 31 of the address; format 2 is sent with 3 as its format.
+_QEMU_REPORTING = (
+    Field("address", address_bits, Kind.REPORTED),
+    Field("notify", fixed(1), Kind.SILENT),
+    Field("updiscon", fixed(1), Kind.FLAG),
+    Field("irreport", fixed(1), Kind.FLAG),
+    Field("", fixed(3), Kind.SPARE),
+)
+_QEMU: Layout = {
+    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_qemu_address), *_QEMU_REPORTING),
+    (Format.ADDR_ONLY, None): _QEMU_REPORTING,
+    **_START,
+    (Format.SYNC, Sync.TRAP): STANDARD[Format.SYNC, Sync.TRAP],
+    **_CONTEXT,
+}
+_QEMU_MAP_BITS = (31, 3, *MAP_BITS[2:])
+_QEMU_ADDRESS_BITS = 64
+_QEMU_FLAGS = (0b000001, 0b111110)
+"""notify, updiscon, irreport and irdepth of format 2. In place of the highest bits of a full address: of no address."""
+
+
+def _qemu_key(read: Reader) -> Key:
+    """Format and subformat; format 2, 9 bytes long, is told by the flags at its end."""
+    format = read.take(FORMAT_BITS)
+    if format != Format.SYNC:
+        return format, None
+    flags = read.bits >> FORMAT_BITS + _QEMU_ADDRESS_BITS & 0b111111
+    if read.end == FORMAT_BITS + _QEMU_ADDRESS_BITS + 6 and flags in _QEMU_FLAGS:
+        return Format.ADDR_ONLY, None
+    return format, read.take(FORMAT_BITS)
+
+
+def settle(fields: dict[str, int]) -> None:
+    """Of format 1: makes branches say what the length of the packet says. Raises Malformed if that cannot be."""
+    branches, has_address = fields["branches"], "address" in fields
+    if has_address and not branches:
+        raise Malformed("format 1 with an address, but the number of its 16 to 30 branches was not sent")
+    if not has_address:
+        if branches not in (0, 31):
+            raise Malformed(f"format 1 with {branches} branches and no address")
+        fields["branches"] = 0
+
+
+RULES: Mapping[Dialect, Rules] = {
+    Dialect.STANDARD: Rules(STANDARD),
+    Dialect.PULP: Rules(_PULP, compressed=False, length_tells=True),
+    Dialect.PT10: Rules(_PT10, compressed=False),
+    Dialect.ET20: Rules(_ET20, compressed=False),
+    Dialect.QEMU: Rules(_QEMU, _QEMU_MAP_BITS, compressed=False, length_tells=True, key=_qemu_key),
+}
+
+DEFAULTS: Mapping[Dialect, Mapping[str, int | bool | str]] = {
+    Dialect.STANDARD: {},
+    Dialect.PULP: {
+        "iaddress_width": 64,
+        "iaddress_lsb": 0,
+        "privilege_width": 2,
+        "ecause_width": 64,
+        "support": "pulp",
+        "encapsulation": "pulp",
+    },
+    Dialect.PT10: {
+        "iaddress_width": 32,
+        "iaddress_lsb": 1,
+        "privilege_width": 1,
+        "ecause_width": 5,
+        "full_address": True,
+        "support": "pt10",
+        "encapsulation": "esp32",
+    },
+    Dialect.ET20: {
+        "iaddress_width": 32,
+        "iaddress_lsb": 1,
+        "privilege_width": 1,
+        "ecause_width": 6,
+        "support": "et20",
+        "encapsulation": "esp32",
+    },
+    Dialect.QEMU: {
+        "iaddress_width": 64,
+        "iaddress_lsb": 0,
+        "privilege_width": 3,
+        "ecause_width": 6,
+        "full_address": True,
+        "encapsulation": "qemu",
+    },
+}
+"""What the encoders of a dialect are built with: fields of Parameters and Modes, support packets, encapsulation."""

@@ -1,0 +1,31 @@
+"""How packets travel: every transport E-Trace packets come in, to packets and back.
+
+`Encapsulation` says which; its deframer and framer do the work.
+"""
+
+from decode.etrace.encapsulation.choice import NAMES, Encapsulation
+from decode.etrace.encapsulation.interface import (
+    CannotCarry,
+    Deframer,
+    Framer,
+    Idle,
+    Item,
+    Kind,
+    Packets,
+    Places,
+)
+from decode.streams import Lost
+
+__all__ = [
+    "NAMES",
+    "CannotCarry",
+    "Deframer",
+    "Encapsulation",
+    "Framer",
+    "Idle",
+    "Item",
+    "Kind",
+    "Lost",
+    "Packets",
+    "Places",
+]

@@ -1,0 +1,109 @@
+"""A software E-Trace encoder: retired blocks and traps in, payloads of te_inst packets out.
+
+Source: Efficient Trace for RISC-V 2.0 and the v0.8 extensions "Standard Support Packet" and "Implicit Return". The
+rules are in `encoder_rules`; here is what a hart calls.
+"""
+
+from collections.abc import Sequence
+
+from decode.etrace.encoder_options import ContextType as ContextType
+from decode.etrace.encoder_options import EncoderOptions as EncoderOptions
+from decode.etrace.encoder_options import Stop as Stop
+from decode.etrace.encoder_options import SyncMode as SyncMode
+from decode.etrace.encoder_rules import Next, Rules
+from decode.etrace.support import QualStatus
+from decode.history import Context
+from decode.ingress import Block, Trap
+
+
+class Encoder(Rules):
+    """Encodes one hart. `emit` gets the payload of one packet at a time.
+
+    Between `start` and `stop` the hart's retired blocks and traps go to `retire`, in order, in batches of any size;
+    outside, `retire` ignores blocks and traps. A block with a jump whose register the instruction before it loads
+    with a constant has both of them, where `Modes.sijump` is on: a decoder sees that from the code.
+    """
+
+    _enabled = False
+    _next_pc: int | None = None
+
+    def enable(self) -> None:
+        """The encoder is switched on: a support packet says how it is configured. `start` does it if need be."""
+        self._out.support(ienable=True, qual_status=QualStatus.NO_CHANGE)
+        self._enabled = True
+
+    def disable(self) -> None:
+        """The encoder is switched off: a support packet says so, unless `stop` has done so."""
+        if self._enabled:
+            self._enabled = False
+            self._out.support(ienable=False, qual_status=QualStatus.NO_CHANGE)
+
+    def start(self, trap: Trap | None = None) -> None:
+        """Tracing starts: what retires next is announced by a synchronization packet.
+
+        *trap*: what has just brought the hart there, if tracing begins with a trap handler.
+        """
+        if not self._enabled:
+            self.enable()
+        self._reset()
+        self._context = self._trap_context = self._entered
+        self._trap, self._tracing = trap, True
+
+    def notify(self) -> None:
+        """The next instruction that retires is to be reported (trigger[2], "Using trigger outputs")."""
+        self._notify_next = True
+
+    def lost(self) -> None:
+        """Packets were lost on the way out: says so and, while tracing, starts again ("Format 3 subformat 3")."""
+        self._out.support(ienable=self._enabled, qual_status=QualStatus.TRACE_LOST)
+        if self._tracing:
+            trap = None if self._trap_told else self._trap
+            self._reset()
+            self._trap = trap
+
+    def time(self, now: int) -> None:
+        """The clock shows *now*: that is the time of what retires next."""
+        self._now = now
+
+    def context(self, context: Context, ctype: ContextType | None = None) -> None:
+        """After what retired so far the hart runs in this context. *ctype*: what is done about it, if not the usual."""
+        self._step(context)
+        if ctype is not None:
+            self._entered_as = ctype
+
+    def retire(
+        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
+    ) -> None:
+        """What the hart did next. *next_pc*: where it goes on, in case `stop` comes before anything else retires.
+
+        A Context among the items is as `context` between them. *cycles*: clock cycles these took; one per instruction
+        unless told.
+        """
+        self._each = 1 if cycles is None else 0
+        for item in items:
+            if self._tracing or isinstance(item, Context):
+                self._step(item)
+        if cycles is not None:
+            self._now += cycles
+            if self._tracing and self.options.sync_mode is SyncMode.CYCLES:
+                self._spend(cycles)
+        self._next_pc = next_pc
+
+    def stop(self, next_pc: int | None = None, *, disable: bool = True) -> None:
+        """Tracing stops before the instruction at *next_pc* (None: unknown; a branch before it counts as not taken).
+
+        *disable*: the encoder is switched off with it; else it just is told that nothing more is traced for now: the
+        hart halts, is reset, runs what a filter leaves out.
+        """
+        if not self._tracing:
+            return
+        next_pc = self._next_pc if next_pc is None else next_pc
+        due = self._updiscon
+        if self._pending is not None:
+            due = self._updiscon and self.options.stop is Stop.LATE
+            self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
+        status = QualStatus.ENDED_NTR if due else QualStatus.ENDED_REP
+        self._tracing = False
+        self._enabled = not disable
+        self._out.support(ienable=self._enabled, qual_status=status)
+        self._reset()

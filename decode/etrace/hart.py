@@ -1,0 +1,265 @@
+"""The packets of one hart to its history: payloads through the automaton, its answers remembered.
+
+As for N-Trace, few of the packets in a real trace are distinct, and a step depends on nothing but its place, the
+payload, and sometimes what is on top of the call stack or in an entry of the jump target cache. What is remembered is
+bounded; forgetting costs time, never correctness.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import repeat
+from typing import Any
+
+from decode.accesses import attach
+from decode.callstack import Stack, after, pushed
+from decode.etrace.automaton import Automaton
+from decode.etrace.data import DataDecoder
+from decode.etrace.encapsulation import Packets
+from decode.etrace.layout import Ext, Format
+from decode.etrace.options import Options
+from decode.etrace.packet import Codec, Malformed, Packet, codec
+from decode.etrace.predictor import Tables
+from decode.etrace.state import Fork, Known, Lookup, Mode, Setup, Single, State, Step
+from decode.history import Accounting, EventKind, History, HistoryBuilder
+from decode.reports import Report, record
+from decode.streams import Lost, Program
+
+MEMO_LIMIT = 1 << 17
+"""Steps remembered at most (about 0.6 KB each; larger ones count as several)."""
+
+_LONGEST = 1 << 60  # instructions; only noise says so many
+_DEEPEST = 64  # return addresses a remembered step takes
+_ONE_STEP = 64  # pointers
+
+
+class HartDecoder:
+    """Decodes what one hart sent. *memo_limit*: steps to remember at most, 0 for none."""
+
+    def __init__(self, program: Program, options: Options, *, memo_limit: int = MEMO_LIMIT) -> None:
+        self._program = program
+        self._options = options
+        self._automaton = Automaton(program, options)
+        self._builder = HistoryBuilder()
+        self._state = self._automaton.initial
+        self._setup = self._state.place.setup
+        self._codec = self._codec_of(self._setup)
+        self._stack: Stack = None
+        self._tables = Tables(self._setup.parameters)
+        self._data = DataDecoder(*self._setup)
+        self._has_data = False  # as far as the trace has told
+        self._limit = memo_limit
+        self._remembered = 0
+        self._total = self._unused = 0
+        self._stopped = False
+
+    def run(self, packets: Packets) -> None:
+        """The next te_inst packets."""
+        self._total += packets.length
+        if self._stopped:
+            self._unused += packets.length
+            return
+        self._run(packets)
+        self._builder.flush()
+        if self._builder.position > _LONGEST and not self._stopped:
+            self._stopped = True
+            self.note(packets.offsets[-1], f"decoding stopped after {self._builder.position} instructions")
+
+    def run_data(self, packets: Packets) -> None:
+        """The next te_data packets."""
+        self._total += packets.length
+        if self._stopped:
+            self._unused += packets.length
+            return
+        self._has_data = True
+        position = self._builder.position if self._state.place.mode is Mode.ON else -1
+        for payload, offset in zip(packets.payloads, packets.offsets, strict=True):
+            try:
+                self._data.packet(payload, offset, position)
+            except Malformed as error:
+                self.note(offset, f"te_data: {error}")
+
+    def ignore(self, packets: Packets) -> None:
+        """Packets of another kind: they are the hart's, and not about its instructions or data."""
+        self._total += packets.length
+        self._unused += packets.length
+
+    def lose(self, lost: Lost) -> None:
+        """Bytes that are no packet: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
+        if lost.why and not self._stopped:
+            text = f"{lost.length} bytes skipped: {lost.why}" if lost.length else lost.why
+            self._take(self._automaton.loss(self._state, EventKind.LOSS, text), lost.offset)
+            self._data.lost()
+
+    def cut_off(self, lost: Lost) -> None:
+        """The trace ends in the middle of a packet, which may be this hart's."""
+        self.note(lost.offset, lost.why)
+
+    def note(self, offset: int, text: str) -> None:
+        """Something worth knowing at this byte."""
+        self._builder.event(EventKind.NOTE, offset, text)
+
+    def finish(self, offset: int = 0) -> History:
+        """The end of the trace. *offset*: where it ends."""
+        if not self._stopped:
+            self._report(self._automaton.end(self._state), offset)
+        accounting = Accounting(self._total, self._total - self._unused, 0, self._unused)
+        history = self._builder.finish(accounting)
+        if self._data.accesses:
+            history.accesses = attach(history, self._program, self._data.accesses)
+        return history
+
+    # The hot path: everything known is one look-up and one append
+
+    def _run(self, packets: Packets) -> None:
+        builder = self._builder
+        append = builder.append
+        pending, mark, stamp = builder.in_place
+        state, stack, tables = self._state, self._stack, self._tables
+        payloads, offsets, sizes = packets.payloads, packets.offsets, getattr(packets, "sizes", [0] * len(packets.payloads))
+        times: Any = packets.times or repeat(None)
+        for index, (payload, now) in enumerate(zip(payloads, times)):  # noqa: B905 - times may be endless
+            step: Any = state.get(payload)
+            below = stack
+            while step.__class__ is not Step:
+                if step.__class__ is Fork:
+                    if below is None:
+                        step = step.get(None)
+                    else:
+                        step = step.get(below[0])
+                        below = below[1]
+                elif step.__class__ is Lookup:
+                    step = step.get(tables.targets.get(step.index))
+                else:
+                    break
+            if step.__class__ is not Step:
+                self._state, self._stack = state, stack
+                packet = step.packet if step is not None else None
+                self._unknown(payload, packet, offsets[index], sizes[index])
+                if self._stopped:
+                    self._unused += sum(sizes[index + 1 :])
+                    return
+                state, stack, tables = self._state, self._stack, self._tables
+            else:
+                path, following, reports, landing, calls, effect, synchronizes = step
+                if path is not None:
+                    append(path)
+                if calls is not None:
+                    stack = pushed(None if calls.clears else below, calls.left)
+                if effect is not None:
+                    tables.apply(effect)
+                if reports:
+                    self._report(reports, offsets[index])
+                    if self._stopped:
+                        self._state, self._stack = following, stack
+                        self._unused += sum(sizes[index + 1 :])
+                        return
+                if landing is not None:
+                    append(landing)
+                if synchronizes and self._has_data:
+                    self._data.synchronize(builder.position - 1)
+                state = following
+            if now is not None:
+                mark(len(pending))
+                stamp(now)
+        self._state, self._stack = state, stack
+
+    # What is not known yet
+
+    def _unknown(self, payload: bytes, packet: Packet | None, offset: int, size: int) -> None:
+        """A payload without a remembered step. *size*: of the packet in the trace, about."""
+        if packet is None:
+            try:
+                packet = self._codec.parse(payload)
+            except Malformed as error:
+                self._unused += size
+                self._take(self._automaton.loss(self._state, EventKind.LOSS, f"no te_inst packet: {error}"), offset)
+                return
+        if self._state.place.mode is Mode.LOST and not self._automaton.can_leave_lost(packet):
+            self._unused += size
+            return
+        state, stack = self._state, self._stack
+        step, lasting = self._automaton.step(state, packet, stack, self._tables)
+        if packet.fields.get("denable"):
+            self._has_data = True
+        if packet.fields.get("dloss"):
+            self.note(offset, "the encoder lost data packets")
+            self._data.lost()
+        if "time" not in packet.fields and step.state.place.setup == state.place.setup:
+            self._remember(state, payload, packet, step, lasting)
+        self._take(step, offset, packet.fields.get("time"))
+
+    def _remember(self, state: State, payload: bytes, packet: Packet, step: Step, lasting: bool) -> None:
+        """*payload* has led from *state* through *step*."""
+        self._remembered += _size(payload, step)
+        if self._remembered > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
+            self._automaton.forget()
+            self._remembered = 0
+            return
+        taken = step.calls.taken if step.calls is not None else ()
+        if not self._limit or len(taken) > _DEEPEST:
+            return
+        known: dict[Any, Known] = state
+        key: Any = payload
+        if not lasting:
+            known[key] = Single(packet)
+            return
+        if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
+            index = packet.fields["index"]
+            lookup = known.get(key)
+            if not isinstance(lookup, Lookup):
+                lookup = known[key] = Lookup(index)
+            known, key = lookup, self._tables.targets.get(index)
+        for address in taken:
+            fork = known.get(key)
+            if not isinstance(fork, Fork):
+                fork = known[key] = Fork()
+            known, key = fork, address
+        known[key] = step
+
+    def _take(self, step: Step, offset: int, time: int | None = None) -> None:
+        """*time*: of the packet's own instruction."""
+        if step.path is not None:
+            self._builder.append(step.path)
+        if step.calls is not None:
+            calls = step.calls
+            self._stack = pushed(None, calls.left) if calls.clears else after(self._stack, len(calls.taken), calls.left)
+        if step.state.place.setup is not self._setup:
+            self._set_up(step.state.place.setup)
+        if step.tables is not None:
+            self._tables.apply(step.tables)
+        self._state = step.state
+        self._report(step.reports, offset)
+        if self._stopped:
+            return
+        if time is not None:
+            self._builder.time(time)
+        if step.landing is not None:
+            self._builder.append(step.landing)
+        if step.synchronizes and self._has_data:
+            self._data.synchronize(self._builder.position - 1)
+
+    def _set_up(self, setup: Setup) -> None:
+        """A support packet has changed how packets are to be read."""
+        if setup == self._setup:
+            self._setup = setup
+            return
+        if setup.parameters != self._setup.parameters:
+            self._tables = Tables(setup.parameters)
+        self._setup = setup
+        self._codec = self._codec_of(setup)
+        self._data.configure(*setup)
+
+    def _codec_of(self, setup: Setup) -> Codec:
+        return codec(replace(self._options, parameters=setup.parameters), setup.modes)
+
+    def _report(self, reports: Sequence[Report], offset: int) -> None:
+        if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
+            self._stopped = True
+
+
+def _size(payload: bytes, step: Step) -> int:
+    """How many usual steps are as large as this one."""
+    held = len(payload) // 8 + (len(step.path.parts) if step.path is not None else 0)
+    if step.calls is not None:
+        held += len(step.calls.taken) + len(step.calls.left)
+    return 1 + held // _ONE_STEP

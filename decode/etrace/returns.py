@@ -1,0 +1,109 @@
+"""The implicit return stack as an encoder keeps it: of a limited depth, which both sides must agree on.
+
+Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", and `push_return_stack` of the decoder's pseudo-code;
+entries with a count: the Implicit Return extension v0.8.
+"""
+
+from decode.callstack import MAX_DEPTH, Calls, Stack, pushed
+from decode.etrace.options import Parameters
+
+
+class Depth:
+    """How deep the stack of an encoder is. *entries*: return addresses; *repeats*: of equal ones, in one entry."""
+
+    __slots__ = ("entries", "repeats")
+
+    def __init__(self, parameters: Parameters) -> None:
+        size = parameters.return_stack_size or parameters.call_counter_size
+        self.entries = min(1 << size, MAX_DEPTH)
+        counted = parameters.return_stack_size and parameters.call_counter_size and parameters.iret_ext
+        self.repeats = (1 << parameters.call_counter_size) - 1 if counted else 0
+
+
+class ReturnStack(Calls):
+    """A stack in use during one walk, as deep as the encoder's.
+
+    depth       entries on it now
+    overflowed  the oldest entries were dropped: what the walk does to the stack holds for no other one
+    peak        how many entries it ever had
+    """
+
+    __slots__ = ("_limits", "depth", "overflowed", "peak")
+
+    def __init__(self, stack: Stack, limits: Depth) -> None:
+        super().__init__(stack)
+        self._limits = limits
+        self.depth = self.peak = _entries(stack, limits)
+        self.overflowed = False
+
+    def push(self, address: int) -> None:
+        """A call."""
+        if self._limits.repeats and self._shares(address):
+            super().push(address)
+            return
+        if self.depth >= self._limits.entries:
+            self.overflowed = True
+        else:
+            self.depth += 1
+            self.peak = max(self.peak, self.depth)
+        super().push(address)
+
+    def pop(self) -> int | None:
+        """A return: where to, None when no call is known."""
+        if self.depth == 0:
+            self.taken.append(None)
+            return None
+        address = super().pop()
+        if not (self._limits.repeats and address is not None and self._shares(address)):
+            self.depth -= 1
+        return address
+
+    def stack(self) -> Stack:
+        """The stack as it is now."""
+        whole = super().stack()
+        if not self.overflowed:
+            return whole
+        kept: list[int] = []
+        entries = self.depth
+        while whole is not None and entries:
+            kept.append(whole[0])
+            below = whole[1]
+            if not (self._limits.repeats and below is not None and below[0] == whole[0]):
+                entries -= 1
+            whole = below
+        return pushed(None, kept[::-1])
+
+    def follow(self, taken: tuple[int | None, ...], left: tuple[int, ...], peak: int) -> bool:
+        """Do what another walk did, which had *peak* entries more than at its start, if all is the same here."""
+        if not taken and not left:
+            return True
+        if self.overflowed or self._limits.repeats or self.depth + peak > self._limits.entries:
+            return False
+        if None in taken or not self.redo(taken, left):
+            return False
+        self.peak = max(self.peak, self.depth + peak)
+        self.depth += len(left) - len(taken)
+        return True
+
+    def _shares(self, address: int) -> bool:
+        """Whether the entry on top has room for one more call that returns to *address*, or has had one."""
+        stack: Stack = super().stack()
+        run = 0
+        while stack is not None and stack[0] == address:
+            run += 1
+            stack = stack[1]
+        return run % (self._limits.repeats + 1) != 0
+
+
+def _entries(stack: Stack, limits: Depth) -> int:
+    """How many entries an encoder has for these return addresses."""
+    if stack is None or not limits.repeats:
+        return stack[2] if stack is not None else 0
+    entries = 0
+    while stack is not None:
+        address, run = stack[0], 0
+        while stack is not None and stack[0] == address:
+            run += 1
+            stack = stack[1]
+        entries += -(-run // (limits.repeats + 1))
+    return entries

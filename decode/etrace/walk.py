@@ -1,0 +1,401 @@
+"""Following the program under E-Trace: over the branches whose outcomes a packet reports, then up to its address.
+
+Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`. A walk stands *before* the instruction that
+retires next (`at`), or, where only the next packet tells what that is, *behind* the last one that did (`behind`).
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from decode.callstack import Mark, Stack
+from decode.etrace.options import Modes, Parameters
+from decode.etrace.predictor import Tables
+from decode.etrace.returns import Depth, ReturnStack
+from decode.history import Path, RepeatPath
+from decode.image import Image
+from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
+
+RUN_BITS = 8
+"""Outcomes in a row that are remembered together."""
+
+_RUN_MASK = (1 << RUN_BITS) - 1
+_RUNS_AT_MOST = 1 << 16
+_MARKED_AFTER = 4  # segments without an outcome
+_STEPS_AT_MOST = 1 << 16
+_FOR_EVER = 1 << 64
+_LOOKED_AHEAD = 1 << 12  # segments
+_NO_MARK = Mark(0, ())
+
+Part = tuple[int, ...] | Path | RepeatPath
+
+
+class Run(NamedTuple):
+    """What RUN_BITS outcomes lead over. *taken*, *left*, *peak*: as in `ReturnStack`; *outcomes*: as in `Walk`."""
+
+    path: Path
+    at: int
+    taken: tuple[int | None, ...]
+    left: tuple[int, ...]
+    peak: int
+    outcomes: tuple[tuple[int, bool], ...]
+
+
+class Arrival(Enum):
+    """How a walk came to the address of a packet."""
+
+    INFERRED = "inferred"
+    """The code leads there; it may do so again."""
+    JUMPED = "jumped"
+    """By a jump only the packet tells the target of."""
+    RETURNED = "returned"
+    """The same, and the jump was a return to where its call came from."""
+    FAULT = "fault"
+    """Not at all."""
+
+
+class Goal(NamedTuple):
+    """What a packet reports: the address of an instruction that retired; None: the next branch.
+
+    inferable  it may be one the code leads to; else only the target of an uninferable jump
+    returns    implicit returns reported (irets, irdepth), None for none
+    counted    the packet would say if there were any (irets)
+    """
+
+    address: int | None
+    inferable: bool = True
+    returns: int | None = None
+    counted: bool = False
+
+
+class Walk:
+    """One walk so far.
+
+    at        the instruction that retires next, NOWHERE when that is not known
+    behind    then: the last one that retired
+    irets     implicit returns since the last branch
+    outcomes  (address, taken) of the branches that were passed, where a predictor has to know them
+    fault     why the code contradicts the trace, "" while it does not; *missing*: because it is not there
+    """
+
+    __slots__ = ("at", "behind", "calls", "fault", "irets", "missing", "outcomes", "parts")
+
+    def __init__(self, at: int, behind: int, calls: ReturnStack) -> None:
+        self.at = at
+        self.behind = behind
+        self.calls = calls
+        self.parts: list[Part] = []
+        self.irets = 0
+        self.outcomes: list[tuple[int, bool]] = []
+        self.fault = ""
+        self.missing = False
+
+    @property
+    def place(self) -> int:
+        """Where a fault is: the next instruction if it is known, else the last one."""
+        return self.at if self.at != NOWHERE else self.behind
+
+    @property
+    def path(self) -> Path | None:
+        """The instructions walked, None for none."""
+        parts = [part for part in self.parts if len(part)]
+        return Path(parts) if parts else None
+
+
+class Walker:
+    """Walks one program as one encoder's settings demand."""
+
+    def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
+        self.image = image
+        self._segments = Segments(
+            image, stacked=modes.implicit_return, sequential=modes.sijump, swaps=False, absolute=True
+        )
+        self._limits = Depth(parameters)
+        self._counts_all = parameters.iret_ext  # irets; else irdepth
+        self._stacked = modes.implicit_return
+        self._trains = modes.branch_prediction
+        self._runs: dict[tuple[int, int, int | None], Run | None] = {}
+
+    def forget(self) -> None:
+        """Drops all that was built; it is built again when needed."""
+        self._segments.forget()
+        self._runs.clear()
+
+    def start(self, at: int, behind: int, stack: Stack) -> Walk:
+        """A walk from here on."""
+        return Walk(at, behind, ReturnStack(stack, self._limits))
+
+    # Over branches
+
+    def spend(self, walk: Walk, bits: int, count: int, *, runs: bool = True) -> None:
+        """Goes on over *count* branches, the outcome of the first one in bit 0 of *bits*: 0 taken, 1 not."""
+        known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
+        steps, marked, mark = 0, NOWHERE, _NO_MARK  # since the last branch
+        while count:
+            at = walk.at
+            if count >= RUN_BITS and runs and at != NOWHERE:
+                run = self._run(at, bits & _RUN_MASK, calls)
+                if run is not None and calls.follow(run.taken, run.left, run.peak):
+                    parts.append(run.path)
+                    walk.outcomes += run.outcomes
+                    walk.at = run.at
+                    walk.irets = 0
+                    bits >>= RUN_BITS
+                    count -= RUN_BITS
+                    steps, marked = 0, NOWHERE
+                    continue
+            segment = self._next(walk) if at == NOWHERE else known.get(at) or self._segments.at(at)
+            if at != NOWHERE:
+                parts.append(segment.pcs)
+            if segment.kind == BRANCH:
+                taken = not bits & 1
+                if trains:
+                    walk.outcomes.append((segment.pcs[-1], taken))
+                walk.at = segment.taken if taken else segment.fall
+                walk.irets = 0
+                bits >>= 1
+                count -= 1
+                steps, marked = 0, NOWHERE
+                continue
+            if not self._pass(walk, segment):
+                walk.fault = _undecided(segment, f"{_branches(count)} left")
+                return
+            steps += 1
+            if (walk.at == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
+                walk.fault = f"{_branches(count)} left, and the code has none"
+                return
+            if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
+                marked, mark = walk.at, calls.mark()
+
+    def predict(self, walk: Walk, tables: Tables, count: int) -> None:
+        """Goes on over *count* branches that went as *tables* predicted; trains these."""
+        parts, calls = walk.parts, walk.calls
+        steps = 0  # since the last branch
+        done = 0
+        # Where everything comes again as it was - place, predictor, calls - the rest of the count is whole rounds.
+        marked, first, since, depth, mark, settled = NOWHERE, 0, 0, 0, _NO_MARK, False
+        while done < count:
+            at = walk.at
+            if steps == 0 and at == marked and settled and done > since and calls.depth == depth:
+                rounds = calls.rounds(mark, (count - done) // (done - since))
+                if rounds:
+                    parts.append(RepeatPath(Path(parts[first:]), rounds))
+                    calls.repeat(mark, rounds)
+                    done += rounds * (done - since)
+                    marked = NOWHERE
+                    continue
+            if steps == 0 and done >= _MARKED_AFTER and done & done - 1 == 0:
+                marked, first, since, depth, mark, settled = at, len(parts), done, calls.depth, calls.mark(), True
+            segment = self._next(walk)
+            if at != NOWHERE:
+                parts.append(segment.pcs)
+            if segment.kind == BRANCH:
+                taken = tables.predicts(segment.pcs[-1])
+                if tables.train(segment.pcs[-1], taken):
+                    settled = False
+                walk.at = segment.taken if taken else segment.fall
+                walk.irets = 0
+                done += 1
+                steps = 0
+                continue
+            steps += 1
+            if not self._pass(walk, segment) or steps > _STEPS_AT_MOST:
+                walk.fault = _undecided(segment, f"{_branches(count - done)} left")
+                return
+
+    # Up to an address
+
+    def reach(self, walk: Walk, goal: Goal) -> Arrival:
+        """Goes on, past no branch, until the instruction the packet reports has retired."""
+        calls, address = walk.calls, goal.address
+        steps, marked, mark = 0, NOWHERE, _NO_MARK
+        while True:
+            known = walk.at != NOWHERE
+            segment = self._next(walk)
+            pcs = segment.pcs if known else ()
+            if goal.inferable and address in pcs and self._may_stop(walk, segment, goal):
+                last = pcs.index(address) + 1
+                walk.parts.append(pcs[:last])
+                self._stand(walk, segment, last)
+                return Arrival.INFERRED
+            walk.parts.append(pcs)
+            if address is None and segment.kind == BRANCH:
+                walk.at, walk.behind = NOWHERE, segment.pcs[-1]
+                return Arrival.INFERRED
+            reported = self._is_reported(walk, segment, goal)
+            returned = calls.top() if segment.kind == JUMP and segment.returns and calls.depth else None
+            if reported and self._counts_all:
+                calls.pop()
+            if reported or not self._pass(walk, segment):
+                return self._jump(walk, segment, address, returned)
+            steps += 1
+            if (walk.at == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
+                walk.fault = f"the code never comes to 0x{address or 0:x}"
+                return Arrival.FAULT
+            if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
+                marked, mark = walk.at, calls.mark()
+
+    def is_ambiguous(self, walk: Walk, goal: Goal) -> bool:
+        """Whether irdepth fits the first return on the way, and another one, or the address, behind it.
+
+        2.0's decoder takes the first; its encoders mean any of them (issue 254 of the specification).
+        """
+        way = Walk(walk.at, walk.behind, ReturnStack(walk.calls.stack(), self._limits))
+        found = False
+        for _ in range(_LOOKED_AHEAD):
+            known = way.at != NOWHERE
+            segment = self._next(way)
+            if goal.inferable and known and goal.address in segment.pcs and self._may_stop(way, segment, goal):
+                return found
+            if self._is_reported(way, segment, goal):
+                if found:
+                    return True
+                found = True
+            if not self._pass(way, segment):
+                return found and segment.kind == JUMP and way.calls.depth == goal.returns
+        return False
+
+    def stand_at(self, walk: Walk, address: int, outcome: bool | None) -> None:
+        """The instruction at *address* has retired; *outcome*: whether it was taken, of a branch."""
+        walk.behind, walk.at = address, NOWHERE
+        segment = self._segments.at(address)
+        if segment.kind == BRANCH and len(segment.pcs) == 1 and outcome is not None:
+            if self._trains:
+                walk.outcomes.append((address, outcome))
+            walk.at = segment.taken if outcome else segment.fall
+        elif segment.pcs:
+            self._stand(walk, segment, 1)
+
+    def is_branch(self, address: int) -> bool:
+        """Whether the instruction at *address* is a branch; not, where there is none."""
+        segment = self._segments.at(address)
+        return segment.kind == BRANCH and len(segment.pcs) == 1
+
+    def is_unknown(self, address: int) -> bool:
+        """Whether there is no code at *address*."""
+        segment = self._segments.at(address)
+        return segment.kind == MISSING and not segment.pcs
+
+    def is_uninferable(self, address: int) -> bool:
+        """Whether only the trace tells where the instruction at *address* leads (implicit returns apart)."""
+        segment = self._segments.at(address)
+        return segment.kind == JUMP and len(segment.pcs) == 1 and segment.taken == NOWHERE
+
+    def is_return(self, address: int) -> bool:
+        """Whether the instruction at *address* may be an implicit return."""
+        segment = self._segments.at(address)
+        return segment.kind == JUMP and len(segment.pcs) == 1 and segment.returns
+
+    def raises(self, address: int) -> bool:
+        """Whether the instruction at *address* is ecall or ebreak."""
+        segment = self._segments.at(address)
+        return len(segment.pcs) == 1 and segment.kind not in (BRANCH, JUMP, DIRECT, CONTINUES, MISSING)
+
+    # What they have in common
+
+    def _next(self, walk: Walk) -> Segment:
+        """The code the walk comes to, or the undecided instruction it stands behind."""
+        at = walk.at if walk.at != NOWHERE else walk.behind
+        return self._segments.known.get(at) or self._segments.at(at)
+
+    def _pass(self, walk: Walk, segment: Segment) -> bool:
+        """Goes on behind a segment's last instruction, which is no branch. False: only a packet can tell where."""
+        kind, calls = segment.kind, walk.calls
+        if kind == DIRECT:
+            if segment.calls:
+                calls.push(segment.returns_to)
+            walk.at = segment.fall
+        elif kind == CONTINUES:
+            walk.at = segment.fall
+        elif kind == JUMP and segment.taken != NOWHERE:
+            if segment.returns and self._counts_all:
+                calls.pop()
+            if segment.calls:
+                calls.push(segment.fall)
+            walk.at = segment.taken
+        elif kind == JUMP and segment.returns:
+            address = calls.pop()
+            if address is None:
+                walk.at, walk.behind = NOWHERE, segment.pcs[-1]
+                return False
+            walk.irets += 1
+            walk.at = address
+        else:
+            walk.behind = segment.pcs[-1] if segment.pcs else walk.behind
+            walk.at = segment.fall if kind == MISSING else NOWHERE
+            walk.missing = kind == MISSING
+            return False
+        return True
+
+    def _jump(self, walk: Walk, segment: Segment, address: int | None, returned: int | None) -> Arrival:
+        """The end of a segment only a packet can tell the successor of: it does, for a jump."""
+        if segment.kind != JUMP or address is None:
+            missing = "cannot resolve the branch: the packet has no outcome for it" if segment.kind == BRANCH else ""
+            walk.fault = missing or _undecided(segment, "the next branch is reported" if address is None else "")
+            if segment.kind == BRANCH:
+                walk.at, walk.behind = NOWHERE, segment.pcs[-1]
+            return Arrival.FAULT
+        if segment.calls:
+            walk.calls.push(segment.fall)
+        walk.parts.append((address,))
+        self.stand_at(walk, address, None)
+        return Arrival.RETURNED if returned == address else Arrival.JUMPED
+
+    def _stand(self, walk: Walk, segment: Segment, retired: int) -> None:
+        """The first *retired* instructions of a segment have retired: what is next, if that is decided."""
+        walk.behind = segment.pcs[retired - 1]
+        if retired < len(segment.pcs):
+            walk.at = segment.pcs[retired]
+        elif segment.kind == DIRECT or segment.kind == CONTINUES or (segment.taken != NOWHERE and segment.kind == JUMP):
+            self._pass(walk, segment)
+        else:
+            walk.at = segment.fall if segment.kind == MISSING else NOWHERE
+
+    def _may_stop(self, walk: Walk, segment: Segment, goal: Goal) -> bool:
+        """Whether the count of implicit returns is what the packet reports, if it does."""
+        if goal.returns is None:
+            return not goal.counted or walk.irets == 0
+        if not self._counts_all:
+            return goal.returns == walk.calls.depth
+        is_last = segment.pcs[-1] == goal.address
+        own = is_last and segment.kind == JUMP and segment.returns and walk.calls.depth > 0
+        return goal.returns <= walk.irets + own
+
+    def _is_reported(self, walk: Walk, segment: Segment, goal: Goal) -> bool:
+        """Whether the packet reports the target of the return a segment ends with, though it could be implicit."""
+        if goal.returns is None or segment.kind != JUMP or not segment.returns or segment.taken != NOWHERE:
+            return False
+        if walk.calls.depth == 0:
+            return False
+        return goal.returns == (walk.irets if self._counts_all else walk.calls.depth)
+
+    def _run(self, at: int, outcomes: int, calls: ReturnStack) -> Run | None:
+        """What these outcomes lead over from *at* on, None where that is no plain run."""
+        key = (at, outcomes, calls.top() if self._stacked else None)
+        if key in self._runs:
+            return self._runs[key]
+        if len(self._runs) >= _RUNS_AT_MOST:
+            self._runs.clear()
+        walk = self.start(at, NOWHERE, calls.stack())
+        before = walk.calls.depth
+        self.spend(walk, outcomes, RUN_BITS, runs=False)
+        run = None
+        if not walk.fault and walk.at != NOWHERE and not walk.calls.overflowed:
+            used = walk.calls
+            run = Run(
+                Path(walk.parts), walk.at, tuple(used.taken), tuple(used.left), used.peak - before,
+                tuple(walk.outcomes),
+            )  # fmt: skip
+        self._runs[key] = run
+        return run
+
+
+def _undecided(segment: Segment, what: str) -> str:
+    """Why a walk cannot go on behind a segment."""
+    if segment.kind == MISSING:
+        return segment.why
+    end = "an uninferable jump" if segment.kind == JUMP else "an instruction that raises an exception"
+    return f"{what} at {end}" if what else f"the code goes on at {end}"
+
+
+def _branches(count: int) -> str:
+    return "1 branch outcome is" if count == 1 else f"{count} branch outcomes are"
