@@ -1,4 +1,6 @@
-"""How fast long runs of branchy code are decoded. Run: python benchmarks/long_runs.py [MILLION_INSTRUCTIONS]
+"""How fast long runs of branchy code are decoded.
+
+Run: python benchmarks/long_runs.py [MILLION_INSTRUCTIONS [PART_OF_A_SETTING]]
 
 Two programs of benchmarks/programs run on the simulated hart (default: 60 million instructions) and are encoded in
 several modes: `mixed` does what embedded programs do, `random` never repeats itself. Decoded three times: cold, nothing
@@ -11,42 +13,109 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from decode.etrace import decoder as etrace
+from decode.etrace import encoder as etrace_encoder
+from decode.etrace.encapsulation import Encapsulation
+from decode.etrace.options import Modes, Parameters
 from decode.history import History, RepeatPath
 from decode.history import Path as HistoryPath
 from decode.image import Image
 from decode.ingress import Block, Trap
 from decode.instructions import classify
-from decode.ntrace.decoder import Decoder
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from decode.ntrace import decoder as ntrace
+from decode.ntrace import encoder as ntrace_encoder
 from decode.ntrace.layout import Evcode, Sync
-from decode.ntrace.options import ImplicitReturn, Options
+from decode.ntrace.options import ImplicitReturn
 from tests.compiling import compile_program
 from transport.simulated.block import HartBlock, Situation, TrapEntry
 from transport.simulated.machine import build
 
 PROGRAMS = Path(__file__).parent / "programs"
 MARCH = "rv64imac_zicsr"
-_PERIOD: dict[str, Any] = {"sync_mode": SyncMode.MESSAGES, "sync_max": 8}
-_ALL: dict[str, Any] = {"implicit_return": ImplicitReturn.FULL_STACK, "sequential_jump": True}
+Items = list[Block | Trap]
+
+
+class Decoder(Protocol):
+    """A decoder of either format."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def finish(self) -> History: ...
 
 
 class Setting(NamedTuple):
-    """One way to trace."""
+    """One way to trace: what makes a message each, and what reads them; None: with the usual limit of the memo."""
 
     name: str
-    encoder: EncoderOptions
-    decoder: Options
+    encode: Callable[[Items], list[bytes]]
+    decoder: Callable[[Image, int | None], Decoder]
 
+
+def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Setting:
+    """One of N-Trace; 512 messages from synchronization to synchronization."""
+    options = ntrace_encoder.EncoderOptions(sync_mode=ntrace_encoder.SyncMode.MESSAGES, sync_max=8, **encoder)
+
+    def encode(items: Items) -> list[bytes]:
+        messages: list[bytes] = []
+        made = ntrace_encoder.Encoder(options, messages.append)
+        made.start(Sync.EXIT_FROM_DEBUG)
+        for first in range(0, len(items), 1000):
+            made.retire(items[first : first + 1000])
+        made.stop(Evcode.DEBUG_MODE)
+        return messages
+
+    def decode(image: Image, limit: int | None) -> Decoder:
+        memo = ntrace.MEMO_LIMIT if limit is None else limit
+        return ntrace.Decoder(image, ntrace.Options(**decoder), memo_limit=memo)
+
+    return Setting(name, encode, decode)
+
+
+def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Setting:
+    """One of E-Trace; 4096 packets from synchronization to synchronization."""
+    encapsulation = Encapsulation("encap")
+    options = etrace_encoder.EncoderOptions(
+        parameters=Parameters(iaddress_width=64, ecause_width=5, **parameters),
+        modes=Modes(**modes),
+        sync_mode=etrace_encoder.SyncMode.PACKETS,
+        sync_max=8,
+    )
+
+    def encode(items: Items) -> list[bytes]:
+        messages: list[bytes] = []
+        frame = encapsulation.framer().packet
+        made = etrace_encoder.Encoder(options, lambda payload: messages.append(frame(payload)))
+        made.enable()
+        made.start()
+        for first in range(0, len(items), 1000):
+            made.retire(items[first : first + 1000])
+        made.stop()
+        return messages
+
+    def decode(image: Image, limit: int | None) -> Decoder:
+        memo = etrace.MEMO_LIMIT if limit is None else limit
+        return etrace.Decoder(image, options.decoder, encapsulation, memo_limit=memo)
+
+    return Setting(name, encode, decode)
+
+
+_ALL: dict[str, Any] = {"implicit_return": ImplicitReturn.FULL_STACK, "sequential_jump": True}
+_STACK: dict[str, Any] = {"return_stack_size": 5, "iret_ext": True}
 
 SETTINGS = (
-    Setting("HTM", EncoderOptions(**_PERIOD), Options()),
-    Setting("HTM, all on", EncoderOptions(**_PERIOD, **_ALL, repeated_history=True), Options(**_ALL)),
-    Setting("HTM, times", EncoderOptions(**_PERIOD, timestamps=True), Options(timestamps=True)),
-    Setting("BTM", EncoderOptions(**_PERIOD, btm=True), Options(btm=True)),
+    ntrace_setting("HTM", {}),
+    ntrace_setting("HTM, all on", {**_ALL, "repeated_history": True}, **_ALL),
+    ntrace_setting("HTM, times", {"timestamps": True}, timestamps=True),
+    ntrace_setting("BTM", {"btm": True}, btm=True),
+    etrace_setting("E-Trace", {}),
+    etrace_setting("E-Trace, full addr", {}, full_address=True),
+    etrace_setting("E-Trace, returns", _STACK, implicit_return=True, sijump=True),
+    etrace_setting("E-Trace, cache", {"cache_size": 5}, jump_target_cache=True),
+    etrace_setting("E-Trace, predictor", {"bpred_size": 7}, branch_prediction=True),
 )
 
 
@@ -58,44 +127,45 @@ class Speed(NamedTuple):
 
 def main() -> None:
     count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     head = ("cold", "warm", "no memo")
-    print(f"{'':20}{'MB':>6}{'messages':>10}" + "".join(f"{name:>9}" for name in head) + "  Minstr/s")
-    print(f"{'':36}" + f"{'cold: kmsg/s':>15}{'MB/s':>7}{'bytes/instr':>13}")
+    print(f"{'':27}{'MB':>6}{'messages':>10}" + "".join(f"{name:>9}" for name in head) + "  Minstr/s")
+    print(f"{'':43}" + f"{'cold: kmsg/s':>15}{'MB/s':>7}{'bytes/instr':>13}")
     with tempfile.TemporaryDirectory() as folder:
         for program in ("mixed", "random"):
             elf = compile_program(Path(folder), PROGRAMS / f"{program}.c", march=MARCH, options=("-O2",))
             items = list(executed(elf, count if program == "mixed" else count // 3))
-            for setting in SETTINGS:
+            for setting in (setting for setting in SETTINGS if wanted in setting.name):
                 measure(program, setting, items, elf)
 
 
 def measure(program: str, setting: Setting, items: list[Block | Trap], elf: Path) -> None:
     """One line for the three ways, one for what the cold one means."""
-    messages = encoded(items, setting.encoder)
+    messages = setting.encode(items)
     data = b"".join(messages)
     image = Image.from_elf(elf)
-    cold, warm = twice(data, image, setting.decoder)
-    plain = without_memo(data[: len(data) // 16], Image.from_elf(elf), setting.decoder)
+    cold, warm = twice(data, image, setting)
+    plain = without_memo(data[: len(data) // 16], Image.from_elf(elf), setting)
     rates = "".join(f"{speed.instructions / speed.seconds / 1e6:9.1f}" for speed in (cold, warm, plain))
-    print(f"{program + ', ' + setting.name:20}{len(data) / 1e6:6.2f}{len(messages):10}{rates}")
+    print(f"{program + ', ' + setting.name:27}{len(data) / 1e6:6.2f}{len(messages):10}{rates}")
     kilo, mega = len(messages) / cold.seconds / 1e3, len(data) / cold.seconds / 1e6
-    print(f"{'':36}{kilo:15.0f}{mega:7.2f}{held(cold.history) / cold.instructions:13.3f}", flush=True)
+    print(f"{'':43}{kilo:15.0f}{mega:7.2f}{held(cold.history) / cold.instructions:13.3f}", flush=True)
 
 
-def twice(data: bytes, image: Image, options: Options) -> tuple[Speed, Speed]:
+def twice(data: bytes, image: Image, setting: Setting) -> tuple[Speed, Speed]:
     """A decoder that knows nothing, and the same again when it knows what it saw."""
-    decoder = Decoder(image, options)
+    decoder = setting.decoder(image, None)
     seconds = [timed(decoder.feed, data) for _ in range(2)]
-    single = Decoder(image, options)
+    single = setting.decoder(image, None)
     single.feed(data)
     history = single.finish()
     cold, warm = (Speed(history.instructions, spent, history) for spent in seconds)
     return cold, warm
 
 
-def without_memo(data: bytes, image: Image, options: Options) -> Speed:
+def without_memo(data: bytes, image: Image, setting: Setting) -> Speed:
     """Every message is worked out."""
-    decoder = Decoder(image, options, memo_limit=0)
+    decoder = setting.decoder(image, 0)
     seconds = timed(decoder.feed, data)
     history = decoder.finish()
     return Speed(history.instructions, seconds, history)
@@ -106,16 +176,6 @@ def timed(work: Callable[[bytes], None], data: bytes) -> float:
     begin = process_time()
     work(data)
     return process_time() - begin
-
-
-def encoded(items: list[Block | Trap], options: EncoderOptions) -> list[bytes]:
-    messages: list[bytes] = []
-    encoder = Encoder(options, messages.append)
-    encoder.start(Sync.EXIT_FROM_DEBUG)
-    for first in range(0, len(items), 1000):
-        encoder.retire(items[first : first + 1000])
-    encoder.stop(Evcode.DEBUG_MODE)
-    return messages
 
 
 def executed(elf: Path, count: int) -> Iterator[Block | Trap]:

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from decode.access_match import Laid, Slots, distance, lay
 from decode.history import History
-from decode.memory_access import LOST_AFTER, Access
+from decode.memory_access import LOST_AFTER, NO_REQUEST, Access
 from decode.streams import Program
 
 SLACK = 4
@@ -33,12 +33,14 @@ def attach(history: History, program: Program, accesses: Sequence[Access]) -> li
     if not accesses:
         return []
     attaching = _Attaching(history, program, accesses)
-    groups = [(sync, list(group)) for sync, group in groupby(accesses, attrgetter("sync"))]
+    in_sync = [access for access in accesses if access.sync >= 0]
+    groups = [(sync, list(group)) for sync, group in groupby(in_sync, attrgetter("sync"))]
+    followed_by = [sync for sync, _ in groups[1:]] + [-1]
     found: list[Access] = []
-    for number, (sync, group) in enumerate(groups):
-        following = groups[number + 1][0] if number + 1 < len(groups) else -1
+    for (sync, group), following in zip(groups, followed_by, strict=False):
         found += attaching.stretch(group, sync, following)
-    return found
+    placed = iter(found)
+    return [next(placed) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
 
 
 class _Attaching:
@@ -52,8 +54,6 @@ class _Attaching:
     def stretch(self, group: list[Access], sync: int, following: int) -> list[Access]:
         """The accesses after the synchronization at *sync*, before the one at *following* (-1: there is none)."""
         came_to, self._next = self._next, None
-        if sync < 0:
-            return [_noted(access, NOT_IN_SYNC) for access in group]
         gap = self._slots.gap_after(sync)
         end = self._length if gap is None else gap
         is_followed = sync < following <= end and LOST_AFTER not in group[-1].note
@@ -115,6 +115,10 @@ def _merged(ways: list[list[int | None]]) -> list[int | None]:
 
 def _placed(access: Access, position: int | None) -> Access:
     return _noted(access, AMBIGUOUS) if position is None else access._replace(position=position)
+
+
+def _out_of_sync(access: Access) -> Access:
+    return access if NO_REQUEST in access.note else _noted(access, NOT_IN_SYNC)
 
 
 def _noted(access: Access, note: str) -> Access:

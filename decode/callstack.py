@@ -148,11 +148,15 @@ class Calls:
 
 
 class CallEffect(NamedTuple):
-    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others."""
+    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others.
+
+    *peak*: how much deeper the stack ever was than before, for encoders whose stack is not as deep as the program's.
+    """
 
     taken: tuple[int | None, ...]
     left: tuple[int, ...]
     clears: bool = False
+    peak: int = 0
 
 
 CLEARS = CallEffect((), (), True)

@@ -21,6 +21,9 @@ CAS_FAILURE, STORE_FAILURE = "cas failure", "conditional store failure"
 LOST_AFTER = "data packets after this one were lost"
 """`Access.note` of the last one before a loss."""
 
+NO_REQUEST = "the response to a load that was requested before the trace began, or whose packet was lost"
+"""`Access.note` of half a load: it has no place."""
+
 
 class Access(NamedTuple):
     """What an instruction read or wrote.

@@ -33,10 +33,14 @@ _FULL_MAP = 31
 
 
 class Result(NamedTuple):
-    """A step, and whether it may be remembered: it depends on nothing but place, payload and what the step says."""
+    """A step, and whether it may be remembered: it depends on nothing but place, payload and what the step says.
+
+    guard  and on the states of these entries of the predictor
+    """
 
     step: Step
     lasting: bool = True
+    guard: tuple[tuple[int, int], ...] = ()
 
 
 class Automaton:
@@ -95,27 +99,31 @@ class Automaton:
             fault = f"jump target cache entry {packet.fields['index']} is empty"
             return self._mismatch(place, packet, walk, fault)
         goal = self._goal(place.setup, packet, address)
-        before = bytes(tables.states) if "branch_count" in packet.fields else b""
-        if before:
-            arrival, outcome = self._predicted(walker, walk, packet, goal, tables)
+        counted = "branch_count" in packet.fields
+        before: dict[int, int] = {}
+        if counted:
+            arrival, outcome = self._predicted(walker, walk, packet, goal, tables, before)
         else:
             arrival, outcome = self._mapped(walker, walk, packet, goal)
         if arrival is Arrival.FAULT:
+            tables.change(before)
             if walk.missing:
                 return self._adrift(place, packet, walk)
             return self._mismatch(place, packet, walk, walk.fault)
         if outcome is not None:
             walker.stand_at(walk, walk.behind, outcome)
-            if before:
-                tables.train(walk.behind, outcome)
+            if counted:
+                tables.train(walk.behind, outcome, before)
         settled = packet.fields.get("notify") or address is None or walker.is_branch(walk.behind)
         inferred = Inferred(goal.returns, walk.irets) if arrival is Arrival.INFERRED and not settled else None
         reference = place.reference if address is None else address
         following = place._replace(at=walk.at, behind=walk.behind, reference=reference, inferred=inferred)
         targets = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
-        effect = self._effect(walk, tables, targets, trained=bool(before))
-        exact = bool(before) or walk.calls.overflowed
-        return Result(Step(walk.path, self._state(following), calls=_calls(walk, exact), tables=effect), not exact)
+        guard = tuple(before.items())
+        training = tables.change(before) if counted else tables.training(walk.outcomes)
+        effect = Effect(training, targets) if training or targets else None
+        step = Step(walk.path, self._state(following), calls=walk.calls.effect(), tables=effect)
+        return Result(step, not walk.calls.overflowed, guard)
 
     def _continued(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
         """The walk a packet starts with, and jump targets on it.
@@ -165,13 +173,13 @@ class Automaton:
         return self._reach(walker, walk, goal), outcome
 
     def _predicted(
-        self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables
+        self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
     ) -> tuple[Arrival, bool | None]:
         """Over branches that went as predicted, then up to the address, or to the one that did not."""
         count = packet.fields["branch_count"] + _FULL_MAP
         failed = packet.fields["branch_fmt"] != BranchFmt.ADDR
         branch = goal.address is None or walker.is_branch(goal.address)
-        walker.predict(walk, tables, count - (branch and not failed))
+        walker.predict(walk, tables, count - (branch and not failed), before)
         if walk.fault:
             return Arrival.FAULT, None
         arrival = self._reach(walker, walk, goal)
@@ -227,14 +235,14 @@ class Automaton:
         if place.mode is not Mode.ON:
             return Result(self._resume(place, packet, address, context))
         walker = self._walker(place)
-        walk = walker.start(place.at, place.behind, stack)
+        walk = self._before_start(place, walker, address, stack)
         same = place.context.prv is None or context.prv == place.context.prv
         repeats = address == place.behind
         arrival = Arrival.FAULT
         if not (repeats and self._options.dialect is Dialect.PULP):
             arrival = walker.reach(walk, Goal(address, inferable=same))
             if arrival is Arrival.FAULT and not same:
-                walk = walker.start(place.at, place.behind, stack)
+                walk = self._before_start(place, walker, address, stack)
                 arrival = walker.reach(walk, Goal(address))
         if arrival is Arrival.FAULT and repeats:
             walk = walker.start(place.at, place.behind, stack)
@@ -245,13 +253,28 @@ class Automaton:
             reports = (report, *(one for one in resumed.reports))
             return Result(resumed._replace(path=walk.path, reports=reports), not walk.calls.overflowed)
         known = walk.at if arrival is Arrival.INFERRED else NOWHERE
-        return self._synchronized(place, packet, walk, address, context, known)
+        targets = (address,) if arrival is Arrival.JUMPED else ()
+        result = self._synchronized(place, packet, walk, address, context, known)
+        effect = result.step.tables
+        if place.setup.modes.resync_disabled and effect is not None:
+            result = result._replace(step=result.step._replace(tables=effect._replace(targets=targets)))
+        return result
+
+    def _before_start(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
+        """The walk up to a synchronization. An address that was reported because of it is one step before it.
+
+        Where the last address is not, it was the target of a jump there: as in `_continued`.
+        """
+        if place.at in (NOWHERE, address):
+            place = place._replace(inferred=None)
+        return self._continued(place, walker, stack)[0]
 
     def _synchronized(
         self, place: Place, packet: Packet, walk: Walk, address: int, context: Context, known: int
     ) -> Result:
         """After a walk that came to the address of a synchronization. *known*: what is next, if the walk told."""
-        settled, following, effect = self._settle(place, packet, address, context)
+        keeps = place.setup.modes.resync_disabled
+        settled, following, effect = self._settle(place, packet, address, context, keeps=keeps)
         if known != NOWHERE and following.place.at == NOWHERE and not self._walker(place).is_branch(address):
             following = self._state(following.place._replace(at=known))
         reports = self._context_reports(place, context)
@@ -261,18 +284,14 @@ class Automaton:
             assert isinstance(last, tuple)
             walk.parts[-1] = last[:-1]
             landing = _landing(address)
-        keeps = place.setup.modes.resync_disabled
-        if keeps:
-            calls = _calls(walk, walk.calls.overflowed)
-        else:
-            calls = CallEffect(tuple(walk.calls.taken), tuple(settled.calls.left), True)
+        calls = walk.calls.effect() if keeps else walk.calls.effect(clears=True, left=tuple(settled.calls.left))
         step = Step(walk.path, following, reports, landing, calls, effect, True)
         return Result(step, not (walk.calls.overflowed or keeps))
 
     def _settle(
-        self, place: Place, packet: Packet, address: int, context: Context
+        self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool
     ) -> tuple[Walk, State, Effect | None]:
-        """Behind the instruction a synchronizing packet reports: nothing before it counts any more."""
+        """Behind the instruction a synchronizing packet reports. *keeps*: predictor and cache are not reset."""
         place = place._replace(context=context)
         walker = self._walker(place)
         walk = walker.start(NOWHERE, address, None)
@@ -282,15 +301,14 @@ class Automaton:
         )
         effect = None
         modes = place.setup.modes
-        if (modes.branch_prediction or modes.jump_target_cache) and not modes.resync_disabled:
-            effect = Effect(Tables(place.setup.parameters).training(walk.outcomes), (), True)
+        if modes.branch_prediction or modes.jump_target_cache:
+            effect = Effect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._state(following), effect
 
     def _resume(self, place: Place, packet: Packet, address: int, context: Context) -> Step:
         """Decoding starts at the address of a synchronizing packet."""
-        walk, following, effect = self._settle(place, packet, address, context)
-        if effect is None and (place.setup.modes.branch_prediction or place.setup.modes.jump_target_cache):
-            effect = Effect(Tables(place.setup.parameters).training(walk.outcomes), (), True)
+        goes_on = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
+        walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on)
         if place.mode is Mode.TRAPPED:
             reports = self._held_trap(place, address)
         elif place.mode is Mode.OFF:
@@ -301,7 +319,7 @@ class Automaton:
         else:
             reports = (Report(EventKind.SYNC, "synchronization", next_pc=address, resumed=address),)
         reports += self._context_reports(place, context)
-        calls = CallEffect((), tuple(walk.calls.left), True)
+        calls = CallEffect((), tuple(walk.calls.left), not goes_on)
         return Step(None, following, reports, _landing(address), calls, effect, True)
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
@@ -315,7 +333,8 @@ class Automaton:
             seen = TrapSeen(text, epc, told)
             following = place._replace(mode=Mode.TRAPPED, at=NOWHERE, behind=NOWHERE, inferred=None, trap=seen)
             reports = self._held_trap(place, None)
-            return Result(Step(None, self._state(following), reports, calls=self._trap_calls(place, stack)))
+            step = Step(None, self._state(following), reports, calls=self._trap_calls(place, stack))
+            return Result(step, step.calls is None)
         handler = told
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
@@ -327,15 +346,17 @@ class Automaton:
                 return Result(Step(None, self._lost(place), reports, calls=_FORGET))
             handler = known & self._mask
         context = self._context(place, packet)
-        walk, state, effect = self._settle(place, packet, handler, context)
-        resumed = handler if place.mode in (Mode.LOST, Mode.OFF, Mode.ADRIFT) else None
+        starts = place.mode in (Mode.LOST, Mode.OFF, Mode.ADRIFT)
+        keeps = place.setup.modes.resync_disabled and not starts
+        walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps)
+        resumed = handler if starts else None
         trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, resumed=resumed)
         reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
         calls = CallEffect((), tuple(walk.calls.left), True)
-        if place.setup.modes.resync_disabled:
-            kept = self._trap_calls(place, stack)
-            calls = CallEffect(kept.taken if kept else (), (*(kept.left if kept else ()), *walk.calls.left))
-        return Result(Step(None, state, reports, _landing(handler), calls, effect, True))
+        if keeps:
+            kept = self._trap_calls(place, stack) or CallEffect((), ())
+            calls = kept._replace(left=(*kept.left, *walk.calls.left))
+        return Result(Step(None, state, reports, _landing(handler), calls, effect, True), not keeps)
 
     def _epc(self, place: Place, thaddr: int, told: int, stack: Stack) -> int:
         """Where a trap hit, NOWHERE when it is not known. *told*: the packet's address."""
@@ -345,7 +366,7 @@ class Automaton:
             other = place.trap.address != place.trap.epc
             return place.trap.address if extended and other else NOWHERE
         if place.mode is not Mode.ON:
-            return NOWHERE
+            return NOWHERE if thaddr else told  # "exception on the 1st traced instruction" (2.0.5)
         if place.at != NOWHERE:
             return place.at
         walker = self._walker(place)
@@ -359,12 +380,15 @@ class Automaton:
         return stack[0] if implicit and stack is not None else NOWHERE
 
     def _trap_calls(self, place: Place, stack: Stack) -> CallEffect | None:
-        """What leaving by a trap does to the call stack: the return that retired before it was counted."""
+        """What a trap right behind a call or return does to the call stack, if it outlives synchronization.
+
+        The instruction retired, so the encoder has counted it; where it leads to was not walked any more.
+        """
         if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.at != NOWHERE:
             return None
-        if place.setup.parameters.iret_ext and stack is not None and self._walker(place).is_return(place.behind):
-            return CallEffect((stack[0],), ())
-        return None
+        walk = self._walker(place).start(NOWHERE, place.behind, stack)
+        self._walker(place).leave(walk)
+        return walk.calls.effect()
 
     def _context_change(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Subformat 2: the context has changed, somewhere near here. The flow goes on."""
@@ -390,7 +414,7 @@ class Automaton:
         if place.mode is not Mode.OFF:
             reports += (Report(EventKind.TRACE_OFF, "tracing stops"),)
         following = place._replace(mode=Mode.OFF, at=at, behind=NOWHERE, inferred=None, trap=None)
-        calls = CallEffect(tuple(walk.calls.taken), (), True)
+        calls = walk.calls.effect(clears=True)
         return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
 
     def _set_up(self, place: Place, packet: Packet) -> Place:
@@ -405,8 +429,8 @@ class Automaton:
     def _context(self, place: Place, packet: Packet) -> Context:
         """Privilege and context as a format 3 packet has them."""
         prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
-        if self._options.dialect is Dialect.PT10 and prv == 1:
-            prv = 3  # its one bit tells machine mode from user mode
+        if place.setup.parameters.privilege_width == 1 and prv == 1:
+            prv = 3  # one bit tells machine mode from user mode
         scontext = packet.fields.get("context") if place.setup.parameters.context_width else None
         return Context(prv, virtual, scontext)
 
@@ -419,13 +443,9 @@ class Automaton:
             return ()
         return (Report(EventKind.TRAP, place.trap.text, None if place.trap.epc < 0 else place.trap.epc, handler),)
 
-    def _effect(self, walk: Walk, tables: Tables, targets: tuple[int, ...], *, trained: bool) -> Effect | None:
-        training = () if trained else tables.training(walk.outcomes)
-        return Effect(training, targets) if training or targets else None
-
     def _mismatch(self, place: Place, packet: Packet, walk: Walk, why: str) -> Result:
         report = self._contradiction(place, packet, walk.place, why)
-        calls = CallEffect(tuple(walk.calls.taken), (), True)
+        calls = walk.calls.effect(clears=True)
         return Result(Step(walk.path, self._lost(place), (report,), calls=calls), not walk.calls.overflowed)
 
     def _contradiction(self, place: Place, packet: Packet, at: int, why: str) -> Report:
@@ -461,18 +481,6 @@ def name(packet: Packet) -> str:
 
 def _landing(address: int) -> Path:
     return Path(((address,),))
-
-
-def _calls(walk: Walk, exact: bool) -> CallEffect | None:
-    """What a walk did to the call stack; *exact*: the whole stack, as it is now."""
-    calls = walk.calls
-    if exact:
-        stack, addresses = calls.stack(), []
-        while stack is not None:
-            addresses.append(stack[0])
-            stack = stack[1]
-        return CallEffect((), tuple(addresses[::-1]), True)
-    return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None
 
 
 _FORGET = CallEffect((), (), True)

@@ -40,6 +40,7 @@ class Rules(NamedTuple):
 
     map_bits      width of branch_map by the value of branches
     compressed    equal bits at the end of a packet may be left out
+    zero_padded   bits up to a whole byte are 0, not copies of the last one
     length_tells  the length of a packet of format 1, not branches, says whether it has an address
     key           reads format and subformat, where these are not what they say
     """
@@ -47,6 +48,7 @@ class Rules(NamedTuple):
     layout: Layout
     map_bits: tuple[int, ...] = MAP_BITS
     compressed: bool = True
+    zero_padded: bool = False
     length_tells: bool = False
     key: Callable[[Reader], Key] | None = None
 
@@ -160,10 +162,10 @@ def settle(fields: dict[str, int]) -> None:
 
 RULES: Mapping[Dialect, Rules] = {
     Dialect.STANDARD: Rules(STANDARD),
-    Dialect.PULP: Rules(_PULP, compressed=False, length_tells=True),
+    Dialect.PULP: Rules(_PULP, compressed=False, zero_padded=True, length_tells=True),
     Dialect.PT10: Rules(_PT10, compressed=False),
     Dialect.ET20: Rules(_ET20, compressed=False),
-    Dialect.QEMU: Rules(_QEMU, _QEMU_MAP_BITS, compressed=False, length_tells=True, key=_qemu_key),
+    Dialect.QEMU: Rules(_QEMU, _QEMU_MAP_BITS, compressed=False, zero_padded=True, length_tells=True, key=_qemu_key),
 }
 
 DEFAULTS: Mapping[Dialect, Mapping[str, int | bool | str]] = {

@@ -1,16 +1,17 @@
 """A software E-Trace encoder: retired blocks and traps in, payloads of te_inst packets out.
 
 Source: Efficient Trace for RISC-V 2.0 and the v0.8 extensions "Standard Support Packet" and "Implicit Return". The
-rules are in `encoder_rules`; here is what a hart calls.
+rules are in `encoder_chart` and `encoder_rules`; here is what a hart calls.
 """
 
 from collections.abc import Sequence
 
+from decode.etrace.encoder_chart import Next, Resync
 from decode.etrace.encoder_options import ContextType as ContextType
 from decode.etrace.encoder_options import EncoderOptions as EncoderOptions
 from decode.etrace.encoder_options import Stop as Stop
 from decode.etrace.encoder_options import SyncMode as SyncMode
-from decode.etrace.encoder_rules import Next, Rules
+from decode.etrace.encoder_rules import Rules
 from decode.etrace.support import QualStatus
 from decode.history import Context
 from decode.ingress import Block, Trap
@@ -80,9 +81,12 @@ class Encoder(Rules):
         unless told.
         """
         self._each = 1 if cycles is None else 0
-        for item in items:
-            if self._tracing or isinstance(item, Context):
-                self._step(item)
+        if self._tracing:
+            self._run(items)
+        else:
+            for item in items:
+                if isinstance(item, Context):
+                    self._step(item)
         if cycles is not None:
             self._now += cycles
             if self._tracing and self.options.sync_mode is SyncMode.CYCLES:
@@ -98,12 +102,17 @@ class Encoder(Rules):
         if not self._tracing:
             return
         next_pc = self._next_pc if next_pc is None else next_pc
-        due = self._updiscon
+        status = QualStatus.ENDED_REP
         if self._pending is not None:
-            due = self._updiscon and self.options.stop is Stop.LATE
+            if self._is_target() and self.options.stop is Stop.LATE:
+                status = QualStatus.ENDED_NTR
             self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
-        status = QualStatus.ENDED_NTR if due else QualStatus.ENDED_REP
         self._tracing = False
         self._enabled = not disable
         self._out.support(ienable=self._enabled, qual_status=status)
         self._reset()
+
+    def _is_target(self) -> bool:
+        """Whether the last instruction is reported for the uninferable discontinuity that led there."""
+        synchronizes = self._trap is not None or self._first or self._changed or self._resync is Resync.DUE
+        return self._updiscon and not synchronizes

@@ -17,7 +17,7 @@ class Predictor:
     def __init__(self, parameters: Parameters) -> None:
         self._shift = parameters.iaddress_lsb
         self._mask = (1 << parameters.bpred_size) - 1
-        self._states: dict[int, int] = {}
+        self._states: dict[int, tuple[bool, bool]] = {}
 
     def reset(self) -> None:
         """All 01, as at every synchronization."""
@@ -59,6 +59,7 @@ class Returns:
 
     def __init__(self, parameters: Parameters) -> None:
         counters = 1 << parameters.call_counter_size
+        self._pops_always = parameters.iret_ext
         self._is_stack = parameters.return_stack_size > 0
         self._entries = 1 << parameters.return_stack_size if self._is_stack else counters - 1
         self._count_max = counters - 1 if self._is_stack else 0
@@ -82,12 +83,18 @@ class Returns:
         self._stack.append([fall, 0])
 
     def expects(self, target: int) -> bool | None:
-        """A return led to *target*: whether that was expected; None when nothing was. A counter expects anything."""
+        """A return led to *target*: whether that was expected; None when nothing was. A counter expects anything.
+
+        What was expected in vain stays, with irdepth, and goes, with irets: the pseudo-code of 2.0 and that of 2.0.5.
+        """
         if not self._stack:
             return None
         expected, more = self._stack[-1]
+        met = expected == target or not self._is_stack
+        if not met and not self._pops_always:
+            return False
         if more:
             self._stack[-1][1] = more - 1
         else:
             self._stack.pop()
-        return expected == target or not self._is_stack
+        return met

@@ -60,9 +60,6 @@ class EncoderOptions:
     hcontext_at    bit of the field context where hcontext begins, above scontext; None: it is not sent ("Hart to
                    encoder interface" recommends the ASID in bits 15 to 0, the VMID in 29 to 16)
     stop           how the end of tracing is told
-    own_trap_next  updiscon is set where the target of an uninferable discontinuity is an ecall or ebreak that retires
-                   before its own trap, because a format 3 packet follows ("Format 1 packets", updiscon); else it is not,
-                   which is shorter, loses nothing and is what the reference encoder does: its next cycle is the handler
     shortest       a target in the jump target cache is sent as a difference where that makes the packet shorter, which
                    "Format selection" allows; else always as an index
     """
@@ -78,7 +75,6 @@ class EncoderOptions:
     context: ContextType = ContextType.PRECISE
     hcontext_at: int | None = None
     stop: Stop = Stop.LATE
-    own_trap_next: bool = True
     shortest: bool = True
 
     def __post_init__(self) -> None:

@@ -45,6 +45,7 @@ class ReturnCount:
     def reported(self) -> None:
         """An address goes out."""
         self._irets = 0
+        self._ambiguous = False
 
     def follow(self, block: Block, target: int) -> Reached:
         """*block* has led to *target*."""

@@ -180,8 +180,10 @@ class Writer:
         self.bits |= value << self.at
         self.at += width
 
-    def payload(self, *, compressed: bool) -> bytes:
-        """The payload, without equal bits at its end or with them up to a whole byte."""
+    def payload(self, *, compressed: bool, zero_padded: bool = False) -> bytes:
+        """The payload, without equal bits at its end, or filled up to a whole byte with them or with 0."""
+        if zero_padded:
+            return self.bits.to_bytes((self.at + 7) // 8, "little")
         bits = self.bits - (self._before() << self.at)
         length = (bits if bits >= 0 else ~bits).bit_length() // 8 + 1 if compressed else (self.at + 7) // 8
         return bits.to_bytes(length, "little", signed=True)

@@ -8,18 +8,20 @@ bounded; forgetting costs time, never correctness.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 from decode.accesses import attach
 from decode.callstack import Stack, after, pushed
-from decode.etrace.automaton import Automaton
+from decode.etrace.automaton import Automaton, Result
 from decode.etrace.data import DataDecoder
 from decode.etrace.encapsulation import Packets
 from decode.etrace.layout import Ext, Format
 from decode.etrace.options import Options
 from decode.etrace.packet import Codec, Malformed, Packet, codec
 from decode.etrace.predictor import Tables
-from decode.etrace.state import Fork, Known, Lookup, Mode, Setup, Single, State, Step
+from decode.etrace.returns import Depth
+from decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
 from decode.history import Accounting, EventKind, History, HistoryBuilder
 from decode.reports import Report, record
 from decode.streams import Lost, Program
@@ -30,6 +32,8 @@ MEMO_LIMIT = 1 << 17
 _LONGEST = 1 << 60  # instructions; only noise says so many
 _DEEPEST = 64  # return addresses a remembered step takes
 _ONE_STEP = 64  # pointers
+_WITH_PACKET = (Single, Guarded)
+_VARIANTS = 8  # of one packet, by the states of the predictor
 
 
 class HartDecoder:
@@ -45,6 +49,7 @@ class HartDecoder:
         self._codec = self._codec_of(self._setup)
         self._stack: Stack = None
         self._tables = Tables(self._setup.parameters)
+        self._depth = Depth(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)
         self._has_data = False  # as far as the trace has told
         self._limit = memo_limit
@@ -117,6 +122,7 @@ class HartDecoder:
         state, stack, tables = self._state, self._stack, self._tables
         payloads, offsets, sizes = packets.payloads, packets.offsets, getattr(packets, "sizes", [0] * len(packets.payloads))
         times: Any = packets.times or repeat(None)
+        depth = self._depth  # of the encoder's stack: where it overflows, a step is not what it was elsewhere
         for index, (payload, now) in enumerate(zip(payloads, times)):  # noqa: B905 - times may be endless
             step: Any = state.get(payload)
             below = stack
@@ -129,16 +135,27 @@ class HartDecoder:
                         below = below[1]
                 elif step.__class__ is Lookup:
                     step = step.get(tables.targets.get(step.index))
+                elif step.__class__ is Guarded:
+                    for entries, states, known, _ in step:
+                        if entries(tables.states) == states:
+                            step = known[0]
+                            break
+                    else:
+                        break
                 else:
                     break
-            if step.__class__ is not Step:
+            if step.__class__ is not Step or (
+                step.calls is not None
+                and step.calls.peak
+                and (step.calls.peak if stack is None else stack[2] + step.calls.peak) > depth
+            ):
                 self._state, self._stack = state, stack
-                packet = step.packet if step is not None else None
+                packet = step.packet if step.__class__ in _WITH_PACKET else None
                 self._unknown(payload, packet, offsets[index], sizes[index])
                 if self._stopped:
                     self._unused += sum(sizes[index + 1 :])
                     return
-                state, stack, tables = self._state, self._stack, self._tables
+                state, stack, tables, depth = self._state, self._stack, self._tables, self._depth
             else:
                 path, following, reports, landing, calls, effect, synchronizes = step
                 if path is not None:
@@ -178,18 +195,20 @@ class HartDecoder:
             self._unused += size
             return
         state, stack = self._state, self._stack
-        step, lasting = self._automaton.step(state, packet, stack, self._tables)
+        result = self._automaton.step(state, packet, stack, self._tables)
+        step = result.step
         if packet.fields.get("denable"):
             self._has_data = True
         if packet.fields.get("dloss"):
             self.note(offset, "the encoder lost data packets")
             self._data.lost()
         if "time" not in packet.fields and step.state.place.setup == state.place.setup:
-            self._remember(state, payload, packet, step, lasting)
+            self._remember(state, payload, packet, result)
         self._take(step, offset, packet.fields.get("time"))
 
-    def _remember(self, state: State, payload: bytes, packet: Packet, step: Step, lasting: bool) -> None:
-        """*payload* has led from *state* through *step*."""
+    def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
+        """*payload* has led from *state* through this step."""
+        step, lasting, guard = result
         self._remembered += _size(payload, step)
         if self._remembered > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
             self._automaton.forget()
@@ -209,6 +228,8 @@ class HartDecoder:
             if not isinstance(lookup, Lookup):
                 lookup = known[key] = Lookup(index)
             known, key = lookup, self._tables.targets.get(index)
+        if guard:
+            known, key = _guarded(known, key, packet, guard), 0
         for address in taken:
             fork = known.get(key)
             if not isinstance(fork, Fork):
@@ -245,6 +266,7 @@ class HartDecoder:
             return
         if setup.parameters != self._setup.parameters:
             self._tables = Tables(setup.parameters)
+            self._depth = Depth(setup.parameters).entries
         self._setup = setup
         self._codec = self._codec_of(setup)
         self._data.configure(*setup)
@@ -255,6 +277,23 @@ class HartDecoder:
     def _report(self, reports: Sequence[Report], offset: int) -> None:
         if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
+
+
+def _guarded(
+    known: dict[Any, Known], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
+) -> dict[object, Known]:
+    """Where a step is kept that depends on these states of the predictor's entries."""
+    guarded = known.get(key)
+    if not isinstance(guarded, Guarded) or len(guarded) >= _VARIANTS:
+        guarded = known[key] = Guarded(packet)
+    indices, states = zip(*guard, strict=True)
+    wanted = states if len(states) > 1 else states[0]
+    for variant in guarded:
+        if variant.states == wanted and variant.indices == indices:
+            return variant.known
+    variant = Variant(itemgetter(*indices), wanted, {}, indices)
+    guarded.append(variant)
+    return variant.known
 
 
 def _size(payload: bytes, step: Step) -> int:

@@ -105,6 +105,9 @@ class Field(NamedTuple):
 MAP_BITS = (31, 1, *[3] * 2, *[7] * 4, *[15] * 8, *[31] * 16)
 """Width of branch_map by the value of branches ("Packet format 1")."""
 
+PRIVILEGES = {0: "U-mode", 1: "S-mode", 3: "M-mode", 4: "debug mode", 5: "VU-mode", 6: "VS-mode"}
+"""The field privilege (2.0, "Privilege level (priv) encoding")."""
+
 FORMAT_BITS = 2
 BRANCH_COUNT_BITS = 32
 LEAST_BRANCH_COUNT = 31

@@ -78,7 +78,7 @@ class Codec:
         if subformat is not None:
             write.put("subformat", subformat if self._subformat_width(format) else 0, self._subformat_width(format))
         write.write(shape)
-        return write.payload(compressed=compress and self._rules.compressed)
+        return write.payload(compressed=compress and self._rules.compressed, zero_padded=self._rules.zero_padded)
 
     def _key(self, read: Reader) -> Key:
         if self._rules.key is not None:

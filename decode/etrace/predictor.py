@@ -69,12 +69,20 @@ class Tables:
         """Whether a branch is predicted to be taken."""
         return self.states[self.branch_index(pc)] > 1
 
-    def train(self, pc: int, taken: bool) -> bool:
-        """A branch had this outcome. True: its entry has changed."""
+    def train(self, pc: int, taken: bool, before: dict[int, int]) -> bool:
+        """A branch had this outcome. True: its entry has changed. *before*: the first state of each entry used."""
         index = self.branch_index(pc)
-        before = self.states[index]
-        self.states[index] = after = _AFTER[taken][before]
-        return before != after
+        state = self.states[index]
+        before.setdefault(index, state)
+        self.states[index] = after = _AFTER[taken][state]
+        return state != after
+
+    def change(self, before: dict[int, int]) -> Training:
+        """What has become of the entries in *before*, which is put back."""
+        change = tuple((index, bytes([self.states[index]]) * 4) for index in before)
+        for index, state in before.items():
+            self.states[index] = state
+        return change
 
     def training(self, outcomes: Iterable[tuple[int, bool]]) -> Training:
         """What these (address, taken) do, one after the other."""

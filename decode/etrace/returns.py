@@ -4,7 +4,7 @@ Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", and `push_retur
 entries with a count: the Implicit Return extension v0.8.
 """
 
-from decode.callstack import MAX_DEPTH, Calls, Stack, pushed
+from decode.callstack import MAX_DEPTH, CallEffect, Calls, Stack, pushed
 from decode.etrace.options import Parameters
 
 
@@ -25,15 +25,15 @@ class ReturnStack(Calls):
 
     depth       entries on it now
     overflowed  the oldest entries were dropped: what the walk does to the stack holds for no other one
-    peak        how many entries it ever had
+    peak        how many entries it ever had; *first*: at the start
     """
 
-    __slots__ = ("_limits", "depth", "overflowed", "peak")
+    __slots__ = ("_limits", "depth", "first", "overflowed", "peak")
 
     def __init__(self, stack: Stack, limits: Depth) -> None:
         super().__init__(stack)
         self._limits = limits
-        self.depth = self.peak = _entries(stack, limits)
+        self.depth = self.peak = self.first = _entries(stack, limits)
         self.overflowed = False
 
     def push(self, address: int) -> None:
@@ -57,6 +57,15 @@ class ReturnStack(Calls):
         if not (self._limits.repeats and address is not None and self._shares(address)):
             self.depth -= 1
         return address
+
+    def effect(self, *, clears: bool = False, left: tuple[int, ...] | None = None) -> CallEffect | None:
+        """What has become of the stack, None for nothing. *clears*: it is forgotten then; *left*: but for these."""
+        if self.overflowed:
+            return CallEffect((), _addresses(self.stack()) if left is None and not clears else left or (), True)
+        kept = left if left is not None else () if clears else tuple(self.left)
+        if not (clears or kept or self.taken):
+            return None
+        return CallEffect(tuple(self.taken), kept, clears, self.peak - self.first)
 
     def stack(self) -> Stack:
         """The stack as it is now."""
@@ -107,3 +116,12 @@ def _entries(stack: Stack, limits: Depth) -> int:
             stack = stack[1]
         entries += -(-run // (limits.repeats + 1))
     return entries
+
+
+def _addresses(stack: Stack) -> tuple[int, ...]:
+    """All return addresses, the one on top last."""
+    addresses: list[int] = []
+    while stack is not None:
+        addresses.append(stack[0])
+        stack = stack[1]
+    return tuple(addresses[::-1])

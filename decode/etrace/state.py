@@ -1,5 +1,6 @@
 """What the decoder's automaton is made of: states, steps between them, and what is kept apart from both."""
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -117,4 +118,23 @@ class Single(NamedTuple):
     packet: Packet
 
 
-Known = Step | Fork | Lookup | Single
+class Variant(NamedTuple):
+    """What holds while some entries of the predictor are in these states. *known*: under 0."""
+
+    entries: Callable[[bytearray], object]
+    states: object
+    known: dict[object, "Known"]
+    indices: tuple[int, ...]
+
+
+class Guarded(list[Variant]):
+    """In place of a step that depends on the predictor."""
+
+    __slots__ = ("packet",)
+
+    def __init__(self, packet: Packet) -> None:
+        super().__init__()
+        self.packet = packet
+
+
+Known = Step | Fork | Lookup | Single | Guarded

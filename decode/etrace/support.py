@@ -53,7 +53,6 @@ class Support(NamedTuple):
     encoder_mode  the algorithm; 0: branch trace, the only one there is
     denable       data trace is on
     dloss         packets of data trace are lost
-    mmacas_ext    data packets are those of the multiple-memory access and compare-and-swap extension
     parameters, modes   that hold from here on
     """
 
@@ -62,7 +61,6 @@ class Support(NamedTuple):
     qual_status: QualStatus
     denable: bool
     dloss: bool
-    mmacas_ext: bool
     parameters: Parameters
     modes: Modes
 
@@ -107,7 +105,7 @@ LAYOUTS: Mapping[SupportLayout, SupportTable] = {
             Said("cache_size", 3, "cache_size"),
             Said("denable", 1),
             Said("dloss", 1),
-            Said("mmacas_ext", 1),
+            Said("mmacas_ext", 1, "mmacas_ext"),
             Said("noaddr", 1, "data_no_address"),
             Said("nodata", 1, "data_no_data"),
             Said("full_daddress", 1, "data_full_address"),
@@ -151,20 +149,17 @@ def read(packet: Packet, options: Options) -> Support:
     modes: dict[str, bool] = {}
     parameters: dict[str, Any] = {}
     if not options.pinned:
-        for name, _, tells in table.said:
+        for name, bits, tells in table.said:
             if tells in _MODES:
                 modes[tells] = bool(fields[name])
             elif tells in _PARAMETERS:
-                parameters[tells] = fields[name] * table.units.get(tells, 1)
-    if "iret_ext" in parameters:
-        parameters["iret_ext"] = bool(parameters["iret_ext"])
+                parameters[tells] = fields[name] * table.units.get(tells, 1) if bits > 1 else bool(fields[name])
     return Support(
         bool(fields["ienable"]),
         fields.get("encoder_mode", 0),
         QualStatus(fields["qual_status"]),
         bool(fields.get("denable", 0)),
         bool(fields.get("dloss", 0)),
-        bool(fields.get("mmacas_ext", 0)),
         replace(options.parameters, **parameters),
         replace(options.modes, **modes),
     )
@@ -185,7 +180,6 @@ def fields_of(
     qual_status: QualStatus = QualStatus.NO_CHANGE,
     denable: bool = False,
     dloss: bool = False,
-    mmacas_ext: bool = False,
 ) -> dict[str, int]:
     """The fields of a support packet of an encoder in *modes*, for `decode.etrace.packet.build`.
 
@@ -198,7 +192,6 @@ def fields_of(
         "qual_status": int(qual_status),
         "denable": int(denable),
         "dloss": int(dloss),
-        "mmacas_ext": int(mmacas_ext),
         "delta_address": int(not modes.full_address),
     }
     fields: dict[str, int] = {}

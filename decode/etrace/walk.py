@@ -13,6 +13,7 @@ from decode.etrace.predictor import Tables
 from decode.etrace.returns import Depth, ReturnStack
 from decode.history import Path, RepeatPath
 from decode.image import Image
+from decode.instructions import sequential_target
 from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
 
 RUN_BITS = 8
@@ -75,9 +76,10 @@ class Walk:
     irets     implicit returns since the last branch
     outcomes  (address, taken) of the branches that were passed, where a predictor has to know them
     fault     why the code contradicts the trace, "" while it does not; *missing*: because it is not there
+    pair      the jump at `at`, whose target the instruction behind it determines
     """
 
-    __slots__ = ("at", "behind", "calls", "fault", "irets", "missing", "outcomes", "parts")
+    __slots__ = ("at", "behind", "calls", "fault", "irets", "missing", "outcomes", "pair", "parts")
 
     def __init__(self, at: int, behind: int, calls: ReturnStack) -> None:
         self.at = at
@@ -88,6 +90,7 @@ class Walk:
         self.outcomes: list[tuple[int, bool]] = []
         self.fault = ""
         self.missing = False
+        self.pair: Segment | None = None
 
     @property
     def place(self) -> int:
@@ -112,6 +115,7 @@ class Walker:
         self._limits = Depth(parameters)
         self._counts_all = parameters.iret_ext  # irets; else irdepth
         self._stacked = modes.implicit_return
+        self._sequential = modes.sijump
         self._trains = modes.branch_prediction
         self._runs: dict[tuple[int, int, int | None], Run | None] = {}
 
@@ -122,7 +126,10 @@ class Walker:
 
     def start(self, at: int, behind: int, stack: Stack) -> Walk:
         """A walk from here on."""
-        return Walk(at, behind, ReturnStack(stack, self._limits))
+        walk = Walk(at, behind, ReturnStack(stack, self._limits))
+        if self._sequential and at != NOWHERE and behind != NOWHERE:
+            walk.pair = self._pair(behind, at)
+        return walk
 
     # Over branches
 
@@ -132,7 +139,7 @@ class Walker:
         steps, marked, mark = 0, NOWHERE, _NO_MARK  # since the last branch
         while count:
             at = walk.at
-            if count >= RUN_BITS and runs and at != NOWHERE:
+            if count >= RUN_BITS and runs and at != NOWHERE and walk.pair is None:
                 run = self._run(at, bits & _RUN_MASK, calls)
                 if run is not None and calls.follow(run.taken, run.left, run.peak):
                     parts.append(run.path)
@@ -143,7 +150,8 @@ class Walker:
                     count -= RUN_BITS
                     steps, marked = 0, NOWHERE
                     continue
-            segment = self._next(walk) if at == NOWHERE else known.get(at) or self._segments.at(at)
+            plain = at != NOWHERE and walk.pair is None
+            segment = (known.get(at) or self._segments.at(at)) if plain else self._next(walk)
             if at != NOWHERE:
                 parts.append(segment.pcs)
             if segment.kind == BRANCH:
@@ -166,8 +174,8 @@ class Walker:
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.at, calls.mark()
 
-    def predict(self, walk: Walk, tables: Tables, count: int) -> None:
-        """Goes on over *count* branches that went as *tables* predicted; trains these."""
+    def predict(self, walk: Walk, tables: Tables, count: int, before: dict[int, int]) -> None:
+        """Goes on over *count* branches that went as *tables* predicted; trains these. *before*: as for `train`."""
         parts, calls = walk.parts, walk.calls
         steps = 0  # since the last branch
         done = 0
@@ -190,7 +198,7 @@ class Walker:
                 parts.append(segment.pcs)
             if segment.kind == BRANCH:
                 taken = tables.predicts(segment.pcs[-1])
-                if tables.train(segment.pcs[-1], taken):
+                if tables.train(segment.pcs[-1], taken, before):
                     settled = False
                 walk.at = segment.taken if taken else segment.fall
                 walk.irets = 0
@@ -212,7 +220,7 @@ class Walker:
             known = walk.at != NOWHERE
             segment = self._next(walk)
             pcs = segment.pcs if known else ()
-            if goal.inferable and address in pcs and self._may_stop(walk, segment, goal):
+            if goal.inferable and address in pcs and self._may_stop(walk, goal):
                 last = pcs.index(address) + 1
                 walk.parts.append(pcs[:last])
                 self._stand(walk, segment, last)
@@ -244,7 +252,7 @@ class Walker:
         for _ in range(_LOOKED_AHEAD):
             known = way.at != NOWHERE
             segment = self._next(way)
-            if goal.inferable and known and goal.address in segment.pcs and self._may_stop(way, segment, goal):
+            if goal.inferable and known and goal.address in segment.pcs and self._may_stop(way, goal):
                 return found
             if self._is_reported(way, segment, goal):
                 if found:
@@ -264,6 +272,14 @@ class Walker:
             walk.at = segment.taken if outcome else segment.fall
         elif segment.pcs:
             self._stand(walk, segment, 1)
+
+    def leave(self, walk: Walk) -> None:
+        """Only what the instruction the walk stands behind does to the call stack, wherever it leads."""
+        segment = self._next(walk)
+        if segment.kind == JUMP and segment.returns and self._counts_all:
+            walk.calls.pop()
+        if segment.kind == JUMP and segment.calls:
+            walk.calls.push(segment.fall)
 
     def is_branch(self, address: int) -> bool:
         """Whether the instruction at *address* is a branch; not, where there is none."""
@@ -294,8 +310,24 @@ class Walker:
 
     def _next(self, walk: Walk) -> Segment:
         """The code the walk comes to, or the undecided instruction it stands behind."""
+        if walk.pair is not None:
+            pair, walk.pair = walk.pair, None
+            return pair
         at = walk.at if walk.at != NOWHERE else walk.behind
         return self._segments.known.get(at) or self._segments.at(at)
+
+    def _pair(self, behind: int, at: int) -> Segment | None:
+        """The jump at *at* as a segment with a target, if the instruction right before it loads its register."""
+        segment = self._segments.known.get(at) or self._segments.at(at)
+        if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(behind):
+            return None
+        before, jump = self.image.instruction(behind), self.image.instruction(at)
+        target = sequential_target(before, behind, jump, self.image.xlen)
+        if target is None or behind + before.length != at:
+            return None
+        paired = Segment(JUMP, [at], [jump.length // 2], segment.fall, target)
+        paired.calls, paired.returns = segment.calls, segment.returns
+        return paired
 
     def _pass(self, walk: Walk, segment: Segment) -> bool:
         """Goes on behind a segment's last instruction, which is no branch. False: only a packet can tell where."""
@@ -350,15 +382,13 @@ class Walker:
         else:
             walk.at = segment.fall if segment.kind == MISSING else NOWHERE
 
-    def _may_stop(self, walk: Walk, segment: Segment, goal: Goal) -> bool:
+    def _may_stop(self, walk: Walk, goal: Goal) -> bool:
         """Whether the count of implicit returns is what the packet reports, if it does."""
         if goal.returns is None:
             return not goal.counted or walk.irets == 0
         if not self._counts_all:
             return goal.returns == walk.calls.depth
-        is_last = segment.pcs[-1] == goal.address
-        own = is_last and segment.kind == JUMP and segment.returns and walk.calls.depth > 0
-        return goal.returns <= walk.irets + own
+        return goal.returns == walk.irets
 
     def _is_reported(self, walk: Walk, segment: Segment, goal: Goal) -> bool:
         """Whether the packet reports the target of the return a segment ends with, though it could be implicit."""
@@ -376,13 +406,12 @@ class Walker:
         if len(self._runs) >= _RUNS_AT_MOST:
             self._runs.clear()
         walk = self.start(at, NOWHERE, calls.stack())
-        before = walk.calls.depth
         self.spend(walk, outcomes, RUN_BITS, runs=False)
         run = None
         if not walk.fault and walk.at != NOWHERE and not walk.calls.overflowed:
             used = walk.calls
             run = Run(
-                Path(walk.parts), walk.at, tuple(used.taken), tuple(used.left), used.peak - before,
+                Path(walk.parts), walk.at, tuple(used.taken), tuple(used.left), used.peak - used.first,
                 tuple(walk.outcomes),
             )  # fmt: skip
         self._runs[key] = run

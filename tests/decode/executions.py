@@ -47,6 +47,8 @@ class Habits:
     depth        calls under way before functions stop calling
     ecalls       ecall counts as retired (rc7)
     contexts     contexts are reported
+    custom_jumps custom instructions change the flow now and then
+    handlers     trap handlers there are, at most
     """
 
     trap_rate: float = 0.01
@@ -55,6 +57,8 @@ class Habits:
     depth: int = 40
     ecalls: bool = False
     contexts: bool = False
+    custom_jumps: bool = True
+    handlers: int = 1 << 20
 
 
 @dataclass
@@ -84,6 +88,7 @@ class _Hart:
         # One that begins with ecall would trap for ever.
         self.handlers = [start for start in self.program.handlers or all_starts if spots[start].kind != "ecall"]
         self.handlers = self.handlers or [start for start in all_starts if spots[start].kind != "ecall"]
+        self.handlers = self.handlers[: self.habits.handlers]
 
     def close(self) -> None:
         """What ran since the last item becomes one."""
@@ -141,7 +146,7 @@ class _Hart:
             target = spot.targets[0]
         elif spot.kind in INDIRECT:
             target = self._return() if spot.pops else next(self._row(lambda: self._jumps(spot, fall)))
-        elif spot.kind == "custom" and self.rng.random() < 0.1:
+        elif spot.kind == "custom" and self.habits.custom_jumps and self.rng.random() < 0.1:
             target = next(self._row(lambda: self._jumps(spot, fall)))
             self.jumped = target != fall
         else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from decode.image import Image
 from tests.decode import assembler as asm
-from tests.decode.synthetic_code import BRANCHES, REACH, Line, Spot, place
+from tests.decode.synthetic_code import BRANCHES, DIRECT, REACH, Line, Spot, place
 
 MIXES = {
     "plain": ["c.nop", "nop"] * 6,
@@ -27,17 +27,26 @@ class Program:
     """Code at *base*, leading anywhere within itself, started at any of *starts*.
 
     *mix*: groups of MIXES, for a row of instructions without any structure; () for functions with loops, calls and
-    returns (*functions*: where they start), some of them trap handlers (*handlers*).
+    returns (*functions*: where they start), some of them trap handlers (*handlers*). *forward*: without a structure,
+    too, direct jumps go forward only, so that there is no loop without a branch or an indirect jump; and jumps to
+    constants go there.
     """
 
     def __init__(
-        self, rng: random.Random, xlen: int, size: int, mix: Sequence[str] = ("plain", "branch", "jump", "odd")
+        self,
+        rng: random.Random,
+        xlen: int,
+        size: int,
+        mix: Sequence[str] = ("plain", "branch", "jump", "odd"),
+        *,
+        forward: bool = False,
     ) -> None:
         self.xlen = xlen
         self.mask = (1 << xlen) - 1
         self.base = rng.choice(BASES[xlen])
         entries: tuple[list[int], list[int]] = ([], [])
-        lines = [line.sized(rng) for line in (_soup(rng, size, mix) if mix else _functions(rng, size, entries))]
+        made = _soup(rng, size, mix, forward) if mix else _functions(rng, size, entries)
+        lines = [line.sized(rng) for line in made]
         at = [self.base]
         for line in lines:
             at.append(at[-1] + line.length)
@@ -49,7 +58,7 @@ class Program:
         for line, address in zip(lines, at, strict=True):
             near = [start for start in at if abs(start - address) <= REACH.get(line.kind, 1 << 40)]
             target = at[line.to] if 0 <= line.to < len(at) else rng.choice(near)
-            for instruction, spot in place(line, address, target, xlen, rng):
+            for instruction, spot in place(line, address, target, xlen, rng, possible=forward):
                 self.starts.append(self.base + len(code) & self.mask)
                 self.spots[self.starts[-1]] = spot
                 code += instruction
@@ -62,10 +71,16 @@ class Program:
         return image
 
 
-def _soup(rng: random.Random, size: int, mix: Sequence[str]) -> list[Line]:
+def _soup(rng: random.Random, size: int, mix: Sequence[str], forward: bool) -> list[Line]:
     """Instructions in any order."""
     kinds = [kind for group in mix for kind in MIXES[group]]
-    return [*[Line(rng.choice(kinds)) for _ in range(size)], Line("ret")]  # nothing runs off the end
+    lines = [*[Line(rng.choice(kinds)) for _ in range(size)], Line("ret")]  # nothing runs off the end
+    if not forward:
+        return lines
+    return [
+        line._replace(to=rng.randint(i + 1, size)) if line.kind in DIRECT or "pair" in line.kind else line
+        for i, line in enumerate(lines)
+    ]
 
 
 def _functions(rng: random.Random, size: int, entries: tuple[list[int], list[int]]) -> list[Line]:

@@ -59,15 +59,20 @@ class Spot(NamedTuple):
 Placed = list[tuple[bytes, Spot]]
 
 
-def place(line: Line, address: int, target: int, xlen: int, rng: random.Random) -> Placed:
-    """The bytes and spots of a line at *address* that goes to *target*, if it goes anywhere."""
+def place(
+    line: Line, address: int, target: int, xlen: int, rng: random.Random, *, possible: bool = False
+) -> Placed:
+    """The bytes and spots of a line at *address* that goes to *target*, if it goes anywhere.
+
+    *possible*: no jump to a constant that executions take for a jump to anywhere.
+    """
     kind, mask = line.kind, (1 << xlen) - 1
     if kind in _PLAIN:
         return [(_PLAIN[kind], Spot(line.length, kind))]
     if kind == "mret":
         return [(rng.choice([asm.MRET, asm.SRET]), Spot(4, kind))]
     if "pair" in kind:
-        return _pair(line, address, target, mask, rng)
+        return _pair(line, address, target, mask, rng, possible)
     if kind in REACH:
         return [_direct(line, target - address, target & mask, rng)]
     rd, rs1 = _registers(kind, line.length, rng)
@@ -100,7 +105,7 @@ def _registers(kind: str, length: int, rng: random.Random) -> tuple[int, int]:
     return rd, rng.choice(LINK) if kind == "ret" else T1
 
 
-def _pair(line: Line, address: int, target: int, mask: int, rng: random.Random) -> Placed:
+def _pair(line: Line, address: int, target: int, mask: int, rng: random.Random, possible: bool) -> Placed:
     """lui, auipc or c.lui, and a jump through its register; where the constant does not reach, it is another one."""
     size = line.length - 4
     rd = rng.choice(LINK) if line.kind == "pair call" else rng.choice([0, 0, T2])
@@ -119,7 +124,7 @@ def _pair(line: Line, address: int, target: int, mask: int, rng: random.Random) 
     if not known:
         register, low = T1, 0
         assemble, upper = (asm.c_lui, 1) if size == 2 else (asm.lui, 0x12345)
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 or possible:
             return _no_pair(size, rd)
     jump = Spot(4, "constant jump", known, False, rd in LINK)
     return [(assemble(register, upper), Spot(size, "upper")), (asm.jalr(rd, register, low), jump)]

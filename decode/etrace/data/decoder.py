@@ -5,10 +5,10 @@ from decode.etrace.data.options import DataOptions
 from decode.etrace.data.packet import DataPacket, parse
 from decode.etrace.data.state import Differences, Mode, extended, modes, response_mode
 from decode.etrace.options import Modes, Parameters
-from decode.memory_access import CSR, LOAD, LOST_AFTER, Access
+from decode.etrace.packet import Malformed
+from decode.memory_access import CSR, LOST_AFTER, NO_REQUEST, Access
 
 NOT_YET = "no response in the trace"
-NO_REQUEST = "the response to a load that was requested before the trace began, or whose packet was lost"
 DIFFERS = "told by how it differs from an access that is not in the trace"
 
 
@@ -20,7 +20,8 @@ class DataDecoder:
 
     def __init__(self, parameters: Parameters, modes: Modes) -> None:
         self.accesses: list[Access] = []
-        self._requests: dict[int, tuple[int, int]] = {}  # by load ID: index of the access, log2 of its size
+        self._sizes: dict[int, int] = {}  # by load ID: log2 of the size of what was requested
+        self._waiting: dict[int, int] = {}  # by load ID: index of the access whose value is to come
         self._sync = -1
         self.configure(parameters, modes)
 
@@ -49,31 +50,51 @@ class DataDecoder:
         self._sync = -1
         self._addresses.reset()
         self._values.reset()
-        self._requests.clear()
+        self._sizes.clear()
+        self._waiting.clear()
 
     def packet(self, payload: bytes, offset: int = 0, after: int = 0) -> None:
         """One packet, which begins at trace byte *offset*, *after* so many positions of the history were known.
 
         Raises Malformed.
         """
-        packet = parse(payload, self._options, self._size_of)
-        fields = packet.fields
-        if packet.form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA):
-            self._respond(packet, offset, after)
+        packet, access = self.shown(payload)
+        lrid = packet.fields.get("lrid")
+        if "resp" not in packet.fields:
+            if lrid is not None:
+                self._waiting[lrid] = len(self.accesses)
+                access = access._replace(note=_joined(access.note, NOT_YET))
+            self.accesses.append(access._replace(offset=offset, after=after, sync=self._sync))
             return
-        if packet.form is Form.CSR:
-            access = self._csr(packet)
-        else:
-            access = self._access(packet)
-        if "lrid" in fields:
-            self._requests[fields["lrid"]] = (len(self.accesses), fields["size"])
-            access = access._replace(note=_joined(access.note, NOT_YET))
-        self.accesses.append(access._replace(offset=offset, after=after, sync=self._sync))
+        asked = self._waiting.pop(lrid, None) if lrid is not None else None
+        if asked is None:
+            self.accesses.append(access._replace(offset=offset, after=after, note=_joined(access.note, NO_REQUEST)))
+            return
+        request = self.accesses[asked]
+        notes = [note for note in request.note.split("; ") if note not in (NOT_YET, access.note)]
+        whole = request._replace(value=access.value, failed=access.failed, note=_joined(*notes, access.note))
+        self.accesses[asked] = whole
 
-    def _size_of(self, lrid: int) -> int | None:
-        """log2 of the size of what was requested with a load ID."""
-        request = self._requests.get(lrid)
-        return None if request is None else request[1]
+    def shown(self, payload: bytes) -> tuple[DataPacket, Access]:
+        """One packet, and the access it tells of or the phase of one: *accesses* does not get it. Raises Malformed."""
+        packet = parse(payload, self._options, self._sizes.get)
+        fields = packet.fields
+        if "resp" in fields:
+            return packet, self._response(packet)
+        if "lrid" in fields:
+            self._sizes[fields["lrid"]] = fields["size"]
+        return packet, self._csr(packet) if packet.form is Form.CSR else self._access(packet)
+
+    def _response(self, packet: DataPacket) -> Access:
+        """The data phase of a split load or atomic."""
+        fields = packet.fields
+        size = fields.get("size", self._sizes.pop(fields["lrid"], None))
+        if size is None:
+            raise Malformed(f"the data of load ID {fields['lrid']}, which was not requested")
+        if fields["resp"] == 0:
+            return Access(packet.code.kind, 1 << size, failed=True)
+        value = self._value("data", fields, size, response_mode(fields["resp"], self._options))
+        return Access(packet.code.kind, 1 << size, value=value, note=DIFFERS if value is None else "")
 
     def _access(self, packet: DataPacket) -> Access:
         form, code, fields = packet
@@ -117,25 +138,6 @@ class DataDecoder:
         operand = self._value("operand", fields, size, by_value)
         unknown = number is None or ("data" in fields and value is None) or ("operand" in fields and operand is None)
         return Access(CSR, bytes_of_csr, code.operation, number, value, operand, note=DIFFERS if unknown else "")
-
-    def _respond(self, packet: DataPacket, offset: int, after: int) -> None:
-        """The data phase of a split load or atomic."""
-        fields = packet.fields
-        request = self._requests.pop(fields["lrid"], None)
-        size = request[1] if request is not None else fields["size"]
-        failed = fields["resp"] == 0
-        value = None
-        if not failed:
-            mode = response_mode(fields["resp"], self._options)
-            value = self._value("data", fields, fields.get("size", size), mode)
-        if request is None:
-            late = Access(LOAD, 1 << size, value=value, offset=offset, after=after, failed=failed, note=NO_REQUEST)
-            self.accesses.append(late)
-            return
-        access = self.accesses[request[0]]
-        notes = [note for note in access.note.split("; ") if note != NOT_YET]
-        note = _joined(*notes, DIFFERS if value is None and not failed and DIFFERS not in notes else "")
-        self.accesses[request[0]] = access._replace(value=value, failed=failed, note=note)
 
 
 _CSRS = -1

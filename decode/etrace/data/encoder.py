@@ -6,7 +6,7 @@ from enum import Enum
 from decode.etrace.data.layout import Form
 from decode.etrace.data.options import Content, DataOptions
 from decode.etrace.data.packet import build
-from decode.etrace.data.state import Differences, Mode, extended, modes, response_mode, told
+from decode.etrace.data.state import Differences, Mode, extended, has_one_bit, modes, response_mode, told
 from decode.etrace.options import Modes, Parameters
 from decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE_FAILURE, Access
 
@@ -170,8 +170,7 @@ class DataEncoder:
             return [0b00]
         if options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
             return [0b00, 0b01]
-        has_two_bits = form is not Form.SPLIT_ATOMIC or options.extended or options.diff_width == 2
-        return [0b00, 0b10, *compressed] if has_two_bits else [0b00]
+        return [0b00] if has_one_bit(form, options) else [0b00, 0b10, *compressed]
 
     def _compressed(self, size: int, form: Form) -> list[int]:
         """The codes for a compressed value, of *diff* or *resp*."""
@@ -180,8 +179,8 @@ class DataEncoder:
             return []
         if form is Form.SPLIT_DATA:
             return [code for code in (0b01, 0b11) if response_mode(code, options) in self._offered]
-        one_bit = options.diff_width == 1 and options.content is Content.DATA
-        return [code for code in ((1,) if one_bit else (1, 3)) if modes(code, form, options)[1] in self._offered]
+        codes = (0b1,) if has_one_bit(form, options) else (0b01, 0b11)
+        return [code for code in codes if modes(code, form, options)[1] in self._offered]
 
     def _fixed_diff(self) -> int:
         """The reference model's."""

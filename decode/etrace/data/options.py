@@ -22,7 +22,7 @@ class DataOptions:
     extended       they are those of the Multi-Memory Access and Compare and Swap extension v0.8
     split          loads and atomics are a request and a later response
     data_width, address_width, lrid_width, csr_width, format_width, diff_width   bits (see `Parameters`)
-    difference     compressed data is a difference where diff does not tell
+    difference     compressed data is a difference where diff has one bit
     reference      as the reference model makes them (see `Parameters.data_reference`)
     full_address, full_data   nothing is compressed; decoders do not need these: diff tells
     """
@@ -52,10 +52,10 @@ class DataOptions:
             parameters.data_width,
             parameters.daddress_width,
             parameters.lrid_width,
-            parameters.csr_width or parameters.data_width,
+            max(parameters.csr_width or parameters.data_width, 8),
             min(parameters.data_format_width, 2) if extended else min(max(parameters.data_format_width, 2), 3),
             parameters.data_diff_width,
-            parameters.data_difference or parameters.data_reference,
+            parameters.data_difference,
             parameters.data_reference,
             modes.data_full_address,
             modes.data_full_data,

@@ -24,21 +24,30 @@ def modes(diff: int, form: Form, options: DataOptions) -> tuple[Mode, Mode]:
     """What *diff* says of the address and of the values of a packet."""
     if options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
         return (Mode.DIFFERENCE if diff else Mode.FULL), Mode.FULL
-    if form is Form.CSR:
-        return Mode.FULL, _value_mode(diff, options)
-    return (Mode.DIFFERENCE if diff else Mode.FULL), _value_mode(diff, options)
+    by_value = _value_mode(diff, options, has_one_bit(form, options))
+    return (Mode.DIFFERENCE if diff and form is not Form.CSR else Mode.FULL), by_value
 
 
 def response_mode(resp: int, options: DataOptions) -> Mode:
     """What *resp* says of the data (not of an error)."""
-    return Mode.FULL if resp == 0b10 else _value_mode(resp, options)
+    return _value_mode(resp, options, False)
 
 
-def _value_mode(diff: int, options: DataOptions) -> Mode:
+def has_one_bit(form: Form, options: DataOptions) -> bool:
+    """Whether the *diff* of a packet with values has one bit only."""
+    if options.diff_width != 1:
+        return False
+    if form is Form.SPLIT_ATOMIC:
+        return not options.extended
+    return form is Form.CSR or options.content is Content.DATA
+
+
+def _value_mode(code: int, options: DataOptions, one_bit: bool) -> Mode:
     """ "01: Compressed data (XOR if 2 bits)"."""
-    if diff in (0b00, 0b10):
+    if code in (0b00, 0b10):
         return Mode.FULL
-    return Mode.DIFFERENCE if diff == 0b11 or options.difference else Mode.XOR
+    is_difference = code == 0b11 or options.reference or (one_bit and options.difference)
+    return Mode.DIFFERENCE if is_difference else Mode.XOR
 
 
 class Differences:

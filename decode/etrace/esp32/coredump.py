@@ -129,7 +129,7 @@ def _elf_in(content: bytes) -> _Found:
     """The ELF file in any of the forms."""
     if content.startswith(_ELF32_LITTLE):
         return _Found(content)
-    begin = content.find(_BEGIN)
+    begin = content.rfind(_BEGIN)  # the newest in a log
     return _in_image(content if begin < 0 else _from_base64(content[begin:]))
 
 

@@ -1,0 +1,203 @@
+"""What each retired block and each trap makes an E-Trace encoder send.
+
+Source: Efficient Trace for RISC-V 2.0, "Reference Compressed Branch Trace Algorithm" (the flow chart), with "Branch
+Trace" and "Instruction Trace Encoder Output Packets", whose text decides where the chart would report an instruction
+that never retires.
+"""
+
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+
+from decode.etrace.encoder_branches import MOST, Branches
+from decode.etrace.encoder_models import JumpTargets
+from decode.etrace.encoder_options import EncoderOptions, Stop, SyncMode
+from decode.etrace.encoder_output import Output
+from decode.etrace.encoder_returns import Reached, ReturnCount
+from decode.etrace.layout import Format, Sync
+from decode.history import Context
+from decode.ingress import Block, Trap
+
+_SYNC = int(Format.SYNC)
+_START, _TRAP, _CONTEXT = int(Sync.START), int(Sync.TRAP), int(Sync.CONTEXT)
+
+OTHERWISE = Reached.OTHERWISE
+
+
+class Next(IntEnum):
+    """What follows an instruction: the flow chart's decision on the next one.
+
+    SAME    an instruction, with nothing to be said of the step to it
+    CHANGE  one in another privilege mode, or in a context to be reported precisely
+    LEAVES  one in a context that is a discontinuity
+    TRAP    none: a trap is taken first
+    END     none that is traced
+    """
+
+    SAME = 0
+    CHANGE = 1
+    LEAVES = 2
+    TRAP = 3
+    END = 4
+
+
+class Resync(IntEnum):
+    """The states of the resync FSM ("Resynchronisation"): not due, branches are to be reported, due."""
+
+    COUNTING = 1
+    REACHED = 2
+    DUE = 3
+
+
+class Chart:
+    """The registers of one encoder, and what an instruction makes it send."""
+
+    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
+        self.options = options
+        parameters, modes = options.parameters, options.modes
+        self._out = Output(options, emit)
+        self._branches = Branches(options)
+        self._targets = JumpTargets(parameters) if modes.jump_target_cache else None
+        self._returns = ReturnCount(parameters) if modes.implicit_return else None
+        self._sijump = modes.sijump
+        self._counts_packets = options.sync_mode in (SyncMode.PACKETS, SyncMode.OFF)
+        self._counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
+        self._period = options.period if options.sync_mode is not SyncMode.OFF else sys.maxsize
+        self._seen = set(Next) - {Next.SAME}  # what is told by updiscon
+        if options.stop is Stop.LATE:
+            self._seen.remove(Next.END)
+        self._time_mask = (1 << parameters.time_width) - 1
+        self._context_mask = (1 << parameters.context_width) - 1
+        self._now = 0  # time when the next instruction retires, and
+        self._each = 1  # how much later the one after it does
+        self._entered = self._context = Context()  # after the last item; of the instruction in the chart
+        self._entered_as = options.context
+        self._tracing = False
+        self._reset()
+
+    def _reset(self) -> None:
+        """Tracing starts or stops: nothing is pending."""
+        self._pending: Block | None = None
+        self._pending_time = 0
+        self._updiscon = False  # the next instruction is the target of an uninferable discontinuity
+        self._reached = OTHERWISE  # how it is reached otherwise
+        self._first = self._started = True  # it is the first one traced; there was no synchronization yet
+        self._changed = False  # it is the first in another mode or context
+        self._trap: Trap | None = None  # taken, and no instruction retired since
+        self._trap_told = False
+        self._trap_context = self._context  # in which it was taken
+        self._context_due = False
+        self._notify = self._notify_next = False  # it is, or the next block's first one will be, to be reported
+        self._resync = Resync.COUNTING
+        self._spent = 0  # cycles or halfwords since the last synchronization
+        self._branches.clear()
+
+    def _chart(self, pc: int, next: Next, taken: bool | None, now: int) -> None:
+        """The instruction at *pc*; *taken* if it is a branch."""
+        branches = self._branches
+        if self._trap is not None:
+            trap, self._trap = self._trap, None
+            if self._trap_told:
+                self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
+            else:
+                self._report_trap(trap, 1, pc, taken, self._where(self._context, now))
+        elif self._first or self._changed or self._resync is Resync.DUE:
+            self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
+        elif self._updiscon or self._notify or self._is_reported(next):
+            self._report(pc, next)
+        elif branches.is_due:
+            self._out.send(*branches.alone())
+            branches.clear()
+            self._sent()
+        elif self._context_due:
+            self._out.send(_SYNC, _CONTEXT, self._where(self._context, now))
+            self._context_due = False
+            self._sent()
+        if self._resync is Resync.REACHED and not self._counts_packets:
+            self._resync = Resync.DUE  # there were no branches
+
+    def _is_reported(self, next: Next) -> bool:
+        """Whether what follows needs the place to be known."""
+        if self._branches.count and (self._resync is Resync.REACHED or next is Next.CHANGE):
+            return True
+        return next > Next.CHANGE or self._branches.count >= MOST
+
+    def _report(self, pc: int, next: Next) -> None:
+        """Format 0, 1 or 2: the instruction at *pc* and the branches before it."""
+        out, branches = self._out, self._branches
+        fields: dict[str, int] = {}  # what is said of the address
+        if not self._updiscon:
+            if self._notify:
+                fields["notify"] = 1
+        elif next in self._seen or self._resync is Resync.REACHED:
+            fields["updiscon"] = 1
+        if self._returns is not None:
+            fields.update(self._returns.fields(self._reached, target=self._updiscon))
+            self._returns.reported()
+        out.report(branches, pc, fields, self._cached(pc, fields))
+        self._notify = False
+        branches.clear()
+        self._sent()
+
+    def _cached(self, pc: int, fields: dict[str, int]) -> int | None:
+        """The index in the jump target cache that tells as much as the address does, None if there is none."""
+        if self._targets is None or not self._updiscon:
+            return None
+        index = self._targets.follow(pc)
+        return None if self._branches.is_counted or "updiscon" in fields else index
+
+    def _report_trap(self, trap: Trap, thaddr: int, pc: int, taken: bool | None, where: dict[str, int]) -> None:
+        parameters = self.options.parameters
+        fields = {"ecause": trap.cause & (1 << parameters.ecause_width) - 1, "interrupt": int(trap.interrupt)}
+        fields |= {"thaddr": thaddr, "tval": trap.tval & (1 << parameters.iaddress_width) - 1}
+        self._synchronize(_TRAP, fields, pc, taken, where)
+
+    def _synchronize(
+        self, subformat: int, fields: dict[str, int], pc: int, taken: bool | None, where: dict[str, int]
+    ) -> None:
+        """Format 3, subformat 0 or 1: a decoder can start here."""
+        self._out.sync(subformat, {"branch": 0 if taken else 1, **where, **fields}, pc)
+        reset = self._started or not self.options.modes.resync_disabled
+        self._branches.synchronize(pc, taken, reset=reset)
+        if self._targets is not None and reset:
+            self._targets.reset()
+        if self._returns is not None:
+            self._returns.synchronize(reset=reset)
+        self._first = self._started = self._changed = self._context_due = self._notify = False
+        self._resync, self._spent = Resync.COUNTING, 0
+
+    def _where(self, context: Context, now: int) -> dict[str, int]:
+        """privilege, time and context."""
+        options = self.options
+        value = context.scontext or 0
+        if options.hcontext_at is not None:
+            value |= (context.hcontext or 0) << options.hcontext_at
+        masked = {"time": now & self._time_mask, "context": value & self._context_mask}
+        return {"privilege": privilege(context, options.parameters.privilege_width), **masked}
+
+    # -- the resync timer
+
+    def _sent(self) -> None:
+        """A packet other than a synchronizing one was sent."""
+        if self._counts_packets:
+            over = self._out.count - self._period
+            self._resync = Resync.DUE if over > 0 else Resync.REACHED if over == 0 else Resync.COUNTING
+        elif self._resync is Resync.REACHED:
+            self._resync = Resync.DUE
+
+    def _spend(self, units: int) -> None:
+        """So many cycles or halfwords have passed."""
+        self._spent += units
+        if self._spent >= self._period and self._resync is Resync.COUNTING:
+            self._resync = Resync.REACHED
+
+
+def privilege(context: Context, width: int) -> int:
+    """A privilege mode as the field privilege ("Privilege level encoding"); of an unknown one, M-mode.
+
+    Fields of fewer than 3 bits have no room for guests: VU and VS are as U and S.
+    """
+    mode = 3 if context.prv is None else context.prv
+    if context.virtual and width > 2:
+        mode += 5
+    return mode & (1 << width) - 1

@@ -1,0 +1,245 @@
+"""A trace taken apart without the program: each packet with the address it stands for.
+
+Addresses in most packets are relative to the one reported before them (E-Trace 2.0, "Format 2 packets"), and how they
+are read depends on the support packet before them, so both are carried along for each source. An address is unknown
+from the middle of a trace, from lost bytes, and from an index of the jump target cache, up to the next full one.
+"""
+
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from dataclasses import replace
+from operator import attrgetter
+from typing import NamedTuple
+
+from decode.etrace import support
+from decode.etrace.data import DataDecoder
+from decode.etrace.data.packet import DataPacket
+from decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
+from decode.etrace.encapsulation import Item as Found
+from decode.etrace.layout import Format, Sync
+from decode.etrace.options import Modes, Options, Parameters
+from decode.etrace.packet import Codec, Malformed, Packet, codec
+from decode.memory_access import Access
+from decode.streams import Lost
+
+_REMEMBERED = 1 << 15  # packets
+_SLICE = 1 << 12  # bytes; items are in order of their offsets within each
+
+
+class Item(NamedTuple):
+    """Consecutive bytes of a trace: a packet, filling, or bytes that are neither.
+
+    offset     of the first byte
+    length     in bytes, with what the transport adds; 0: a packet that is known to be missing here
+    raw        the payload
+    packet     None when it is none of instruction trace
+    data       None when it is none of data trace
+    problem    why there is neither, "" for filling
+    source     who sent it; None for what is no packet
+    address    what address of an instruction trace packet stands for; None: it has none, or it is not known
+    access     what a data packet tells
+    timestamp  of the transport
+    setup      what the encoder is made of and set to, as far as is known here
+    """
+
+    offset: int
+    length: int
+    raw: bytes = b""
+    packet: Packet | None = None
+    data: DataPacket | None = None
+    problem: str = ""
+    source: int | None = None
+    address: int | None = None
+    access: Access | None = None
+    timestamp: int | None = None
+    setup: "Setup | None" = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is filling between packets."""
+        return self.source is None and not self.problem
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last byte."""
+        return self.offset + self.length
+
+
+class Setup(NamedTuple):
+    """What an encoder is made of, and set to."""
+
+    parameters: Parameters
+    modes: Modes
+
+
+class Known(NamedTuple):
+    """Of one source: what its packets are read with, and the last address it reported. None: not known."""
+
+    setup: Setup
+    codec: Codec
+    reference: int | None = None
+
+
+class Itemizer:
+    """Cuts a trace into items, fed in pieces of any size; memory does not grow with the trace.
+
+    *options*, *encapsulation*: as for the decoder. *xlen*: 32 or 64. *wrapped*: the trace starts anywhere. A deep copy
+    goes on from where this one stands.
+    """
+
+    def __init__(
+        self, options: Options, encapsulation: Encapsulation, xlen: int = 64, *, wrapped: bool = False
+    ) -> None:
+        self._options = options
+        self._mask = (1 << xlen) - 1
+        self._deframer = encapsulation.deframer(wrapped=wrapped)
+        self._start = Known(Setup(options.parameters, options.modes), codec(options, options.modes))
+        self._known: dict[int, Known] = {}
+        self._accesses: dict[int, DataDecoder] = {}
+        self._packets: dict[tuple[Codec, bytes], Packet] = {}  # few packets of a trace are distinct
+        self._held = b""  # not a whole slice yet
+        self._idle: Item | None = None  # filling that may go on
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Itemizer":
+        new = copy(self)
+        new._deframer = deepcopy(self._deframer, memo)
+        new._known = dict(self._known)
+        new._accesses = deepcopy(self._accesses, memo)
+        return new
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """The items that are complete with *data*, in order."""
+        data = self._held + data
+        whole = len(data) - len(data) % _SLICE
+        self._held = data[whole:]
+        for at in range(0, whole, _SLICE):
+            yield from self._in_order(list(self._deframer.feed(data[at : at + _SLICE])))
+
+    def finish(self) -> Iterator[Item]:
+        """The end of the trace: what is left over."""
+        last, self._held = self._held, b""
+        yield from self._in_order([*self._deframer.feed(last), *self._deframer.finish()])
+        yield from self._end_of_filling()
+
+    def _in_order(self, found: list[Found]) -> Iterator[Item]:
+        """Packets come sorted by source; their meaning depends on this source only, but what is lost may be of any."""
+        pieces = [piece for one in found for piece in _pieces(one)]
+        pieces.sort(key=attrgetter("offset"))
+        for piece in pieces:
+            if isinstance(piece, Idle):
+                self._fill(piece)
+                continue
+            yield from self._end_of_filling()
+            yield self._packet(piece) if isinstance(piece, _Piece) else self._lost(piece)
+
+    def _fill(self, idle: Idle) -> None:
+        before = self._idle
+        length = before.length + idle.length if before else idle.length
+        self._idle = Item(before.offset if before else idle.offset, length)
+
+    def _end_of_filling(self) -> Iterator[Item]:
+        if self._idle is not None:
+            idle, self._idle = self._idle, None
+            yield idle
+
+    def _lost(self, lost: Lost) -> Item:
+        self._known = {source: known._replace(reference=None) for source, known in self._known.items()}
+        for accesses in self._accesses.values():
+            accesses.lost()
+        return Item(lost.offset, lost.length, problem=lost.why or "the start of the buffer, inside a packet")
+
+    def _packet(self, piece: "_Piece") -> Item:
+        known = self._known.get(piece.source, self._start)
+        item = Item(
+            piece.offset, piece.length, piece.payload, None, None, "", piece.source, None, None, piece.time, known.setup
+        )
+        if piece.kind is Kind.OTHER:
+            return item
+        try:
+            return self._data(item, piece.source) if piece.kind is Kind.DATA else self._instruction(item, known)
+        except Malformed as error:
+            self._known[piece.source] = known._replace(reference=None)
+            return item._replace(problem=str(error))
+
+    def _data(self, item: Item, source: int) -> Item:
+        data, access = self._data_decoder(source).shown(item.raw)
+        return item._replace(data=data, access=access)
+
+    def _instruction(self, item: Item, known: Known) -> Item:
+        assert item.source is not None
+        key = (known.codec, item.raw)
+        packet = self._packets.get(key)
+        if packet is None:
+            packet = known.codec.parse(item.raw)
+            if len(self._packets) >= _REMEMBERED:
+                self._packets.clear()
+            self._packets[key] = packet
+        address, reference = self._address(packet, known)
+        self._known[item.source] = known._replace(reference=reference)
+        if packet.format == Format.SYNC:
+            self._synchronize(packet, item.source)
+        return item._replace(packet=packet, address=address)
+
+    def _address(self, packet: Packet, known: Known) -> tuple[int | None, int | None]:
+        """The address a packet stands for, and what the next difference is relative to."""
+        fields, before = packet.fields, known.reference
+        sent = fields.get("address")
+        if packet.format == Format.SYNC:
+            if packet.subformat == Sync.TRAP and not fields["thaddr"]:
+                return sent, before
+            if sent is None and packet.subformat == Sync.TRAP:
+                handlers = self._options.trap_handlers
+                sent = handlers.of(fields["ecause"], bool(fields["interrupt"]))
+            elif sent is None:
+                return None, before
+            return sent, sent
+        if sent is None:
+            return None, None if "index" in fields else before
+        if not known.setup.modes.full_address:
+            sent = None if before is None else before + sent & self._mask
+        return sent, sent
+
+    def _synchronize(self, packet: Packet, source: int) -> None:
+        """What packets of format 3 mean for those that follow."""
+        if packet.subformat == Sync.SUPPORT:
+            self._set_up(packet, source)
+        elif packet.subformat != Sync.CONTEXT and source in self._accesses:
+            self._accesses[source].synchronize(0)
+
+    def _set_up(self, packet: Packet, source: int) -> None:
+        said = support.read(packet, self._options)
+        setup = Setup(said.parameters, said.modes)
+        before = self._known[source]
+        if setup != before.setup:
+            options = replace(self._options, parameters=setup.parameters)
+            self._known[source] = Known(setup, codec(options, setup.modes), before.reference)
+        if source in self._accesses:
+            self._accesses[source].configure(*setup)
+
+    def _data_decoder(self, source: int) -> DataDecoder:
+        decoder = self._accesses.get(source)
+        if decoder is None:
+            setup = self._known.get(source, self._start).setup
+            decoder = self._accesses[source] = DataDecoder(*setup)
+        return decoder
+
+
+class _Piece(NamedTuple):
+    """A packet where it is in the trace."""
+
+    offset: int
+    length: int
+    source: int
+    kind: Kind
+    payload: bytes
+    time: int | None
+
+
+def _pieces(found: Found) -> "Iterator[_Piece | Idle | Lost]":
+    if not isinstance(found, Packets):
+        yield found
+        return
+    times = found.times or [None] * len(found.payloads)
+    for place in zip(found.offsets, found.sizes, found.payloads, times, strict=True):
+        offset, size, payload, time = place
+        yield _Piece(offset, size, found.source, found.kind, payload, time)

@@ -1,0 +1,245 @@
+"""Items of a trace in words: one line each, columns first.
+
+A line is the kind of packet; its fields as they were sent, under the specification's names, but flags (notify,
+updiscon, irreport) only where they say something; then what they stand for: addr, map (branches); after " # " the
+meaning. Values hold no blanks, so that columns can be taken apart at them. Meanings: E-Trace 2.0, "Instruction Trace
+Encoder Output Packets".
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from decode.causes import trap_text
+from decode.etrace import support
+from decode.etrace.items import Item, Setup
+from decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
+from decode.etrace.options import Modes, Options
+from decode.etrace.packet import Packet
+from decode.memory_access import Access
+
+_FLAGS = frozenset({"notify", "updiscon", "irreport"})
+_PATTERNS = frozenset({"branch_map", "context", "tval", "address", "data", "operand"})
+"""Fields shown in hexadecimal; the others are counts and codes."""
+
+_MOST_RAW = 64  # bytes shown of a payload
+_REMEMBERED = 1 << 15  # packets
+
+_STATUS = {
+    support.QualStatus.NO_CHANGE: "",
+    support.QualStatus.ENDED_REP: "tracing ended, which the packet before was sent for",
+    support.QualStatus.TRACE_LOST: "packets were lost",
+    support.QualStatus.ENDED_NTR: "tracing ended, the packet before would have been sent anyway",
+}
+
+
+class _Words(NamedTuple):
+    """What an instruction trace packet is in words by itself. *packet* keeps the key of what is remembered alive.
+
+    head     kind and fields
+    meant    columns behind addr
+    address  whether it has an address that may not be known
+    """
+
+    packet: Packet
+    head: str
+    meant: str
+    address: bool
+    meaning: str
+
+
+class Wording:
+    """The lines of a trace that was made with *options*."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._words: dict[int, _Words] = {}
+
+    def text(self, item: Item, *, raw: bool = False) -> str:
+        """The line for *item*, without its offset. Never fails, whatever the bytes. *raw*: with the payload."""
+        source = "" if not item.source else f" source={item.source}"
+        if item.packet is not None and item.setup is not None:
+            words = self._of(item.packet, item.setup)
+            line = words.head + source + _address(item, words) + words.meant
+            meaning = words.meaning
+            if words.address and item.address is None:
+                meaning += "; its address is relative to one that is not known here"
+        elif item.data is not None:
+            line, meaning = f"te_data {_sent(item.data.fields)}{source}{_accessed(item.access)}", _access(item)
+        else:
+            name = "Idle" if item.is_idle else "NoPacket" if item.problem else "Other"
+            line, meaning = f"{name} BYTES={item.length}{source}", item.problem
+        if item.timestamp is not None:
+            line += f" timestamp={_number(item.timestamp)}"
+        if item.raw and (raw or item.problem):
+            line += f" RAW={item.raw[:_MOST_RAW].hex()}{'..' if len(item.raw) > _MOST_RAW else ''}"
+        return f"{line} # {meaning}" if meaning else line
+
+    def is_odd(self, item: Item) -> bool:
+        """Whether it is nothing that an encoder with these options sends."""
+        if item.packet is None or item.setup is None:
+            return bool(item.problem)
+        return "reserved " in self._of(item.packet, item.setup).meaning
+
+    def _of(self, packet: Packet, setup: Setup) -> _Words:
+        """Remembered, because few packets of a trace are distinct; those of one setup are others than of another."""
+        words = self._words.get(id(packet))
+        if words is None:
+            if len(self._words) >= _REMEMBERED:
+                self._words.clear()
+            words = self._words[id(packet)] = self._say(packet, setup)
+        return words
+
+    def _say(self, packet: Packet, setup: Setup) -> _Words:
+        key = (packet.format, packet.subformat)
+        fields = packet.fields
+        kind = f"te_inst format={packet.format}" + ("" if key[1] is None else f" subformat={key[1]}")
+        outcomes = f" map={_branches(fields)}" if "branch_map" in fields else ""
+        meaning = "; ".join(filter(None, _MEANING[key](fields, setup, self._options)))
+        has_address = "address" in fields or "index" in fields or _leaves_out_handler(packet)
+        return _Words(packet, f"{kind} {_sent(fields)}".rstrip(), outcomes, has_address, meaning)
+
+
+def _leaves_out_handler(packet: Packet) -> bool:
+    return (packet.format, packet.subformat) == (Format.SYNC, Sync.TRAP) and "address" not in packet.fields
+
+
+def _sent(fields: Mapping[str, int]) -> str:
+    return " ".join(
+        f"{name}={hex(value) if name in _PATTERNS else _number(value)}"
+        for name, value in fields.items()
+        if value or name not in _FLAGS
+    )
+
+
+def _number(value: int) -> str:
+    """In decimal, if it has no more digits than Python turns into text, and eyes can take in."""
+    return str(value) if value >> 64 == 0 else hex(value)
+
+
+def _address(item: Item, words: _Words) -> str:
+    if item.address is not None:
+        return f" addr={item.address:#x}"
+    return " addr=?" if words.address else ""
+
+
+def _branches(fields: Mapping[str, int]) -> str:
+    """The outcomes in branch_map, first branch first: T taken, N not taken."""
+    count = fields["branches"] or 31
+    return "".join("N" if fields["branch_map"] >> i & 1 else "T" for i in range(count))
+
+
+Meaning = Callable[[Mapping[str, int], Setup, Options], Iterator[str]]
+
+
+def _privilege(fields: Mapping[str, int], setup: Setup) -> str:
+    value = fields.get("privilege")
+    if value is None:
+        return ""
+    if setup.parameters.privilege_width == 1:
+        value *= 3  # a hart of two modes: M and U
+    return PRIVILEGES.get(value, f"reserved privilege {value}")
+
+
+def _flags(fields: Mapping[str, int]) -> Iterator[str]:
+    if fields.get("notify"):
+        yield "reported because a trigger asked for it"
+    if fields.get("updiscon"):
+        yield "behind an uninferable discontinuity"
+    if fields.get("irets") is not None:
+        yield f"{_many(fields['irets'], 'implicit return')} since the last branch or packet"
+    elif fields.get("irdepth") is not None:
+        yield f"return stack depth {fields['irdepth']}"
+    elif fields.get("irreport"):
+        yield "a return that was not predicted, or the last one before a trap or synchronization"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 'es' if what.endswith('ch') else 's'}"
+
+
+def _branch_count(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    count = _many(fields["branch_count"] + LEAST_BRANCH_COUNT, "branch")
+    yield f"{count} as predicted"
+    if fields["branch_fmt"] == BranchFmt.NO_ADDR:
+        yield "the next one not"
+    elif fields["branch_fmt"] == BranchFmt.ADDR_FAIL:
+        yield "at the address one that was not"
+    yield from _flags(fields)
+
+
+def _jump_target(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    yield f"to entry {fields['index']} of the jump target cache"
+    if fields["branches"]:
+        yield _many(fields["branches"], "branch")
+    yield from _flags(fields)
+
+
+def _diff_delta(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    yield _many(fields["branches"], "branch") if fields["branches"] else "31 branches, branch map full"
+    yield from _flags(fields)
+
+
+def _addr_only(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    yield "" if any(_flags(fields)) else "address reached"
+    yield from _flags(fields)
+
+
+def _start(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    yield "start of tracing, or synchronization"
+    yield _privilege(fields, setup)
+    yield "" if fields["branch"] else "the branch there is taken"
+
+
+def _trap(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    yield trap_text(fields["ecause"], bool(fields["interrupt"]))
+    yield _privilege(fields, setup)
+    if not fields["thaddr"]:
+        yield "nothing of the handler has run yet: the address is where the trap was, if a discontinuity led there"
+    elif "address" not in fields:
+        yield "the handler's address follows from the cause"
+    yield "" if fields["branch"] else "the branch there is taken"
+
+
+def _context(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    yield "context"
+    yield _privilege(fields, setup)
+
+
+def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
+    said = support.read(Packet(Format.SYNC, Sync.SUPPORT, dict(fields)), options)
+    yield "tracing on" if said.ienable else "tracing off"
+    yield f"reserved encoder_mode {said.encoder_mode}" if said.encoder_mode else ""
+    yield _STATUS[said.qual_status]
+    yield ", ".join(name.replace("_", " ") for name in Modes.__dataclass_fields__ if getattr(said.modes, name))
+    yield "data trace on" if said.denable else ""
+    yield "data packets were lost" if said.dloss else ""
+
+
+_MEANING: Mapping[Key, Meaning] = {
+    (Format.OPT_EXT, Ext.BRANCH_COUNT): _branch_count,
+    (Format.OPT_EXT, Ext.JUMP_TARGET): _jump_target,
+    (Format.DIFF_DELTA, None): _diff_delta,
+    (Format.ADDR_ONLY, None): _addr_only,
+    (Format.SYNC, Sync.START): _start,
+    (Format.SYNC, Sync.TRAP): _trap,
+    (Format.SYNC, Sync.CONTEXT): _context,
+    (Format.SYNC, Sync.SUPPORT): _support,
+}
+
+
+def _accessed(access: Access | None) -> str:
+    """What a data packet stands for, as columns."""
+    if access is None:
+        return ""
+    known = (("addr", access.address), ("value", access.value), ("operand", access.operand))
+    return "".join(f" {name}={value:#x}" for name, value in known if value is not None)
+
+
+def _access(item: Item) -> str:
+    """A data packet in words."""
+    access = item.access
+    if access is None:
+        return item.data.name if item.data else ""
+    what = " ".join(filter(None, (access.kind, access.operation)))
+    words = [f"{what} of {_many(access.size, 'byte')}", "failed" if access.failed else "", access.note]
+    return "; ".join(filter(None, words))
