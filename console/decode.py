@@ -31,14 +31,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """The command line of `rvtrace decode`."""
     parser = subparsers.add_parser(
         "decode",
-        help="list the instructions in a capture file or in raw N-Trace bytes",
+        help="list the instructions in a capture file or in raw trace bytes",
         usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
         "                      [--hart N|all] [--events] [options]",
         description="Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
         " there is one, else from objdump, else the bare encodings are shown.",
     )
     parser.add_argument(
-        "capture", metavar="FILE", help='a capture, or raw bytes with --ntrace; "-": standard input'
+        "capture", metavar="FILE", help='a capture, or raw bytes with --ntrace or --etrace; "-": standard input'
     )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
     hart = _hart(args.hart)
     session = Session()
-    about = _open(session, args)
+    about = open_trace(session, args)
     with ProgressLine() as progress:
         decoded = session.harts(progress=progress)
         hint = hints.of(session.capture(), decoded, progress)
@@ -126,8 +126,12 @@ def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
     return [f"note:     hart {hart} has no timestamps and comes last" for hart in untimed]
 
 
-def _open(session: Session, args: argparse.Namespace) -> list[str]:
-    if raw.is_raw(args):
+def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
+    """Look at the trace that is named on the command line; what to say of it. Raises as `Session.look_at`."""
+    dump = None if raw.is_raw(args) else raw.core_dump(args, args.capture)
+    if dump is not None:
+        capture, elf = dump, None
+    elif raw.is_raw(args):
         capture, elf = raw.capture(args, args.capture), None
     else:
         if len(args.elf) > 1:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from console import hints, raw
-from decode.ntrace.options import Options
-from session import harts
+from session import formats, harts
 from session.captured import CapturedSink
+from session.formats import How
 from session.ranges import Cursor, RangeError
 from support.errors import RvtraceError
 from views import dump
@@ -26,23 +26,26 @@ class _Trace(NamedTuple):
 
     name: str
     data: Iterable[bytes]
-    options: Options
+    how: How
     xlen: int
     wrapped: bool
+    imported: bool = False
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     """The command line of `rvtrace dump`."""
     parser = subparsers.add_parser(
         "dump",
-        help="list the messages in a capture file or in raw N-Trace bytes",
+        help="list the messages in a capture file or in raw trace bytes",
         usage="%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
         "                    [--raw] [--src N] [options]",
         description="Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
         " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Filling and bytes that are no"
         " message are lines too. No program is needed.",
     )
-    parser.add_argument("file", metavar="FILE", help='a capture, or raw bytes with --ntrace; "-": standard input')
+    parser.add_argument(
+        "file", metavar="FILE", help='a capture, or raw bytes with --ntrace or --etrace; "-": standard input'
+    )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
         help="numbers of the messages to show; default: all. /r: as --raw",
@@ -81,16 +84,18 @@ def _print(trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool
     beginning = bytearray()
     shown = count = 0
     data = _noted(trace.data, beginning)
-    for number, item, line in dump.lines(data, trace.options, trace.xlen, wrapped=trace.wrapped, raw=raw):
+    itemizer, wording = formats.itemizer(trace.how, trace.xlen, wrapped=trace.wrapped), formats.wording(trace.how)
+    for number, item, line in dump.lines_of(data, itemizer, wording, raw=raw):
         if number >= numbers.stop:
             break
         count = number
         if number < numbers.start or (args.offset is not None and item.end <= args.offset):
             continue
-        if args.src is None or (item.message is not None and item.message.src == args.src):
+        if args.src is None or formats.source_of(item) == args.src:
             shown += 1
             sys.stdout.write(line + "\n")
-    for line in hints.of_messages(bytes(beginning), trace.options, trace.xlen, trace.wrapped) if args.ntrace else ():
+    hint = hints.of_messages(bytes(beginning), trace.how, trace.xlen, trace.wrapped) if trace.imported else []
+    for line in hint:
         print(line, file=sys.stderr)
     if not shown:
         raise RangeError(_nothing_there(trace, numbers, args, count))
@@ -113,12 +118,12 @@ def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, coun
 
 def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
     if raw.is_raw(args, also_for_captures=("src",)):
-        yield _Trace(args.file, raw.pieces(args.file), raw.options(args), args.xlen or 64, args.wrapped)
+        yield _Trace(args.file, raw.pieces(args.file), raw.how(args), args.xlen or 64, args.wrapped, imported=True)
         return
     capture = raw.load(args.file)
     for sink in capture.sinks:
-        options = harts.options_of(harts.feeding(sink, capture.encoders))
-        yield _Trace(sink.in_force.name, _pieces(sink), options, capture.xlen, sink.wrapped)
+        how = harts.options_of(harts.feeding(sink, capture.encoders))
+        yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped)
 
 
 def _pieces(sink: CapturedSink) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -163,8 +163,13 @@ def options(args: argparse.Namespace, xlen: int) -> EncoderOptions:
 
 def in_their_words(text: str, before: str = "--") -> str:
     """An error of EncoderOptions with the names of the options, and what stands *before* these."""
+    return in_words(text, FIELDS, before)
+
+
+def in_words(text: str, names: Container[str], before: str = "--") -> str:
+    """As `in_their_words`, of an encoder whose fields have these names."""
     return re.sub(
-        r"\b\w+\b", lambda word: before + dashed(word[0]) if word[0] in FIELDS and "_" in word[0] else word[0], text
+        r"\b\w+\b", lambda word: before + dashed(word[0]) if word[0] in names and "_" in word[0] else word[0], text
     )
 
 

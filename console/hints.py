@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from console import etrace_options
 from decode.ntrace.options import Options
 from session.captured import Capture
+from session.etrace import ETrace, values_of
+from session.formats import How
 from session.guess import better_layout, guess
 from session.reading import Decoded
 from session.report import line
@@ -18,13 +21,16 @@ def of(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
     return [] if found is None else [line("hint", f"the trace fits far better {_changes(*found)}")]
 
 
-def of_messages(beginning: bytes, said: Options, xlen: int, wrapped: bool) -> list[str]:
+def of_messages(beginning: bytes, said: How, xlen: int, wrapped: bool) -> list[str]:
     """A line, or none, from the *beginning* of a trace alone, without a program."""
     better = better_layout(beginning, said, xlen, wrapped=wrapped)
     return [] if better is None else [line("hint", f"the messages make far more sense {_changes(said, better)}")]
 
 
-def _changes(said: Options, better: Options) -> str:
+def _changes(said: How, better: How) -> str:
+    if isinstance(said, ETrace) and isinstance(better, ETrace):
+        return " and ".join(etrace_options.words(values_of(said), values_of(better)))
+    assert isinstance(said, Options) and isinstance(better, Options), "a guess keeps the format"
     return " and ".join(_options(said, better))
 
 

@@ -14,26 +14,26 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """The command line of `rvtrace import`."""
     parser = subparsers.add_parser(
         "import",
-        help="make a capture file of raw N-Trace bytes",
-        usage="%(prog)s RAW --elf FILE -o FILE.rvt [options]",
-        description="Makes a capture file of raw N-Trace bytes, of an RTL simulation or another tool, with all that is"
-        " needed to read them. `rvtrace decode`, `rvtrace dump` and, in gdb, `trace open` take it from there. Prints"
-        " what was found in it, to see whether the options are right.",
+        help="make a capture file of raw trace bytes",
+        usage="%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]",
+        description="Makes a capture file of raw N-Trace or E-Trace bytes, of an RTL simulation or another tool, with"
+        " all that is needed to read them. `rvtrace decode`, `rvtrace dump` and, in gdb, `trace open` take it from"
+        " there. Prints what was found in it, to see whether the options are right. A core dump of ESP-IDF"
+        " (docs/esp32.md) knows how its trace was made.",
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
     )
-    parser.add_argument("--ntrace", action="store_true", help="they are N-Trace, which is the only format yet")
     raw.add_program_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
-    parser.set_defaults(run=run, ntrace=True)
+    parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the capture, and say what is in it. Raises what `raw.capture` and `capture.save` raise."""
-    capture = raw.capture(args, args.file)
+    capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
     capture_file.save(capture, args.output)
     session = Session()
     said = session.look_at(capture, raw.title(args.output), None)[1:]

@@ -3,10 +3,10 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from console import decode, dump, encode, importing, sim
+from console import data, decode, dump, encode, importing, sim
 from session.session import tool
 from support.errors import RvtraceError
 
@@ -21,6 +21,8 @@ class _Parser(argparse.ArgumentParser):
     """Of a sub-command: takes `FILE --option RANGE` as well as `FILE RANGE --option`."""
 
     _inside = False
+    prepare: "Callable[[argparse.ArgumentParser, Sequence[str]], None] | None" = None
+    """Adds options that depend on the command line, which it is given."""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
         """As argparse's, which itself takes all positional arguments that may be left out at the first chance.
@@ -30,6 +32,8 @@ class _Parser(argparse.ArgumentParser):
         if self._inside:
             return super().parse_known_args(args, namespace)
         self._inside = True
+        if self.prepare is not None:
+            self.prepare(self, args)
         try:
             known, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
@@ -48,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     sim.add_parser(commands)
     decode.add_parser(commands)
     dump.add_parser(commands)
+    data.add_parser(commands)
     importing.add_parser(commands)
     encode.add_parser(commands)
     script = commands.add_parser("gdb-script", help="print the path of the file to `source` in gdb")

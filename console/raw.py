@@ -1,4 +1,4 @@
-"""Raw N-Trace bytes on the command line: how they were made, and the programs that ran.
+"""Raw trace bytes on the command line: how they were made, and the programs that ran.
 
 A capture knows these things; raw bytes (of an RTL simulation, of another tool) do not.
 """
@@ -6,10 +6,12 @@ A capture knows these things; raw bytes (of an RTL simulation, of another tool) 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
+from console import etrace_options
 from decode.elf import read_elf
+from decode.etrace.options import Dialect
 from decode.image import Image
 from decode.linux import Files, add_kernel_pages, process_image
 from decode.maps import Mapping, read_maps
@@ -17,20 +19,26 @@ from decode.ntrace.dialect import DIALECTS, RATIFIED
 from decode.ntrace.layout import MAX_SRC_BITS
 from decode.ntrace.options import ImplicitReturn, Options
 from session import capture as capture_file
+from session import esp32
 from session.captured import Capture, CapturedImage
+from session.etrace import ETrace
+from session.formats import How
 from session.importing import Raw, capture_of, captured_image
 from support.errors import RvtraceError
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,
+    "on": ImplicitReturn.FULL_STACK,
     "counter": ImplicitReturn.COUNTER,
     "partial": ImplicitReturn.PARTIAL_STACK,
     "full": ImplicitReturn.FULL_STACK,
 }
-_MAX_SRC = (1 << MAX_SRC_BITS) - 1
+_MAX_SRC_BITS = 16
+_MAX_SRC = (1 << _MAX_SRC_BITS) - 1
+_ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
 _PIECE = 1 << 16
 _NO_TRACES = {
-    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it needs no --ntrace and no `rvtrace import`",
+    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: without --ntrace, --etrace and `rvtrace import`",
     b"\x7fELF": "is an ELF file, not a trace",
 }
 """How files begin that are not raw bytes."""
@@ -42,34 +50,50 @@ class RawError(RvtraceError):
 
 def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, program: bool = True) -> None:
     """The options. *capture*: the file may be a capture, too. *program*: the command knows the program that ran."""
-    when = "With --ntrace: how" if capture else "How"
+    when = "With --ntrace or --etrace: how" if capture else "How"
     group = parser.add_argument_group(
-        "raw N-Trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
+        "raw trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
     )
-    if capture:
-        group.add_argument("--ntrace", action="store_true", help="the file is raw N-Trace bytes, not a capture")
+    formats = group.add_mutually_exclusive_group()
+    rest = ", not a capture" if capture else " (the default)"
+    formats.add_argument("--ntrace", action="store_true", help=f"the file is raw N-Trace bytes{rest}")
+    rest = ", not a capture" if capture else ""
+    formats.add_argument("--etrace", action="store_true", help=f"the file is raw E-Trace bytes{rest}")
     group.add_argument(
         "--xlen", type=int, choices=(32, 64), help=f"of the hart (default: {'of the ELF' if program else '64'})"
     )
     group.add_argument(
-        "--src-bits", type=number_from(0, MAX_SRC_BITS), metavar="N", help="width of SRC (trTeSrcBits), default 0"
+        "--src-bits", type=number_from(0, _MAX_SRC_BITS), metavar="N",
+        help="width of SRC or srcID (trTeSrcBits), default 0"
     )
     group.add_argument("--src", type=number_from(0, _MAX_SRC), metavar="N", help="only messages of this SRC")
-    group.add_argument("--timestamps", action="store_true", help="messages end with TSTAMP (trTsEnable)")
-    group.add_argument(
-        "--timestamp-bits", type=number_from(0, 64), metavar="N",
-        help="width of the time counter (trTsWidth), 0: it does not wrap (default)",
-    )  # fmt: skip
-    group.add_argument("--btm", action="store_true", help="Branch Trace Messaging (trTeInstMode 3), not HTM (6)")
     group.add_argument(
         "--implicit-return", choices=list(_RETURNS),
         help="returns that can be told are not reported (trTeInstEnImplicitReturn, trTeInstImplicitReturnMode; all but"
         " off are read alike)",
     )  # fmt: skip
     group.add_argument(
-        "--sequential-jump", action="store_true",
+        "--sequential-jump", "--sijump", action="store_true",
         help="nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
     )  # fmt: skip
+    group.add_argument(
+        "--dialect", choices=[*sorted(DIALECTS), *_ETRACE_DIALECTS], default=None, metavar="NAME",
+        help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard;"
+        f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard)",
+    )  # fmt: skip
+    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    _add_ntrace(parser.add_argument_group("raw N-Trace", "With --ntrace." if capture else ""))
+    etrace_options.add_arguments(parser)
+
+
+def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
+    """The options that are of N-Trace alone."""
+    group.add_argument("--timestamps", action="store_true", help="messages end with TSTAMP (trTsEnable)")
+    group.add_argument(
+        "--timestamp-bits", type=number_from(0, 64), metavar="N",
+        help="width of the time counter (trTsWidth), 0: it does not wrap (default)",
+    )  # fmt: skip
+    group.add_argument("--btm", action="store_true", help="Branch Trace Messaging (trTeInstMode 3), not HTM (6)")
     group.add_argument(
         "--all-jumps", action="store_true", help="direct jumps and calls are reported, too (trTeInstEnAllJumps)"
     )
@@ -80,11 +104,6 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
     group.add_argument(
         "--address-bits", type=number_from(1, 64), metavar="N", help="addresses were sent with so many bits only"
     )
-    group.add_argument(
-        "--dialect", choices=sorted(DIALECTS), default=None,
-        help="generation of the encoder: 1.0 (default), rc7, or sifive for what came before the standard",
-    )  # fmt: skip
-    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
 
 
 def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
@@ -94,7 +113,7 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
         "--elf", action="append", default=[], metavar="FILE",
         help=f"the program that ran{default}; more than one: files the --maps name",
     )  # fmt: skip
-    group = parser.add_argument_group("Linux, for raw N-Trace" if capture else "Linux")
+    group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
     group.add_argument(
         "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
         help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
@@ -106,23 +125,52 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
     """Whether the file is raw bytes, not a capture. Raises `RawError` for options a capture has no use for."""
-    if args.ntrace:
+    if args.ntrace or args.etrace:
         return True
-    only_raw = [name for name in _ONLY_RAW if name not in also_for_captures]
-    given = [f"--{name.replace('_', '-')}" for name in only_raw if getattr(args, name, None) not in (None, False, [])]
-    if given:
-        raise RawError(f"{given[0]} is for raw bytes: add --ntrace (a capture knows how it was made)")
+    for names, format in ((_ONLY_RAW, "ntrace"), (etrace_options.own_options(), "etrace")):
+        given = _given(args, [name for name in names if name not in also_for_captures])
+        if given:
+            raise RawError(f"{given[0]} is for raw bytes: add --{format} (a capture knows how it was made)")
     return False
 
 
+_ONLY_NTRACE = ("timestamps", "timestamp_bits", "btm", "all_jumps", "extend_addr_msb", "address_bits")
 _ONLY_RAW = (
-    "xlen", "src_bits", "src", "timestamps", "timestamp_bits", "btm", "implicit_return", "sequential_jump", "all_jumps",
-    "extend_addr_msb", "address_bits", "dialect", "wrapped", "maps", "vdso", "sysroot", "kernel_pages",
+    "xlen", "src_bits", "src", "implicit_return", "sequential_jump", *_ONLY_NTRACE, "dialect", "wrapped", "maps",
+    "vdso", "sysroot", "kernel_pages",
 )  # fmt: skip
 
 
+def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """Which of these options the user gave, as users write them."""
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
+
+
+def how(args: argparse.Namespace, xlen: int | None = None) -> How:
+    """How the bytes were made. *xlen*: of the program, where it is known. Raises `RawError`, `BadETrace`."""
+    return etrace(args, xlen) if args.etrace else options(args)
+
+
+def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
+    """How E-Trace bytes were made. Raises `RawError`, `BadETrace`."""
+    for name in _given(args, _ONLY_NTRACE):
+        raise RawError(f"{name} is an option of N-Trace, not of E-Trace")
+    if args.dialect in DIALECTS:
+        raise RawError(f"--dialect {args.dialect} is of N-Trace; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
+    found = etrace_options.how(args, args.xlen or xlen)
+    if args.src is not None and not found.tells_sources:
+        raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
+    return found
+
+
 def options(args: argparse.Namespace) -> Options:
-    """How the bytes were made. Raises `RawError`."""
+    """How N-Trace bytes were made. Raises `RawError`."""
+    for name in _given(args, etrace_options.own_options()):
+        raise RawError(f"{name} is an option of E-Trace, not of N-Trace")
+    if args.dialect in _ETRACE_DIALECTS:
+        raise RawError(f"--dialect {args.dialect} is of E-Trace; of N-Trace there are {', '.join(sorted(DIALECTS))}")
+    if (args.src_bits or 0) > MAX_SRC_BITS:
+        raise RawError(f"--src-bits {args.src_bits}: SRC of N-Trace has at most {MAX_SRC_BITS} bits")
     if args.src is not None and args.src >> (args.src_bits or 0):
         raise RawError(f"--src {args.src} does not fit SRC: say with --src-bits how wide it is")
     if args.timestamp_bits is not None and not args.timestamps:
@@ -147,13 +195,33 @@ def load(file: str) -> Capture:
     return capture_file.parse(sys.stdin.buffer.read(), title(file)) if file == "-" else capture_file.load(file)
 
 
+def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
+    """The trace in a core dump of ESP-IDF as a capture, None where *file* is something else.
+
+    Raises BadSnapshot, BadElf, `RawError`.
+    """
+    if args.ntrace or args.etrace or file == "-":
+        return None
+    try:
+        content = Path(file).read_bytes()
+    except (OSError, ValueError):
+        return None  # who reads it otherwise says why
+    if not esp32.is_core_dump(content):
+        return None
+    if not args.elf:
+        raise RawError(f"{file}: a core dump; which program ran? Give its ELF (--elf FILE)")
+    program, *others = (os.path.abspath(elf) for elf in args.elf)
+    return esp32.capture_of_core_dump(content, file, Image.from_elf(program), others)
+
+
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """The raw bytes in *file* as a capture. Raises `RawError`, BadElf, BadMaps, BadMemory."""
-    how = options(args)
+    """The raw bytes in *file* as a capture. Raises `RawError`, `BadETrace`, BadElf, BadMaps, BadMemory."""
+    how(args)  # what is wrong with the options is said before what is wrong with files
     image, images = _programs(args)
     if args.xlen not in (None, image.xlen):
         raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
-    return capture_of(Raw(title(file), b"".join(pieces(file)), how, image, images, args.wrapped))
+    data = b"".join(pieces(file))
+    return capture_of(Raw(title(file), data, how(args, image.xlen), image, images, args.wrapped, args.src))
 
 
 def pieces(file: str) -> Iterator[bytes]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import sim_encoder
+from console import sim_encoder, sim_etrace
 from support.errors import RvtraceError
-from transport.simulated.block import HartBlock, Situation, TrapEntry
+from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.debug_spec import DebugSpec
 from transport.simulated.hart import Retired
 from transport.simulated.machine import Machine, MemoryMap, build
@@ -50,6 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--ram", type=_address, metavar="ADDRESS", help="where the main memory is (default 0x80000000, 128 MiB)"
     )
     sim_encoder.add_arguments(parser)
+    sim_etrace.add_arguments(parser)
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
     parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
@@ -84,7 +85,7 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     if args.write_openocd:
         _write(args.write_openocd, config)
     if args.write_target:
-        _write(args.write_target, target_description(machine.memory_map, Path(args.elf).stem, args.tcl_port))
+        _write(args.write_target, target_description(machine, Path(args.elf).stem, args.tcl_port))
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
     if args.log_retired:
@@ -108,7 +109,7 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
                 for item in retired:
                     if isinstance(item, HartBlock):
                         file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
-                    elif not isinstance(item, TrapEntry | Situation):
+                    elif not isinstance(item, TrapEntry | Situation | Accessed):
                         block, count = item
                         file.write(_lines(block.pcs[:count]))
 
@@ -134,7 +135,9 @@ def _machine(args: argparse.Namespace) -> Machine:
         extensions=extensions,
         spec=DebugSpec(args.debug_spec),
         memory_map=MemoryMap(trace_ram_size=size) if args.ram is None else MemoryMap(trace_ram_size=size, ram=args.ram),
+        formats=sim_encoder.formats(args),
         built_with=sim_encoder.built_with(args),
+        etrace=sim_etrace.built(args),
         absent=args.without,
     )
 
@@ -212,8 +215,10 @@ telnet_port disabled
 """
 
 
-def target_description(memory_map: MemoryMap, name: str, tcl_port: int = 6666) -> str:
+def target_description(machine: Machine, name: str, tcl_port: int = 6666) -> str:
     """The rvtrace.toml of the simulated target."""
+    memory_map, etrace = machine.memory_map, machine.encoder.etrace
+    said = "" if etrace is None else f"\n[component.etrace]\n{sim_etrace.description(etrace.decoder)}"
     return f"""# Written by rvtrace sim: where the trace components of the simulated target are.
 [target]
 name = "{name} on the simulated target"
@@ -228,7 +233,7 @@ type = "encoder"
 base = {memory_map.encoder:#x}
 hart = 0
 to = ["ram0"]
-
+{said}
 [[component]]
 name = "ram0"
 type = "ram_sink"

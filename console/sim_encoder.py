@@ -6,9 +6,12 @@ from typing import Any
 from console.encode_options import CHOICES, FIELDS, dashed, in_their_words
 from decode.ntrace.encoder import EncoderOptions
 from support.errors import RvtraceError
-from transport.simulated.trace_encoder import OPTIONAL, SET_BY_REGISTERS
+from transport.simulated.trace_encoder import OPTIONAL
+from transport.simulated.trace_etrace import ETrace
+from transport.simulated.trace_ntrace import SET_BY_REGISTERS, NTrace
 
-_SWITCH = {"on": True, "off": False}
+SWITCH = {"on": True, "off": False}
+FORMATS = {"ntrace": NTrace.format, "etrace": ETrace.format}
 _NAMES = [name for name in FIELDS if name not in SET_BY_REGISTERS]
 
 
@@ -22,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--encoder-option", action="append", default=[], metavar="NAME=VALUE",
         help="how the trace encoder is built, may be repeated: icnt-limit=1000, hist-limit=16, full-at-once=off, ..."
         " (`rvtrace encode --help` explains them)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--formats", default="ntrace,etrace", metavar="FORMAT,FORMAT",
+        help="the protocols the trace encoder has (trTeFormat), the one after reset first (default %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--without", action="append", default=[], choices=sorted(OPTIONAL), metavar="FIELD",
@@ -48,12 +55,20 @@ def built_with(args: argparse.Namespace) -> EncoderOptions:
         raise BadEncoderOption(f"--encoder-option: {in_their_words(str(error), '')}") from None
 
 
+def formats(args: argparse.Namespace) -> tuple[int, ...]:
+    """The values of trTeFormat there are. Raises BadEncoderOption."""
+    words = args.formats.split(",")
+    if not set(words) <= set(FORMATS) or len(set(words)) < len(words):
+        raise BadEncoderOption(f"--formats {args.formats}: give {' or '.join(FORMATS)}, or both with a comma between")
+    return tuple(FORMATS[word] for word in words)
+
+
 def _value(name: str, text: str) -> Any:
     """Raises ValueError or KeyError."""
     if name in CHOICES:
         return CHOICES[name][text]
     if isinstance(FIELDS[name].default, bool):
-        return _SWITCH[text]
+        return SWITCH[text]
     if isinstance(FIELDS[name].default, tuple):
         return tuple(int(number, 0) for number in text.split(","))
     return int(text, 0)

@@ -12,6 +12,8 @@ from controlregs.request import SinkInForce, TraceRequest
 
 SRAM_ACCESS_BYTES = 4
 WORD_MASK = 0xFFFF_FFFC
+ASYNC_OFTEN_BYTES = 8192  # up to this size of a ring alignment sequences come as often as they can
+ASYNC_RAREST = 4
 
 
 def read_address(sink: Component, low: Register, high: Register) -> int:
@@ -28,22 +30,43 @@ def _lowest_bit(value: int) -> int:
     return value & -value
 
 
-def configure_sink(sink: Component, request: TraceRequest) -> tuple[SinkInForce, list[str]]:
+def default_async_freq(buffer_size: int | None, *, stop_on_wrap: bool) -> int:
+    """trRamAsyncFreq for a trace in which packets are found by alignment sequences only (E-Trace encapsulation 1.0).
+
+    No document says how often they come; larger values mean rarer. A buffer that stops when full needs none but to
+    go on behind damage.
+    """
+    if stop_on_wrap:
+        return ASYNC_RAREST
+    doublings = (buffer_size or 0) // ASYNC_OFTEN_BYTES
+    return min(max(doublings.bit_length(), 1), ASYNC_RAREST)
+
+
+def configure_sink(
+    sink: Component, request: TraceRequest, *, aligned: bool = False
+) -> tuple[SinkInForce, list[str]]:
     """Set storage mode and buffer of a sink that was just reset, and empty it: pointers at Start, wrap flag clear.
 
     The sink is never let loose on memory outside [buffer_start, buffer_start + buffer_size).
+    *aligned*: the trace needs alignment sequences to be read from the middle.
     Raises SettingRefused, BufferRefused, ComponentAccess, FieldRange.
     """
     mode = _set_mode(sink, request)
+    frequency = request.async_freq
+    if frequency is None:
+        frequency = default_async_freq(request.buffer_size, stop_on_wrap=request.stop_on_wrap) if aligned else 0
     control = sink.set(
-        ram_sink.CONTROL, trRamStopOnWrap=int(request.stop_on_wrap), trRamMemFormat=0, trRamAsyncFreq=request.async_freq
+        ram_sink.CONTROL, trRamStopOnWrap=int(request.stop_on_wrap), trRamMemFormat=0, trRamAsyncFreq=frequency
     )
     if ram_sink.CONTROL.get(control, "trRamMemFormat"):
         raise SettingRefused(sink.name, sink.base, "stores trace in a custom memory format, which cannot be read")
     start, limit, access = _set_sram(sink, request) if mode is RamMode.SRAM else _set_smem(sink, request)
     _rewind(sink, mode, start)
     in_force = SinkInForce(sink.name, sink.base, control, sink.read(ram_sink.IMPL), start, limit, access)
-    return in_force, _sink_notes(in_force, request)
+    notes = _sink_notes(in_force, request)
+    if frequency and not in_force.async_freq and not in_force.stop_on_wrap:
+        notes.append(f"{sink.name} inserts no alignment sequences; a buffer that wraps may not be decodable")
+    return in_force, notes
 
 
 def _set_mode(sink: Component, request: TraceRequest) -> RamMode:

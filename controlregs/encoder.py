@@ -15,7 +15,8 @@ REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 
 
 class InstMode(IntEnum):
-    """Instruction trace modes. N-Trace has BTM and HTM; an E-Trace encoder reads VENDOR (7) whatever is written."""
+    """Instruction trace modes. N-Trace has BTM and HTM; an E-Trace encoder has one mode, whatever is written: 7 as of
+    E-Trace 2.0, 6 as of 2.0.5."""
 
     OFF = 0
     PROTOCOL1 = 1

@@ -1,13 +1,15 @@
 """Configuration of a trace encoder, and in the user's terms what of it was not granted.
 
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on reset and discovery (initial values),
-trTeControl, trTeInstFeatures, trTsControl; N-Trace 1.0 chapter 4 for what the protocol allows.
+trTeControl, trTeInstFeatures, trTsControl; N-Trace 1.0 chapter 4 and E-Trace 2.0 chapter "Encoder Control" for what the
+protocols allow.
 """
 
 from collections.abc import Iterable
 
 from controlregs import encoder, timestamp
 from controlregs.component import Component
+from controlregs.data_setup import configure_data
 from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
 from controlregs.errors import SettingRefused, UnsupportedProtocol
 from controlregs.fields import Register
@@ -48,6 +50,13 @@ RETURN_MODE_NAMES: dict[int, str] = {
 }
 
 
+def choose_format(component: Component, request: TraceRequest) -> int:
+    """Select the protocol, if one is asked for; returns the one that is then in force. Encoder just reset."""
+    if request.format is None:
+        return component.get(encoder.CONTROL, "trTeFormat")
+    return encoder.CONTROL.get(component.set(encoder.CONTROL, trTeFormat=request.format), "trTeFormat")
+
+
 def configure_encoder(component: Component, request: TraceRequest, src_id: int, buffer_size: int) -> list[str]:
     """Write all settings of an encoder that was just reset, Enable excepted; returns a line per thing not granted.
 
@@ -55,9 +64,10 @@ def configure_encoder(component: Component, request: TraceRequest, src_id: int, 
     """
     for register in ZEROED:
         component.write(register, 0)
-    notes = _set_features(component, request, src_id)
-    notes += _set_control(component, request)
+    notes = _set_control(component, request)
+    notes += _set_features(component, request, src_id)  # which ones there are may depend on trTeFormat
     notes += _set_sync(component, request, buffer_size)
+    notes += configure_data(component, request)
     if request.timestamps:
         notes += _set_timestamps(component, request)
     _check_protocol(component)
@@ -73,6 +83,7 @@ def in_force(component: Component) -> EncoderInForce:
         component.read(encoder.IMPL),
         component.read(encoder.INST_FEATURES),
         component.read(timestamp.CONTROL),
+        component.read(encoder.DATA_CONTROL),
     )
 
 
@@ -140,13 +151,20 @@ def _set_control(component: Component, request: TraceRequest) -> list[str]:
 
 def _control_notes(name: str, register: Register, value: int, request: TraceRequest) -> Iterable[str]:
     mode, asked = register.get(value, "trTeInstMode"), request.inst_mode
-    # An E-Trace encoder has one mode, which reads 7 whatever is written.
-    if mode != asked and register.get(value, "trTeFormat") != Format.E_TRACE:
+    of_etrace = register.get(value, "trTeFormat") == Format.E_TRACE
+    # An E-Trace encoder has one mode, which reads 7 (E-Trace 2.0) or 6 (2.0.5) whatever is written.
+    if of_etrace and asked != InstMode.HTM:
+        yield f"{name} produces E-Trace, which has no {_mode_name(asked)}"
+    elif mode != asked and not of_etrace:
         yield f"{name} has no {_mode_name(asked)}; using {_mode_name(mode)}"
     if request.format is not None and (got := register.get(value, "trTeFormat")) != request.format:
         yield f"{name} cannot produce {_protocol_name(request.format)}; it produces {_protocol_name(got)}"
     if request.context and not register.get(value, "trTeContext"):
-        yield f"{name} does not report context and privilege"
+        yield (
+            f"{name} tells privilege always, and contexts if it was built to (trTeContext stays 0)"
+            if of_etrace
+            else f"{name} does not report context and privilege"
+        )
     if bool(register.get(value, "trTeInstStallEna")) != request.stall:
         yield (
             f"{name} cannot stall its hart; trace may be lost when the path is full"

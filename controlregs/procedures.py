@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from controlregs import encoder, ram_sink
 from controlregs.buffer import configure_sink
 from controlregs.component import Component
+from controlregs.data_setup import begin_data
 from controlregs.discovery import Identity, identify, reset
 from controlregs.drain import Drained, drain
-from controlregs.encoder_setup import configure_encoder, in_force
+from controlregs.encoder import Format
+from controlregs.encoder_setup import choose_format, configure_encoder, in_force
 from controlregs.errors import ComponentError
 from controlregs.request import EncoderInForce, SinkInForce, TraceInForce, TraceRequest
 from support.progress import Progress, silent
@@ -30,6 +32,7 @@ __all__ = [
     "Stopped",
     "TraceInForce",
     "TraceRequest",
+    "begin",
     "disable",
     "drain",
     "enable",
@@ -79,22 +82,25 @@ def start(
     notes: list[str] = []
     for component in (sink, *encoders):
         notes += reset(component, progress).notes
-    sink_in_force, sink_notes = configure_sink(sink, request)
+    formats = [choose_format(component, request) for component in encoders]
+    sink_in_force, sink_notes = configure_sink(sink, request, aligned=Format.E_TRACE in formats)
     notes += sink_notes
     enable(sink, progress)
     for n, component in enumerate(encoders):
         notes += configure_encoder(component, request, request.src_id + n, sink_in_force.size)
         enable(component, progress)
     for component in encoders:
-        notes += _begin(component)
+        notes += begin(component, data=request.data)
     return TraceInForce(tuple(in_force(component) for component in encoders), sink_in_force, tuple(notes))
 
 
-def _begin(component: Component) -> list[str]:
+def begin(component: Component, *, data: bool) -> list[str]:
+    """Let an enabled encoder trace, *data* too. Returns a line for what does not begin."""
+    notes = begin_data(component, data)
     control = component.set(encoder.CONTROL, trTeInstTracing=1)
     if not encoder.CONTROL.get(control, "trTeInstTracing"):
-        return [f"{component.name}: tracing is not on yet (trTeInstTracing reads 0)"]
-    return []
+        notes.append(f"{component.name}: tracing is not on yet (trTeInstTracing reads 0)")
+    return notes
 
 
 def enable(component: Component, progress: Progress = silent) -> None:

@@ -6,7 +6,7 @@ A decoder is given `TraceInForce`, which holds register values as read back and 
 from dataclasses import dataclass
 
 from controlregs import encoder, ram_sink, timestamp
-from controlregs.encoder import ImplicitReturnMode, InstMode
+from controlregs.encoder import DataAddrCompress, ImplicitReturnMode, InstMode
 from controlregs.ram_sink import RamMode
 from controlregs.timestamp import TsMode
 
@@ -27,10 +27,14 @@ class TraceRequest:
     stall: bool = False  # stall the hart instead of losing trace
     timestamps: bool = False
     ts_mode: int = TsMode.INTERNAL_SYSTEM
+    data: bool = False  # trace loads and stores, too
+    data_no_value: bool = False
+    data_no_address: bool = False
+    data_addr_compress: int = DataAddrCompress.DIFFERENTIAL
     stop_on_wrap: bool = False
     buffer_start: int | None = None  # byte address; None: the sink's own SRAM
     buffer_size: int | None = None  # bytes; None: all of the SRAM
-    async_freq: int = 0
+    async_freq: int | None = None  # how often the sink inserts alignment sequences, for E-Trace: 1 is most often
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class EncoderInForce:
     impl: int
     features: int
     ts_control: int
+    data_control: int = 0
 
     @property
     def format(self) -> int:
@@ -101,6 +106,10 @@ class EncoderInForce:
         """A field of trTeInstFeatures."""
         return encoder.INST_FEATURES.get(self.features, field)
 
+    def data(self, field: str) -> int:
+        """A field of trTeDataControl."""
+        return encoder.DATA_CONTROL.get(self.data_control, field)
+
 
 @dataclass(frozen=True)
 class SinkInForce:
@@ -126,6 +135,11 @@ class SinkInForce:
     @property
     def mode(self) -> RamMode:
         return RamMode(ram_sink.CONTROL.get(self.control, "trRamMode"))
+
+    @property
+    def async_freq(self) -> int:
+        """trRamAsyncFreq; 0: no alignment sequences are inserted."""
+        return ram_sink.CONTROL.get(self.control, "trRamAsyncFreq")
 
     @property
     def stop_on_wrap(self) -> bool:

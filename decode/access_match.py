@@ -129,7 +129,7 @@ def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: 
         if step is None:
             return None
         if not step:
-            return Laid(ends, steps) if any(_rest(reaches, end, stop) == 0 for end in ends) else None
+            return Laid(ends, steps) if not all(are_missing(reaches, end, stop) for end in ends) else None
         steps.append(step)
         ends = list(step)
     return Laid(ends, steps)
@@ -156,11 +156,32 @@ def _may_be_skipped(found: Reach) -> bool:
     return found.optional or not found.times
 
 
-def _rest(reaches: Sequence[Reach], slot: int, stop: int) -> int:
-    """How many slots from *slot* to *stop* must have an access."""
-    return sum(not _may_be_skipped(found) for found in reaches[slot:stop])
+def are_missing(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
+    """Whether a slot from *slot* on, before *stop*, must have an access."""
+    return not all(map(_may_be_skipped, reaches[slot:stop]))
 
 
-def distance(reaches: Sequence[Reach], slot: int, end: int) -> int:
-    """How many accesses are between two slots, at least; negative when *slot* is past *end*."""
-    return -_rest(reaches, end, slot) if slot > end else _rest(reaches, slot, end)
+def certain(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> list[int | None] | None:
+    """The slots, from *start* on and before *stop*, of accesses of which some are missing; None where that is open.
+
+    Certain is what is the same whether all are laid as early or as late as they can be. None in all: they do not fit.
+    """
+    early = _greedy(reaches, accesses, range(start, stop))
+    if early is None:
+        return None
+    late = _greedy(reaches, accesses[::-1], range(stop - 1, start - 1, -1)) or []
+    return [slot if slot == other else None for slot, other in zip(early, reversed(late), strict=True)]
+
+
+def _greedy(reaches: Sequence[Reach], accesses: Sequence[Access], slots: range) -> list[int] | None:
+    """Each access at the next of *slots* that it may be of."""
+    found: list[int] = []
+    at = 0
+    for access in accesses:
+        while at < len(slots) and not reaches[slots[at]].is_of(access):
+            at += 1
+        if at == len(slots):
+            return None
+        found.append(slots[at])
+        at += reaches[slots[at]].times > 0
+    return found

@@ -2,16 +2,18 @@
 
 Data packets carry no address of an instruction: only their order and the code tell whose they are. Between two
 synchronizations the loads and stores of the code that ran, its atomics and its CSR instructions, are laid beside the
-accesses of the trace; kind, size and operation must agree one by one, and so must the number of them. Where they do
-not, none of that stretch gets a place, and the next synchronization begins anew. (E-Trace 2.0 gives no finer order than
-that: an encoder may tell an access a little before or after the packets about its instruction.)
+accesses of the trace; kind, size and operation must agree one by one, and so must the number of them. E-Trace 2.0 gives
+no finer order than that. An encoder may tell an access a little before or after the packets about its instruction, so
+synchronizations are passed over where only all stretches together agree. Where they do not, accesses are missing, and
+only those get a place that can have no other.
 """
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from operator import attrgetter
+from typing import NamedTuple
 
-from decode.access_match import Laid, Slots, distance, lay
+from decode.access_match import Slots, are_missing, certain, lay
 from decode.history import History
 from decode.memory_access import LOST_AFTER, NO_REQUEST, Access
 from decode.streams import Program
@@ -32,85 +34,98 @@ def attach(history: History, program: Program, accesses: Sequence[Access]) -> li
     """
     if not accesses:
         return []
-    attaching = _Attaching(history, program, accesses)
+    slots = Slots.of(history, program, {access.kind for access in accesses})
     in_sync = [access for access in accesses if access.sync >= 0]
-    groups = [(sync, list(group)) for sync, group in groupby(in_sync, attrgetter("sync"))]
-    followed_by = [sync for sync, _ in groups[1:]] + [-1]
+    found = chain.from_iterable(_run(slots, run) for run in _runs(_stretches(slots, in_sync, len(history))))
+    return [next(found) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
+
+
+class _Stretch(NamedTuple):
+    """What follows a synchronization, up to the next one, a gap, or the end.
+
+    accesses       of the trace
+    start, stop    the slots from its own first one up to the next stretch's
+    is_followed    another stretch follows without a gap, and nothing was lost in this one
+    is_cut         accesses were lost at its end
+    """
+
+    accesses: list[Access]
+    start: int
+    stop: int
+    is_followed: bool = False
+    is_cut: bool = False
+
+
+def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_Stretch]:
+    """All that have accesses, of a history of that length."""
+    groups = [(sync, list(group)) for sync, group in groupby(accesses, attrgetter("sync"))]
+    for number, (sync, group) in enumerate(groups):
+        following = groups[number + 1][0] if number + 1 < len(groups) else -1
+        gap = slots.gap_after(sync)
+        end = length if gap is None else gap
+        is_cut = LOST_AFTER in group[-1].note
+        is_followed = sync < following <= end and not is_cut
+        yield _Stretch(group, slots.at(sync), slots.at(following if is_followed else end), is_followed, is_cut)
+
+
+def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
+    """Stretches that follow each other without a gap or a loss."""
+    run: list[_Stretch] = []
+    for stretch in stretches:
+        run.append(stretch)
+        if not stretch.is_followed:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
+    """The accesses of a run."""
+    exact = [_exact(slots, stretch) for stretch in run]
+    if None in exact and (whole := _whole(slots, run)) is not None:
+        return whole
+    first, last = run[0].start, run[-1].stop
     found: list[Access] = []
-    for (sync, group), following in zip(groups, followed_by, strict=False):
-        found += attaching.stretch(group, sync, following)
-    placed = iter(found)
-    return [next(placed) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
+    for stretch, placed in zip(run, exact, strict=True):
+        found += placed or _some(slots, stretch, max(stretch.start - SLACK, first), min(stretch.stop + SLACK, last))
+    return found
 
 
-class _Attaching:
-    """One pass over all stretches; a stretch is what follows one synchronization."""
+def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
+    """The accesses, if they are those of the stretch and no other."""
+    laid = lay(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
+    if laid is None or (stretch.is_followed and len(laid.steps) < len(stretch.accesses)):
+        return None
+    ends = [end for end in laid.ends if stretch.is_cut or not are_missing(slots.reaches, end, stretch.stop)]
+    if not ends:
+        return None
+    placed = list(map(_placed, stretch.accesses, laid.places(ends, slots.positions)))
+    return placed + [_noted(access, BEYOND) for access in stretch.accesses[len(placed) :]]
 
-    def __init__(self, history: History, program: Program, accesses: Sequence[Access]) -> None:
-        self._length = len(history)
-        self._slots = Slots.of(history, program, {access.kind for access in accesses})
-        self._next: int | None = None  # the slot of the next access, if those before it have theirs
 
-    def stretch(self, group: list[Access], sync: int, following: int) -> list[Access]:
-        """The accesses after the synchronization at *sync*, before the one at *following* (-1: there is none)."""
-        came_to, self._next = self._next, None
-        gap = self._slots.gap_after(sync)
-        end = self._length if gap is None else gap
-        is_followed = sync < following <= end and LOST_AFTER not in group[-1].note
-        if is_followed:
-            end = following
-        laid = self._fitting(group, sync, end, is_followed, came_to)
-        if not laid:
-            return [_noted(access, DISAGREE) for access in group]
-        places = _merged([way.places(self._ends(way, group, end), self._slots.positions) for way in laid])
-        if len(laid) == 1 and is_followed and len(laid[0].ends) == 1:
-            self._next = laid[0].ends[0]
-        beyond = [_noted(access, BEYOND) for access in group[len(places) :]]
-        return [*map(_placed, group, places), *beyond]
-
-    def _fitting(self, group: list[Access], sync: int, end: int, is_followed: bool, came_to: int | None) -> list[Laid]:
-        """The ways to lay a group: from the synchronization on, or from where the accesses before it came to."""
-        first = self._slots.at(sync)
-        starts = [first]
-        if came_to is not None and came_to != first and abs(distance(self._slots.reaches, came_to, first)) <= SLACK:
-            starts.append(came_to)
-        ways = [way for start in starts if (way := self._lay(group, start, end, is_followed))]
-        if ways or came_to is not None:
-            return ways
-        nearby = (self._lay(group, start, end, is_followed) for start in self._nearby(first, sync, end))
-        ways = [way for way in nearby if way]
-        return ways if len(ways) == 1 else []
-
-    def _nearby(self, first: int, sync: int, end: int) -> list[int]:
-        """Slots a little before and after the first one of a stretch."""
-        positions = self._slots.positions
-        before = range(max(first - SLACK, 0), first)
-        known = [slot for slot in before if not self._slots.has_gap(positions[slot], sync)]
-        return known + [slot for slot in range(first + 1, first + SLACK + 1) if slot < self._slots.at(end)]
-
-    def _lay(self, group: list[Access], start: int, end: int, is_followed: bool) -> Laid | None:
-        """*group* from slot *start* on, if it ends where it should."""
-        slots = self._slots
-        stop = slots.at(end)
-        if is_followed:
-            gap = slots.gap_after(end)
-            stop = min(stop + SLACK, slots.at(self._length if gap is None else gap))
-        laid = lay(slots.reaches, group, start, stop)
-        if laid is None or (is_followed and len(laid.steps) < len(group)):
+def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
+    """The accesses of a run, if all together are those of all stretches, at most SLACK of them too late or early."""
+    together = list(chain.from_iterable(stretch.accesses for stretch in run))
+    found = _exact(slots, _Stretch(together, run[0].start, run[-1].stop, False, run[-1].is_cut))
+    if found is None:
+        return None
+    number = 0
+    for stretch in run:
+        position = found[number].position
+        if position is not None and abs(slots.at(position) - stretch.start) > SLACK:
             return None
-        return laid if self._ends(laid, group, end) else None
-
-    def _ends(self, laid: Laid, group: list[Access], end: int) -> list[int]:
-        """The ends of *laid* that are near enough to that of the stretch: any, where accesses are missing."""
-        if LOST_AFTER in group[-1].note:
-            return laid.ends
-        last = self._slots.at(end)
-        return [slot for slot in laid.ends if abs(distance(self._slots.reaches, slot, last)) <= SLACK]
+        number += len(stretch.accesses)
+    return found
 
 
-def _merged(ways: list[list[int | None]]) -> list[int | None]:
-    """What all ways agree on."""
-    return [each[0] if len(set(each)) == 1 else None for each in zip(*ways, strict=False)]
+def _some(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access]:
+    """The accesses of a stretch of which some are missing, between two slots."""
+    found = certain(slots.reaches, stretch.accesses, start, stop)
+    if found is None:
+        return [_noted(access, DISAGREE) for access in stretch.accesses]
+    positions = (None if slot is None else slots.positions[slot] for slot in found)
+    return list(map(_placed, stretch.accesses, positions))
 
 
 def _placed(access: Access, position: int | None) -> Access:

@@ -30,12 +30,21 @@ class Block:
     ending        PLAIN, BRANCH or UNINFERABLE
     inferred      where an indirect jump goes whose register the instruction before it loads with a constant
                   ("sequentially inferable"), -1 for anything else
+    absolute      where an indirect jump goes whose register is x0, -1 for anything else
     """
 
-    __slots__ = ("ending", "fall", "halfwords", "inferred", "instructions", "itype", "lengths", "pc", "taken_target")
+    __slots__ = (
+        "absolute", "ending", "fall", "halfwords", "inferred", "instructions", "itype", "lengths", "pc", "taken_target"
+    )  # fmt: skip
 
     def __init__(
-        self, pc: int, lengths: bytes, itype: IType = IType.NONE, taken_target: int = -1, inferred: int = -1
+        self,
+        pc: int,
+        lengths: bytes,
+        itype: IType = IType.NONE,
+        taken_target: int = -1,
+        inferred: int = -1,
+        absolute: int = -1,
     ) -> None:
         self.pc = pc
         self.lengths = lengths
@@ -44,6 +53,7 @@ class Block:
         self.itype = itype
         self.taken_target = taken_target
         self.inferred = inferred
+        self.absolute = absolute
         self.fall = pc + 2 * self.halfwords
         last = Instruction(2, itype)
         self.ending = BRANCH if last.is_branch else UNINFERABLE if last.is_uninferable else PLAIN
@@ -56,7 +66,8 @@ class Block:
         lengths = bytes(instruction.length // 2 for instruction in listed)
         last_pc = pc + 2 * sum(lengths[:-1])
         target = -1 if last.offset is None else last_pc + last.offset
-        return cls(pc, lengths, last.itype, target, _inferred(listed, last_pc, xlen))
+        constant = -1 if last.via is None or last.via.register else last.via.offset & (1 << xlen) - 2
+        return cls(pc, lengths, last.itype, target, _inferred(listed, last_pc, xlen), constant)
 
     def __repr__(self) -> str:
         return f"Block(0x{self.pc:x}..0x{self.fall:x}, {self.itype.name})"

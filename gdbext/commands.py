@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import gdb
 
-from . import listing, osabi, parameters, start_options, tracepoint
+from . import accesses, listing, osabi, parameters, snapshot, start_options, tracepoint
 from .client import Client, SessionError
 from .progress import ProgressLine
 
@@ -107,8 +107,10 @@ class Trace(gdb.Command):
     trace status     what is traced, how much, and what was lost
     trace history    the instructions that ran, newest last
     trace dump       the messages the trace encoder sent
+    trace data       what the instructions loaded and stored
     trace save FILE  keep the trace in a capture file
     trace open FILE  look at a capture file
+    trace snapshot   look at what an Espressif chip's firmware traced
 
 Any argument that is none of these is a tracepoint LOCATION, as with
 gdb's built-in "trace", which this command contains."""
@@ -290,6 +292,37 @@ gaps in the history name it. No program is needed."""
         return value
 
 
+class Data(gdb.Command):
+    """Print what instructions loaded and stored, oldest first.
+Usage: trace data [ADDRESS | EXPRESSION | ADDRESS,SIZE] [RANGE]
+
+EXPRESSION: a variable, or what a pointer points at (`*p`, `&x`): only
+accesses to it. An address is written in hexadecimal.
+RANGE: as for `trace history`, by the numbers of the accesses shown; "@"
+stands before the number `trace history` gives the instruction.
+
+Accesses are traced after `trace start -format etrace -data`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace data", gdb.COMMAND_DATA, gdb.COMPLETE_SYMBOL)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        what, numbers = accesses.split(argument)
+        if numbers not in ("", "-", "+"):
+            self.dont_repeat()
+        where, size = accesses.where(what), _listing_size()
+        found = tracer().request("accesses", context=tracer().context(), args=numbers, where=where, size=size)
+        _print_lines(found)
+        begin, end = found["begin"], found["end"]
+        while begin < end:
+            upto = min(begin + accesses.ROWS_AT_ONCE, end)
+            for line in accesses.lines(tracer().request("access_rows", begin=begin, end=upto)):
+                print(line)
+            begin = upto
+        if found.get("notice"):
+            print(found["notice"])
+
+
 class Save(gdb.Command):
     """Save the trace, with all that is needed to read it, to a capture file.
 Usage: trace save FILE.rvt"""
@@ -316,6 +349,16 @@ The program is the one gdb has loaded (`file app.elf`)."""
         _print_lines(tracer().request("open", path=path, elf=program()))
 
 
+class Snapshot(gdb.Command):
+    __doc__ = snapshot.HELP
+
+    def __init__(self) -> None:
+        super().__init__("trace snapshot", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        _print_lines(snapshot.take(tracer().request, tracer().context(), argument))
+
+
 def _one_file(argument: str, usage: str) -> str:
     words = _arguments(argument, f"Usage: {usage}")
     if len(words) != 1:
@@ -323,7 +366,7 @@ def _one_file(argument: str, usage: str) -> str:
     return os.path.abspath(os.path.expanduser(words[0]))
 
 
-COMMANDS = (Trace, Start, Stop, Status, History, Dump, Save, Open)
+COMMANDS = (Trace, Start, Stop, Status, History, Dump, Data, Save, Open, Snapshot)
 
 
 def register(home: str) -> None:

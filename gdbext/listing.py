@@ -64,6 +64,13 @@ def readable_code() -> Iterator[None]:
         gdb.execute("set trust-readonly-sections off", to_string=True)
 
 
+def place(pc: int) -> str:
+    """An address and where in the program it is: 0xADDRESS <function+offset>."""
+    address = _styled(f"0x{pc:0{2 * gdb.lookup_type('void').pointer().sizeof}x}", "address")
+    name, offset = _symbol_of(pc)
+    return address if name is None else f"{address} <{_styled(name, 'function')}+{offset}>"
+
+
 class Lister:
     """Formats positions of a history. Made per command: what gdb knows about an address is asked once per listing."""
 

@@ -26,6 +26,7 @@ class Option(NamedTuple):
 
 
 OPTIONS = (
+    Option("-format", ("the protocol, where the encoder has more than one",), words=("ntrace", "etrace")),
     Option("-stop-on-wrap", ("stop when the buffer is full, and keep the beginning;",
                              "without it the buffer keeps the newest part")),
     Option("-stall", ("stall the hart rather than lose trace",)),
@@ -34,10 +35,11 @@ OPTIONS = (
     Option("-btm", ("report each taken branch in a message of its own,",
                     "instead of all outcomes as a history of bits (HTM)")),
     Option("-implicit-return", ("leave out returns to where the call came from; the",
-                                "encoder follows calls with a counter (any changed",
-                                "return address makes the trace wrong), or a stack",
-                                "of partial or full addresses"),
-           words=("off", "counter", "partial", "full")),
+                                "encoder follows calls in its own way (on: all that",
+                                "E-Trace has), or with a counter (any changed return",
+                                "address makes the trace wrong), or a stack of",
+                                "partial or full addresses"),
+           words=("off", "on", "counter", "partial", "full")),
     Option("-repeated-history", ("count repeated branches of loops",)),
     Option("-sequential-jumps", ("leave out jumps to an address that the instruction",
                                  "before them loads")),
@@ -46,6 +48,15 @@ OPTIONS = (
                           "with more points in time")),
     Option("-timestamps", ("tell the time with each message",)),
     Option("-context", ("tell privilege mode and context (scontext, hcontext)",)),
+    Option("-full-addresses", ("E-Trace: send addresses in full, not differences",)),
+    Option("-implicit-exceptions", ("E-Trace: leave out the addresses of trap handlers",)),
+    Option("-branch-prediction", ("E-Trace: count branches that go as predicted",)),
+    Option("-jump-target-cache", ("E-Trace: short numbers for recent jump targets",)),
+    Option("-data", ("E-Trace: trace loads and stores, too; `trace data`",
+                     "shows them",)),
+    Option("-no-data-values", ("... without values",)),
+    Option("-no-data-addresses", ("... without addresses",)),
+    Option("-full-data-addresses", ("... with addresses in full, not differences",)),
 )  # fmt: skip
 _BY_NAME = {option.name: option for option in OPTIONS}
 

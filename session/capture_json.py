@@ -5,7 +5,7 @@ lose precision beyond 53 bits. Unknown keys are ignored: what is added without a
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +23,8 @@ from session.captured import (
     Unregistered,
     printable,
 )
+from session.etrace import made
+from session.etrace_settings import BadSetting, Value, checked
 from session.json_table import NAME, BadDescription, Member, Table
 
 __all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
@@ -39,7 +41,8 @@ _ENCODER_REGISTERS = {
     "features": "trTeInstFeatures",
     "ts_control": "trTsControl",
 }
-
+_DATA_REGISTER = "trTeDataControl"
+"""Of encoders that can trace data."""
 
 Fetch = Callable[[Member], bytes]
 
@@ -69,12 +72,14 @@ def _elf(elf: ElfIdentity) -> dict[str, Any]:
 
 
 def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
-    return {key: value for key, value in asdict(encoder.unregistered).items() if value is not None}
+    return {key: value for key, value in asdict(encoder.unregistered).items() if value not in (None, {})}
 
 
 def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
     traced = encoder.in_force
     registers = {name: f"{getattr(traced, field):#010x}" for field, name in _ENCODER_REGISTERS.items()}
+    if traced.data_control:
+        registers[_DATA_REGISTER] = f"{traced.data_control:#010x}"
     # From "protocol" on for whoever reads the file without knowing the registers; we read only the registers.
     return {
         "name": traced.name,
@@ -201,13 +206,26 @@ def _read_unregistered(table: Table | None) -> Unregistered:
     address, timestamp = (
         table.optional(key, lambda key: table.number(key, _BITS)) for key in ("address_bits", "timestamp_bits")
     )
-    return Unregistered(dialect, address, timestamp)
+    return Unregistered(dialect, address, timestamp, _read_etrace(table.table("etrace")))
+
+
+def _read_etrace(table: Table | None) -> Mapping[str, Value]:
+    if table is None:
+        return {}
+    try:
+        values = checked(table.fields, known_only=False)
+        made(values)
+    except BadSetting as error:
+        raise table.bad(error.key) from None
+    return values
 
 
 def _read_encoder(table: Table) -> CapturedEncoder:
-    registers = table.registers(_ENCODER_REGISTERS.values())
+    registers = table.registers(_ENCODER_REGISTERS.values(), (_DATA_REGISTER,))
     values = {field: registers[name] for field, name in _ENCODER_REGISTERS.items()}
-    in_force = EncoderInForce(table.text("name"), table.address("base"), **values)
+    in_force = EncoderInForce(
+        table.text("name"), table.address("base"), **values, data_control=registers.get(_DATA_REGISTER, 0)
+    )
     return CapturedEncoder(table.number("hart"), in_force, _read_unregistered(table.table("unregistered")))
 
 

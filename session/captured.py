@@ -1,8 +1,10 @@
 """A trace as it was captured: what a capture file holds, and what the decoder is given."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from controlregs.request import EncoderInForce, SinkInForce
+from session.etrace_settings import Value
 
 Code = tuple[tuple[int, bytes], ...]
 """(address, bytes) of stretches of code."""
@@ -24,11 +26,13 @@ class Unregistered:
     dialect         name of a generation of N-Trace encoders, see `decode.ntrace.dialect`
     address_bits    significant bits of an address where fewer than XLEN are sent
     timestamp_bits  width of the timestamp counter, 0 when it does not wrap
+    etrace          settings of an E-Trace encoder, see `session.etrace_settings`
     """
 
     dialect: str | None = None
     address_bits: int | None = None
     timestamp_bits: int | None = None
+    etrace: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class Context:
     *hart*: whose history is meant, in the description's numbers. None: that of *thread_hart*, which the debugger looks
     at, if it was traced, else the first.
 
+    *tvec*: mtvec of the hart that is looked at, if it is known: trap packets may lack the address of the handler.
+
     *runs*: a number that changes whenever the debugger lets the program run, None where that is not known. With it,
     a halted program's trace is not read out again and again.
     """
@@ -35,6 +37,7 @@ class Context:
     runs: int | None = None
     hart: int | None = None
     thread_hart: int | None = None
+    tvec: int | None = None
 
     def description(self, environ: Mapping[str, str] = os.environ) -> Description:
         """The target description that applies. Raises `DescriptionError`.

@@ -19,9 +19,9 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> ntrace.Options:
     """How to decode what *encoder* sends; *alone*: nothing else is in the same buffer. Raises `Unsupported`."""
     if encoder.format != Format.N_TRACE:
         name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
-        raise _undecodable(encoder, name)
+        raise undecodable(encoder, name)
     if encoder.protocol_version[0] != N_TRACE_MAJOR:  # a higher minor version only adds what must be enabled first
-        raise _undecodable(encoder, f"N-Trace {'.'.join(map(str, encoder.protocol_version))}")
+        raise undecodable(encoder, f"N-Trace {'.'.join(map(str, encoder.protocol_version))}")
     return ntrace.Options(
         src_bits=encoder.src_bits,
         src_id=None if alone or not encoder.src_bits else encoder.src_id,
@@ -41,7 +41,8 @@ def _implicit_return(encoder: EncoderInForce) -> ImplicitReturn:
     return ImplicitReturn.OFF if mode is None else ImplicitReturn(mode or ImplicitReturn.FULL_STACK)
 
 
-def _undecodable(encoder: EncoderInForce, what: str) -> Unsupported:
+def undecodable(encoder: EncoderInForce, what: str) -> Unsupported:
+    """The error for an encoder that produces *what*."""
     return Unsupported(f"{printable(encoder.name)} produces {what}, which cannot be decoded yet; `trace save` keeps it")
 
 

@@ -1,7 +1,9 @@
 """What a target description says: which trace components there are, where they are, and how they are reached."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from session.etrace_settings import Value
 from support.errors import RvtraceError
 
 
@@ -26,12 +28,16 @@ class OpenOcd:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the sinks named in *to*."""
+    """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the sinks named in *to*.
+
+    *etrace*: what a decoder must know and no register tells, see `session.etrace_settings`.
+    """
 
     name: str
     base: int
     hart: int
     to: tuple[str, ...]
+    etrace: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ discovery), so they are written down once per board:
     base = 0x20000000            # of its 4 KiB of registers, as seen from the system bus
     hart = 0                     # the hart it traces, in OpenOCD's order; default 0
     to = ["ram0"]                # what it feeds; may be left out while there is one sink only
+    [component.etrace]           # only of E-Trace encoders: what no register tells (docs/etrace.md)
+    iaddress_width = 39
 
     [[component]]
     name = "ram0"
@@ -37,13 +39,15 @@ from pathlib import Path
 from typing import Any
 
 from session.description import Description, DescriptionError, Encoder, OpenOcd, RamSink
+from session.etrace import made
+from session.etrace_settings import BadSetting, Value, checked
 
 _UNSUPPORTED = ("funnel", "pib_sink", "atb_bridge")
 _TYPES = ("encoder", "ram_sink", *_UNSUPPORTED)
 _KEYS = {
     "target": ("name", "xlen"),
     "openocd": ("host", "tcl_port"),
-    "encoder": ("name", "type", "base", "hart", "to"),
+    "encoder": ("name", "type", "base", "hart", "to", "etrace"),
     "ram_sink": ("name", "type", "base", "mode", "start", "size"),
 }
 _REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
@@ -118,8 +122,19 @@ class _Reader:
         self._known(table, where, _KEYS[kind])
         base = self._base(table, where)
         if kind == "encoder":
-            return Encoder(name, base, self._integer(table, where, "hart", 0), self._names(table, where, "to"))
+            hart, to = self._integer(table, where, "hart", 0), self._names(table, where, "to")
+            return Encoder(name, base, hart, to, self._etrace(table.get("etrace", {}), where))
         return self._ram_sink(table, where, name, base)
+
+    def _etrace(self, table: object, where: str) -> Mapping[str, Value]:
+        if not isinstance(table, dict):
+            raise self._error("must be a table, as in etrace = {iaddress_width = 39}", where, "etrace")
+        try:
+            values = checked(table)
+            made(values)
+        except BadSetting as error:
+            raise self._error(error.problem, where, f"etrace.{error.key}") from None
+        return values
 
     def _ram_sink(self, table: dict[str, Any], where: str, name: str, base: int) -> RamSink:
         mode = self._choice(table, where, "mode", ("SMEM", "SRAM"))

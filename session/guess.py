@@ -12,12 +12,12 @@ from typing import NamedTuple
 from decode.history import Event, EventKind, History
 from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.hart import FIELD_TOO_MANY
-from decode.ntrace.items import Itemizer
 from decode.ntrace.options import ImplicitReturn, Options
-from decode.ntrace.streams import decode_streams
-from decode.ntrace.wording import Wording
 from decode.streams import Program
+from session import formats, guess_etrace
 from session.captured import Capture
+from session.etrace import ETrace
+from session.formats import How
 from session.harts import feeding, options_of
 from session.importing import is_imported
 from session.reading import Decoded
@@ -58,7 +58,7 @@ class _Result(NamedTuple):
         return more and self.decoded * _MUCH >= self.total
 
 
-def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[Options, Options] | None:
+def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[How, How] | None:
     """(what was said, what would fit much better) of a trace that was imported and does not fit.
 
     None: it fits, or nothing fits better, or the registers of an encoder say how it was made. Raises only what
@@ -66,21 +66,25 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
     """
     if not is_imported(capture):
         return None
-    said = options_of(feeding(decoded.sink, capture.encoders))
-    histories, sink = decoded.harts.histories.values(), decoded.sink
-    better = better_options(sink.data, decoded.program, said, histories, wrapped=sink.wrapped, progress=progress)
-    return None if better is None else (said, better)
+    for number, sink in enumerate(decoded.sinks):
+        said = options_of(feeding(sink, capture.encoders))
+        found = decoded.harts.histories.items()
+        histories = [history for hart, history in found if decoded.harts.sinks.get(hart, 0) == number]
+        better = better_options(sink.data, decoded.program, said, histories, wrapped=sink.wrapped, progress=progress)
+        if better is not None:
+            return said, better
+    return None
 
 
 def better_options(
     data: bytes,
     program: Program,
-    options: Options,
+    options: How,
     histories: Iterable[History],
     *,
     wrapped: bool = False,
     progress: Progress = silent,
-) -> Options | None:
+) -> How | None:
     """Options with which *data* would fit *program* much better than with *options*, if there are any.
 
     *histories*: what was decoded with *options*. Raises only what *progress* raises.
@@ -91,15 +95,19 @@ def better_options(
     part = _part(len(data), [event for history in found for event in history.events])
     window = data[part.start : part.stop]
 
-    def tried(candidate: Options) -> _Result:
+    def tried(candidate: How) -> _Result:
         progress("looking for the options", 0, None)
-        trial = decode_streams(window, program, candidate, wrapped=wrapped and not part.start)
+        trial = formats.decode(window, program, candidate, wrapped=wrapped and not part.start)
         contradictions = sum(map(_contradictions, trial.histories.values()))
         instructions = sum(history.instructions for history in trial.histories.values())
         return _Result(len(window), contradictions + (not instructions), trial.accounting.decoded, instructions)
 
     first = result = tried(options)
     best = options
+    if isinstance(options, ETrace):  # several things must be right at once before anything fits
+        layout = guess_etrace.better_layout(window, options, program.xlen, wrapped=wrapped and not part.start)
+        if layout is not None and (trial := tried(layout)).worth > result.worth:
+            best, result = layout, trial
     for _ in range(_CHANGES):
         trial, candidate = max(((tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
         if trial.worth <= result.worth:
@@ -110,11 +118,13 @@ def better_options(
     return best if result.explains_what(first) else None
 
 
-def better_layout(data: bytes, options: Options, xlen: int, *, wrapped: bool = False) -> Options | None:
+def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False) -> How | None:
     """Options with which the beginning of *data* has far fewer odd messages than with *options*: without a program."""
+    if isinstance(options, ETrace):
+        return guess_etrace.better_layout(data, options, xlen, wrapped=wrapped)
 
     def odd(candidate: Options) -> int:
-        itemizer, wording = Itemizer(candidate, xlen, wrapped=wrapped), Wording(candidate)
+        itemizer, wording = formats.itemizer(candidate, xlen, wrapped=wrapped), formats.wording(candidate)
         return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
 
     first = fewest = odd(options)
@@ -127,9 +137,10 @@ def better_layout(data: bytes, options: Options, xlen: int, *, wrapped: bool = F
     return best if first > _FEW and fewest * _MUCH <= first else None
 
 
-def _changed(options: Options) -> Iterator[Options]:
+def _changed(options: How) -> Iterator[How]:
     """With one thing changed: first what was said left out, then what was not said."""
-    found = list(_candidates(options))
+    found: list[How]
+    found = list(guess_etrace.candidates(options) if isinstance(options, ETrace) else _candidates(options))
     yield from sorted(found, key=lambda changed: _said(changed) >= _said(options))
 
 
@@ -145,8 +156,10 @@ def _candidates(options: Options) -> Iterator[Options]:
     yield replace(options, extend_addr_msb=not options.extend_addr_msb)
 
 
-def _said(options: Options) -> int:
+def _said(options: How) -> int:
     """How many options are not as they are when nothing is said."""
+    if isinstance(options, ETrace):
+        return guess_etrace.said(options)
     return sum(getattr(options, field.name) != field.default for field in fields(Options))
 
 

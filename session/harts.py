@@ -1,26 +1,29 @@
 """The bytes of one sink to the histories of the harts in it."""
 
 from array import array
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from decode.history import Accounting, History
-from decode.ntrace.dialect import DIALECTS
-from decode.ntrace.options import Options
-from decode.ntrace.streams import decode_streams
 from decode.streams import Program
-from session import decoding
-from session.captured import CapturedEncoder, CapturedSink, Unregistered, printable
+from session import formats
+from session.captured import CapturedEncoder, CapturedSink, printable
 from session.errors import NoTrace, Unsupported
+from session.formats import How
 from support.progress import Progress, silent
 
 
 @dataclass(frozen=True)
 class Harts:
-    """What ran, by hart, and what became of the sink's bytes. *notes*: what the user must know; no hart is missing."""
+    """What ran, by hart, and what became of the sinks' bytes. *notes*: what the user must know; no hart is missing.
+
+    *sinks*: which of several sinks, counted from 0, a hart's history comes from; 0 for those that are not in it.
+    """
 
     histories: dict[int, History]
     accounting: Accounting
     notes: tuple[str, ...] = ()
+    sinks: Mapping[int, int] = field(default_factory=dict)
 
     def number(self, wanted: int | None, likely: int | None = None) -> int:
         """The hart that is shown: *wanted*, else *likely* if it is here, else the first. Raises `NoTrace`."""
@@ -40,27 +43,14 @@ def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[C
     return found
 
 
-def options_of(encoders: list[CapturedEncoder]) -> Options:
+def options_of(encoders: list[CapturedEncoder]) -> How:
     """How to read what *encoders* send into one sink, whoever sent it. Raises `Unsupported`."""
-    all_options = [
-        overridden(decoding.ntrace_options(encoder.in_force, alone=True), encoder.unregistered) for encoder in encoders
-    ]
+    all_options = [formats.how_of(encoder) for encoder in encoders]
     for encoder, options in zip(encoders, all_options, strict=True):
         if options != all_options[0]:
             names = f"{encoders[0].in_force.name} and {encoder.in_force.name}"
             raise Unsupported(printable(f"{names} feed one sink and are set up differently: that cannot be read"))
     return all_options[0]
-
-
-def overridden(options: Options, unregistered: Unregistered) -> Options:
-    """*options* with what is known better than from the registers."""
-    if unregistered.dialect is not None:
-        options = replace(options, dialect=DIALECTS[unregistered.dialect])
-    if unregistered.address_bits is not None:
-        options = replace(options, address_bits=unregistered.address_bits)
-    if unregistered.timestamp_bits is not None:
-        options = replace(options, timestamp_bits=unregistered.timestamp_bits)
-    return options
 
 
 def decode(
@@ -76,31 +66,66 @@ def decode(
     Raises `Unsupported`, `NoTrace`, and what *progress* raises.
     """
     fed = feeding(sink, encoders)
-    options = replace(options_of(fed), stop_at_error=stop_at_error)
-    found = decode_streams(sink.data, program, options, wrapped=sink.wrapped, progress=progress)
+    how = options_of(fed)
+    found = formats.decode(
+        sink.data, program, how, wrapped=sink.wrapped, stop_at_error=stop_at_error, progress=progress
+    )
     by_source = dict(found.histories)
-    sources = _sources(fed, options, by_source)
+    sources = _sources(fed, formats.tells_sources(how), by_source)
     histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
-    return Harts(histories, found.accounting, tuple(_notes(fed, options, by_source)))
+    return Harts(histories, found.accounting, tuple(_notes(fed, formats.tells_sources(how), by_source)))
 
 
-def _sources(fed: list[CapturedEncoder], options: Options, found: dict[int, History]) -> list[tuple[int, int]]:
-    """(SRC, hart) of the encoders. One that is alone may not know the SRC it sends."""
-    if not options.src_bits:
+def decode_all(
+    sinks: Sequence[CapturedSink],
+    encoders: tuple[CapturedEncoder, ...],
+    program: Program,
+    *,
+    stop_at_error: bool = False,
+    progress: Progress = silent,
+) -> Harts:
+    """As `decode`, of all *sinks*. Of a hart that is in several of them, what says most is shown."""
+    histories: dict[int, History] = {}
+    places: dict[int, int] = {}
+    notes: list[str] = []
+    account = Accounting(0, 0, 0, 0)
+    for number, sink in enumerate(sinks):
+        found = decode(sink, encoders, program, stop_at_error=stop_at_error, progress=progress)
+        account = Accounting(*map(sum, zip(account, found.accounting, strict=True)))
+        notes += found.notes
+        for hart, history in found.histories.items():
+            if hart in histories:
+                notes.append(f"warning: hart {hart} is in several sinks: what one of them holds is shown")
+            if hart not in histories or history.instructions > histories[hart].instructions:
+                histories[hart], places[hart] = history, number
+    return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
+
+
+def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) -> list[tuple[int, int]]:
+    """(source, hart) of the encoders. One that is alone may not know the source it sends. *told*: messages say it."""
+    if not told:
         return [(0, fed[0].hart)]
-    own = [(encoder.in_force.src_id & (1 << options.src_bits) - 1, encoder.hart) for encoder in fed]
+    own = [(_source(encoder), encoder.hart) for encoder in fed]
     if len(own) == 1 and own[0][0] not in found and found:
         return [(max(found, key=lambda src: found[src].instructions), fed[0].hart)]
     return own
+
+
+def _source(encoder: CapturedEncoder) -> int:
+    """What it sends as its source: as much of trTeSrcID as fits, unless it is known better."""
+    known = encoder.unregistered.etrace.get("src_id")
+    if isinstance(known, int):
+        return known
+    return encoder.in_force.src_id & (1 << encoder.in_force.src_bits) - 1
 
 
 def _nothing() -> History:
     return History([], array("Q"), 0, (), (), Accounting(0, 0, 0, 0))
 
 
-def _notes(fed: list[CapturedEncoder], options: Options, strangers: dict[int, History]) -> list[str]:
+def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]) -> list[str]:
     lines = []
-    if not options.src_bits and len(fed) > 1:
+    if not told and len(fed) > 1:
         names = ", ".join(encoder.in_force.name for encoder in fed)
         lines.append(f"warning: {names} feed one sink, without SRC in their messages: their harts cannot be told apart")
     unknown = {src: history.instructions for src, history in strangers.items() if history.instructions}

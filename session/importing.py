@@ -4,6 +4,7 @@ What their owner says of them goes where a capture has it: into the registers th
 register tells, beside them. So they are decoded as any other capture is.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -29,31 +30,37 @@ from session.captured import (
     Unregistered,
 )
 from session.decoding import identity_of
-from session.session import tool
+from session.etrace import ETrace
+from session.formats import How
+from session.importing_etrace import etrace_encoder, etrace_sources
+from session.version import tool
+
+__all__ = ["Raw", "capture_of", "captured_image", "etrace_encoder", "is_imported", "sources_in"]
 
 _MAX_WIDTH = (1 << timestamp.CONTROL.by_name["trTsWidth"].width) - 1
 
 
 @dataclass(frozen=True)
 class Raw:
-    """Raw N-Trace bytes and what their owner knows of them.
+    """Raw trace bytes and what their owner knows of them.
 
-    *name*: of the file. *options*: how they were made; with `src_id` they are taken for one hart's. *image*: the
-    program. *images*: see `captured_image`. *wrapped*: they start anywhere.
+    *name*: of the file. *options*: how they were made. *image*: the program. *images*: see `captured_image`.
+    *wrapped*: they start anywhere. *source*: they are taken for one hart's, which sends this; of N-Trace `src_id` says
+    so.
     """
 
     name: str
     data: bytes
-    options: Options
+    options: How
     image: Image
     images: tuple[CapturedImage, ...] = field(default=())
     wrapped: bool = False
+    source: int | None = None
 
 
 def capture_of(raw: Raw) -> Capture:
-    """The bytes as a capture. Harts are numbered by their SRC."""
-    sources = [raw.options.src_id] if raw.options.src_id is not None else sources_in(raw.data, raw.options, raw.wrapped)
-    encoders = tuple(_encoder(source, raw.options) for source in sources)
+    """The bytes as a capture. Harts are numbered by their source."""
+    encoders = tuple(_encoders(raw))
     names = tuple(traced.in_force.name for traced in encoders)
     return Capture(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -66,6 +73,17 @@ def capture_of(raw: Raw) -> Capture:
         code=tuple(raw.image.code),
         images=raw.images,
     )
+
+
+def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
+    how = raw.options
+    if isinstance(how, ETrace):
+        sources = [raw.source] if raw.source is not None else etrace_sources(raw.data, how, wrapped=raw.wrapped)
+        for source in sources:
+            yield etrace_encoder(f"encoder{source}", source, how, source)
+        return
+    for source in [how.src_id] if how.src_id is not None else sources_in(raw.data, how, raw.wrapped):
+        yield _encoder(source, how)
 
 
 def is_imported(capture: Capture) -> bool:

@@ -1,7 +1,7 @@
 """JSON objects whose fields are asked for by kind, so that every wrong one is a line that says where it is."""
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from support.errors import RvtraceError
@@ -84,11 +84,11 @@ class Table:
             raise self.bad(key)
         return (Table(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
 
-    def registers(self, names: Any) -> dict[str, int]:
+    def registers(self, names: Iterable[str], optional: Iterable[str] = ()) -> dict[str, int]:
         table = self.table("registers")
         if table is None:
             raise self.bad("registers")
-        values = {name: table.address(name) for name in names}
+        values = {name: table.address(name) for name in (*names, *(it for it in optional if it in table.fields))}
         for name, value in values.items():
             if value >> 32:
                 raise table.bad(name)

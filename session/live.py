@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 
 from controlregs import procedures, timestamp
 from controlregs.component import Component
-from controlregs.encoder import CONTROL, ENCODER, INST_FEATURES
+from controlregs.encoder import CONTROL, DATA_CONTROL, ENCODER, INST_FEATURES, Format
 from controlregs.errors import ComponentError, DrainFailed
 from controlregs.fields import BLOCK_BYTES
 from controlregs.ram_sink import RAM_SINK, START_LOW, WP_LOW, RamMode
-from controlregs.request import TraceInForce, TraceRequest
-from session.captured import CapturedEncoder, CapturedSink
+from controlregs.request import EncoderInForce, TraceInForce, TraceRequest
+from session.captured import CapturedEncoder, CapturedSink, Unregistered
 from session.description import Description, Encoder, RamSink
 from session.errors import NotResumed, SetUpLost, Unsupported
+from session.etrace_settings import Value
 from session.link import Link
 from session.ring import Ring
 from support.errors import Cancelled, RvtraceError
@@ -27,6 +28,7 @@ _SET_UP = {
     ),
     INST_FEATURES: tuple(INST_FEATURES.by_name),
     timestamp.CONTROL: ("trTsMode", "trTsPrescale", "trTsEnable"),
+    DATA_CONTROL: ("trTeDataNoValue", "trTeDataNoAddr", "trTeDataAddrCompress"),
 }  # fmt: skip
 """The fields that decide what an encoder sends."""
 
@@ -63,6 +65,10 @@ class LiveTrace:
     ) -> None:
         self.link, self.hardware = link, hardware
         self._sink, self._encoders, self._ring = sink, encoders, ring
+        self.xlen: int | None = None
+        """Of the harts, once it is known."""
+        self.tvec: int | None = None
+        """Where traps lead, as far as it is known."""
         self.in_force: TraceInForce
         self.captured: CapturedSink
         self.tracing = False
@@ -90,8 +96,17 @@ class LiveTrace:
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:
-        harts = [encoder.hart for encoder in self.hardware.encoders]
-        return tuple(CapturedEncoder(*pair) for pair in zip(harts, self.in_force.encoders, strict=True))
+        pairs = zip(self.hardware.encoders, self.in_force.encoders, strict=True)
+        return tuple(CapturedEncoder(encoder.hart, now, self._unregistered(encoder, now)) for encoder, now in pairs)
+
+    def _unregistered(self, encoder: Encoder, in_force: EncoderInForce) -> Unregistered:
+        """What is known of an encoder and not from its registers."""
+        if in_force.format != Format.E_TRACE:
+            return Unregistered()
+        known: dict[str, Value] = {} if self.xlen is None else {"iaddress_width": self.xlen}
+        if self.tvec is not None and in_force.feature("trTeInstNoTrapAddr"):
+            known["trap_vector"] = f"{self.tvec:#x}"
+        return Unregistered(etrace={**known, **encoder.etrace})
 
     def status(self) -> tuple[procedures.SinkStatus, tuple[procedures.EncoderStatus, ...]]:
         """The state of the components now. Raises ComponentError and transport errors."""
@@ -165,7 +180,7 @@ class LiveTrace:
         """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
         try:
             for component, before in zip(self._encoders, self.in_force.encoders, strict=True):
-                values = (before.control, before.features, before.ts_control)
+                values = (before.control, before.features, before.ts_control, before.data_control)
                 for (register, fields), value in zip(_SET_UP.items(), values, strict=True):
                     if (component.read(register) ^ value) & register.mask(*fields):
                         raise SetUpLost(component.name, register.name)
@@ -205,9 +220,9 @@ class LiveTrace:
         self.behind = True
         try:
             procedures.enable(self._sink)
-            for component in self._encoders:
+            for component, before in zip(self._encoders, self.in_force.encoders, strict=True):
                 procedures.enable(component)
-                component.set(CONTROL, trTeInstTracing=1)
+                procedures.begin(component, data=bool(before.data("trTeDataTracing")))
         except RvtraceError as error:
             self.failure = self.failure or NotResumed(error)
 

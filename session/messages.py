@@ -33,7 +33,7 @@ class Messages:
     def __init__(
         self, data: bytes, options: Options, xlen: int, *, wrapped: bool = False, progress: Progress = silent
     ) -> None:
-        self.data, self.options = data, options
+        self.data, self.how = data, options
         self._xlen, self._wrapped = xlen, wrapped
         self._notes = [_Note(0, {})]
         itemizer = Itemizer(options, xlen, wrapped=wrapped)
@@ -63,7 +63,7 @@ class Messages:
     def _from(self, note: int) -> Iterator[Item]:
         offset, known = self._notes[note]
         wrapped = self._wrapped and not note
-        return _all(Itemizer(self.options, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset)
+        return _all(Itemizer(self.how, self._xlen, wrapped=wrapped, offset=offset, known=known), self.data, offset)
 
 
 def _all(itemizer: Itemizer, data: bytes, offset: int, progress: Progress = silent) -> Iterator[Item]:

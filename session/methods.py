@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from session.context import Context
-from session.session import Session, tool
+from session.session import Needed, Session, tool
 from support.errors import RvtraceError
 from support.progress import Progress
 
@@ -30,6 +30,9 @@ class Methods:
             "rows": self._rows,
             "dump": self._dump,
             "messages": self._messages,
+            "accesses": self._accesses,
+            "access_rows": self._access_rows,
+            "snapshot": self._snapshot,
             "save": self._save,
             "open": self._open,
         }
@@ -69,6 +72,19 @@ class Methods:
     def _messages(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("messages")
         return self._session.messages(begin, end, raw=params.given("raw"))
+
+    def _accesses(self, params: "Params", progress: Progress) -> Any:
+        where, args = params.place("where"), params.text("args", "")
+        return self._session.accesses(args, params.size(), where, params.context(), progress)._asdict()
+
+    def _access_rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("access_rows")
+        return self._session.access_rows(begin, end)
+
+    def _snapshot(self, params: "Params", progress: Progress) -> Any:
+        elves, address = params.texts("elves"), params.optional_number("address")
+        found = self._session.snapshot(params.context(), elves, address, params.memory("answer"))
+        return {"need": found.need} if isinstance(found, Needed) else _lines(found)
 
     def _save(self, params: "Params", progress: Progress) -> Any:
         return _lines(self._session.save(params.text("path"), params.context(), progress))
@@ -118,6 +134,33 @@ class Params:
             raise BadRequest(f"{what} {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
         return begin, end
 
+    def texts(self, name: str) -> list[str]:
+        """None where it is not there."""
+        value = self._values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self._bad(name)
+        return value
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """[address, size] of some memory."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        numbers = [it for it in value if isinstance(it, int) and it >= 0] if isinstance(value, list) else []
+        if len(numbers) != 2 or len(value) != 2:
+            raise self._bad(name)
+        return numbers[0], numbers[1]
+
+    def memory(self, name: str) -> list[bytes | None] | None:
+        """Pieces of memory in hex; null where one could not be read."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        try:
+            return [None if text is None else bytes.fromhex(text) for text in value]
+        except (TypeError, ValueError):
+            raise self._bad(name) from None
+
     def table(self, name: str) -> Mapping[str, Any]:
         value = self._values.get(name)
         if value is None:
@@ -135,6 +178,7 @@ class Params:
             inner.optional_number("runs"),
             inner.optional_number("hart"),
             inner.optional_number("thread_hart"),
+            inner.optional_number("tvec"),
         )
 
     def given(self, name: str) -> bool:

@@ -10,7 +10,7 @@ from session import decoding, harts
 from session.captured import Capture, CapturedSink
 from session.errors import NoTrace
 from session.harts import Harts
-from session.messages import Messages
+from session.packets import Numbered, numbered
 from session.program import CodeOnTarget, Program
 from session.ranges import Cursor
 from session.rows import Row, rows
@@ -18,13 +18,17 @@ from support.progress import Progress, silent
 
 
 class Decoded(NamedTuple):
-    """The histories of a sink's harts, what they were made of, and what the user must know about them."""
+    """The histories of the sinks' harts, what they were made of, and what the user must know about them."""
 
-    sink: CapturedSink
+    sinks: tuple[CapturedSink, ...]
     image: Image
     program: ContextImages
     harts: Harts
     warnings: list[str]
+
+    def sink_of(self, hart: int) -> CapturedSink:
+        """Where what the hart did comes from."""
+        return self.sinks[self.harts.sinks.get(hart, 0)]
 
 
 class Listing(NamedTuple):
@@ -54,8 +58,9 @@ class Reading:
         self._program, self._target = program, target
         self._stop_at_error = stop_at_error
         self._cursors: dict[int, Cursor] = {}
-        self._messages: Messages | None = None
-        self._message_cursor = Cursor()
+        self._messages: dict[str, Numbered] = {}
+        self._messages_of: int | None = None  # the hart whose sink's messages are looked at
+        self._message_cursors: dict[str, Cursor] = {}
         self._told: set[str] = set()
 
     def decode(self, elf: str | None, progress: Progress = silent) -> Decoded:
@@ -66,22 +71,27 @@ class Reading:
         capture = self.capture
         if elf is not None and elf != self._program.path and capture.needs_elf:
             self._program = Program(elf, target=self._target, code=capture.code, images=capture.images)
-        image, before, sink = self._program.image(), self.decoded, self._sink()
-        if before is not None and before.image is image and before.sink == sink:
+        image, before, sinks = self._program.image(), self.decoded, self._sinks()
+        if before is not None and before.image is image and before.sinks == sinks:
             return before
-        image, found = self._follow(sink, image, progress)
+        image, found = self._follow(sinks, image, progress)
         program = self._program.in_contexts(image)
-        self.decoded = Decoded(sink, image, program, found, self._warnings(image, found))
+        self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found))
         for hart, history in found.histories.items():
             known = before.harts.histories.get(hart) if before is not None else None
             if known is None or not decoding.same_rows(known, history):
                 self._cursors[hart] = Cursor()
         return self.decoded
 
-    def _sink(self) -> CapturedSink:
+    def _sinks(self) -> tuple[CapturedSink, ...]:
         if not self.capture.sinks:
             raise NoTrace("the capture holds no trace: it has no sink")
-        return self.capture.sinks[0]
+        return self.capture.sinks
+
+    def _sink(self, hart: int | None) -> CapturedSink:
+        """The sink that the encoder of a hart feeds; of the first hart, if there is none such."""
+        names = {encoder.in_force.name for encoder in self.capture.encoders if encoder.hart == hart}
+        return next((sink for sink in self._sinks() if names & set(sink.encoders)), self._sinks()[0])
 
     def _warnings(self, image: Image, found: Harts) -> list[str]:
         """What the user must know about a history."""
@@ -93,26 +103,28 @@ class Reading:
             lines.append(f"warning: code that is not in the ELF could not be read from the target: {problem}")
         return list(dict.fromkeys(lines))
 
-    def _follow(self, sink: CapturedSink, image: Image, progress: Progress) -> tuple[Image, Harts]:
+    def _follow(self, sinks: tuple[CapturedSink, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
         """The histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
         the trace, what is there now is tried too.
         """
-        found = self._decode(sink, image, progress)
+        found = self._decode(sinks, image, progress)
         contradicted = any(decoding.mismatch(history, image) for history in found.histories.values())
         if self._target is None or not image.code or not contradicted:
             return image, found
         fresh = self._program.reread()
-        again = self._decode(sink, fresh, progress)
+        again = self._decode(sinks, fresh, progress)
         if _gaps(again) >= _gaps(found):
             return image, found
         self._program.use(fresh)
         return fresh, again
 
-    def _decode(self, sink: CapturedSink, image: Image, progress: Progress) -> Harts:
+    def _decode(self, sinks: tuple[CapturedSink, ...], image: Image, progress: Progress) -> Harts:
         program = self._program.in_contexts(image)
-        return harts.decode(sink, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress)
+        return harts.decode_all(
+            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress
+        )
 
     def history(self, hart: int | None) -> History:
         """The history of a hart (None: the first) in what was decoded last. Raises `NoTrace`."""
@@ -129,25 +141,35 @@ class Reading:
         """The rows numbered *begin* to *end* - 1 of what was decoded last."""
         return rows(self.history(hart), self._last().program, begin, end)
 
-    def messages(self, progress: Progress = silent) -> Messages:
-        """The messages of the trace, read once for the same bytes. Raises `Unsupported`, `NoTrace`."""
-        sink, known = self._sink(), self._messages
-        options = harts.options_of(harts.feeding(sink, self.capture.encoders))
-        if known is None or known.data != sink.data or known.options != options:
-            known = Messages(sink.data, options, self.capture.xlen, wrapped=sink.wrapped, progress=progress)
-            if self._messages is None or len(self._messages) != len(known):
-                self._message_cursor.reset()
-            self._messages = known
+    def messages(self, progress: Progress = silent) -> Numbered:
+        """The messages of the sink that was selected last, read once for the same bytes.
+
+        Raises `Unsupported`, `NoTrace`.
+        """
+        sink = self._sink(self._messages_of)
+        name, how = sink.in_force.name, harts.options_of(harts.feeding(sink, self.capture.encoders))
+        known = self._messages.get(name)
+        if known is None or known.data != sink.data or known.how != how:
+            fresh = numbered(sink.data, how, self.capture.xlen, wrapped=sink.wrapped, progress=progress)
+            if known is None or len(known) != len(fresh):
+                self._message_cursors[name] = Cursor()
+            self._messages[name] = known = fresh
         return known
 
-    def select_messages(self, args: str, size: int | None, offset: int | None, progress: Progress = silent) -> Listing:
-        """What `trace dump ARGS` shows; *offset*: from the message on that this byte is part of. Raises RangeError."""
+    def select_messages(
+        self, args: str, size: int | None, offset: int | None, hart: int | None = None, progress: Progress = silent
+    ) -> Listing:
+        """What `trace dump ARGS` shows, of the sink that a hart's encoder feeds. Raises RangeError.
+
+        *offset*: from the message on that this byte is part of.
+        """
+        self._messages_of = hart
         messages = self.messages(progress)
         if offset is not None:
             args = str(messages.number_at(offset))
-        found = self._message_cursor.select(args, size, len(messages))
+        found = self._message_cursors[self._sink(hart).in_force.name].select(args, size, len(messages))
         notice = found.notice and found.notice.replace("branch trace record", "trace")
-        return Listing(found.begin, found.end, notice, [])
+        return Listing(found.begin, found.end, notice, [], hart)
 
     def untold(self, lines: list[str]) -> list[str]:
         """Those of *lines* that were not said before."""

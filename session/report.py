@@ -1,7 +1,7 @@
 """What the session says about a trace: lines ready to print."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 
 from controlregs.encoder import Format, InstMode, SyncMode
@@ -13,13 +13,18 @@ from session.captured import Capture, CapturedEncoder, CapturedImage, CapturedSi
 from session.context import Context
 from session.description import Description
 from session.errors import NotResumed
+from session.etrace_settings import Value
 from session.harts import Harts
 from session.live import LiveTrace
 from support.errors import RvtraceError
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _FEATURES = {
+    "trTeInstNoAddrDiff": "full addresses",
+    "trTeInstNoTrapAddr": "no addresses of traps",
     "trTeInstEnSequentialJump": "sequential jumps",
+    "trTeInstEnBranchPrediction": "branch prediction",
+    "trTeInstEnJumpTargetCache": "jump target cache",
     "trTeInstEnRepeatedHistory": "repeated history",
     "trTeInstEnAllJumps": "all jumps",
     "trTeInstExtendAddrMSB": "address compression",
@@ -49,7 +54,7 @@ def nothing(description: Callable[[], Description]) -> list[str]:
 
 
 def protocol(encoder: EncoderInForce) -> str:
-    """E.g. "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages".
+    """E.g. "N-Trace 1.0 HTM, implicit return, timestamps, sync every 4096 messages". E-Trace has one mode only.
 
     Of synchronizing messages only where the registers say: not of a trace that was imported.
     """
@@ -59,7 +64,9 @@ def protocol(encoder: EncoderInForce) -> str:
     sync = f"sync every {1 << unit + 4} {_UNITS[SyncMode(mode)]}" if mode else "no periodic sync"
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
     parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
-    return ", ".join([f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}", *parts]) + stall
+    of_etrace = encoder.format == Format.E_TRACE and not major
+    title = name if of_etrace else f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}"
+    return ", ".join([title, *parts]) + stall
 
 
 def _in_use(encoder: EncoderInForce) -> Iterator[str]:
@@ -70,6 +77,8 @@ def _in_use(encoder: EncoderInForce) -> Iterator[str]:
     yield from (text for field, text in _FEATURES.items() if encoder.feature(field))
     if encoder.timestamps:
         yield "timestamps"
+    if encoder.data("trTeDataTracing"):
+        yield "data"
     if encoder.context:
         yield "context"
 
@@ -212,7 +221,17 @@ def _unregistered(encoder: CapturedEncoder) -> str:
         parts.append(f"{known.address_bits} address bits")
     if known.timestamp_bits is not None:
         parts.append(f"{known.timestamp_bits} timestamp bits")
+    parts += [_setting(key, value) for key, value in known.etrace.items()]
     return "".join(f", {part}" for part in parts)
+
+
+def _setting(key: str, value: Value) -> str:
+    name = key.replace("_", " ")
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    if isinstance(value, Mapping):
+        return f"{name} {' '.join(f'{cause}={address}' for cause, address in value.items())}"
+    return f"{name} {value}"
 
 
 def _image(image: CapturedImage) -> str:

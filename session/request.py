@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from controlregs.encoder import ImplicitReturnMode, InstMode, SyncMode
+from controlregs.encoder import DataAddrCompress, Format, ImplicitReturnMode, InstMode, SyncMode
 from controlregs.ram_sink import RamMode
 from controlregs.request import TraceRequest
 from session.description import RamSink
@@ -16,6 +16,10 @@ _SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "btm": {"inst_mode": InstMode.BTM},
     "timestamps": {"timestamps": True},
     "context": {"context": True},
+    "data": {"data": True},
+    "no_data_values": {"data": True, "data_no_value": True},
+    "no_data_addresses": {"data": True, "data_no_address": True},
+    "full_data_addresses": {"data": True, "data_addr_compress": DataAddrCompress.FULL},
 }
 # Switches that are one field of trTeInstFeatures.
 _FEATURES = {
@@ -23,13 +27,20 @@ _FEATURES = {
     "sequential_jumps": "trTeInstEnSequentialJump",
     "all_jumps": "trTeInstEnAllJumps",
     "address_compression": "trTeInstExtendAddrMSB",
+    "full_addresses": "trTeInstNoAddrDiff",
+    "implicit_exceptions": "trTeInstNoTrapAddr",
+    "branch_prediction": "trTeInstEnBranchPrediction",
+    "jump_target_cache": "trTeInstEnJumpTargetCache",
 }
+_IMPLICIT_RETURN = "trTeInstEnImplicitReturn"
 _RETURN_MODES = {
     "off": ImplicitReturnMode.UNREPORTED,
+    "on": ImplicitReturnMode.UNREPORTED,
     "counter": ImplicitReturnMode.DEPTH_COUNTER,
     "partial": ImplicitReturnMode.PARTIAL_ADDRESS_STACK,
     "full": ImplicitReturnMode.FULL_ADDRESS_STACK,
 }
+_FORMATS = {"ntrace": Format.N_TRACE, "etrace": Format.E_TRACE}
 _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
 _LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
@@ -38,8 +49,10 @@ def trace_request(sink: RamSink, options: Mapping[str, Any]) -> TraceRequest:
     """The request for *options*.
 
     Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
-    all_jumps, address_compression. With a value: implicit_return (off, counter, partial or full), sync_period
-    (halfwords of code). Raises `BadOption`.
+    all_jumps, address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, data,
+    no_data_values, no_data_addresses, full_data_addresses (each of these three: data, too). With a value: format
+    (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code).
+    Raises `BadOption`.
     """
     wanted: dict[str, Any] = {"buffer_size": sink.size, "features": ()}
     if sink.mode == RamMode.SMEM.name:
@@ -47,6 +60,7 @@ def trace_request(sink: RamSink, options: Mapping[str, Any]) -> TraceRequest:
     for name, value in options.items():
         if name in _VALUES:
             wanted |= _VALUES[name](value)
+            wanted["features"] += (_IMPLICIT_RETURN,) if (name, value) == ("implicit_return", "on") else ()
         elif name not in _SWITCHES and name not in _FEATURES:
             raise BadOption(f"trace start has no option {name}; it has {', '.join((*_SWITCHES, *_FEATURES, *_VALUES))}")
         elif value:
@@ -65,8 +79,14 @@ def not_possible(options: Mapping[str, Any]) -> list[str]:
 
 def _implicit_return(value: Any) -> Mapping[str, Any]:
     if value not in tuple(_RETURN_MODES):
-        raise BadOption(f"implicit_return is {value!r}, it must be off, counter, partial or full")
+        raise BadOption(f"implicit_return is {value!r}, it must be off, on, counter, partial or full")
     return {"implicit_return": _RETURN_MODES[value]}
+
+
+def _format(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_FORMATS):
+        raise BadOption(f"format is {value!r}, it must be ntrace or etrace")
+    return {"format": _FORMATS[value]}
 
 
 def _sync_period(halfwords: Any) -> Mapping[str, Any]:
@@ -79,6 +99,7 @@ def _sync_period(halfwords: Any) -> Mapping[str, Any]:
 
 
 _VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+    "format": _format,
     "implicit_return": _implicit_return,
     "sync_period": _sync_period,
 }

@@ -1,18 +1,18 @@
 """One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from decode.etrace.esp32.live import Answer, Batch
 from decode.history import History
 from decode.image import BadElf, Image
-from decode.ntrace.wording import Wording
 from session import capture as capture_file
-from session import decoding, report
+from session import decoding, esp32, formats, report
+from session.accesses import Accesses, AccessRow, Where
 from session.captured import Capture, printable
 from session.context import Context
 from session.description import Description
@@ -23,11 +23,23 @@ from session.program import CodeOnTarget, Program
 from session.reading import Decoded, Listing, Reading
 from session.request import not_possible, trace_request
 from session.rows import Row
+from session.version import tool
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
 
+__all__ = ["MessageRow", "Needed", "Session", "tool"]
+
 _GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
+
+Chip = Generator[Batch, Answer, Capture]
+
+
+class Needed(NamedTuple):
+    """What of the chip's memory must be read before there is an answer: (address, size) of each piece."""
+
+    need: Batch
+
 
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
@@ -45,6 +57,8 @@ class Session:
         self._reading: Reading | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
+        self._accesses: Accesses | None = None
+        self._chip: Chip | None = None
 
     def close(self) -> None:
         """Let go of the target. A trace that runs goes on in it."""
@@ -78,6 +92,7 @@ class Session:
             link.close()
             raise
         self.close()
+        live.xlen = image.xlen
         live.notes += not_possible(options or {})
         self._live, self._target_line, self._quiet_since = live, report.target(description), None
         target = CodeOnTarget(link, hardware.registers)
@@ -128,7 +143,7 @@ class Session:
             failure = self._live.failure if self._live else None
             raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart)
-        said = reading.untold(report.stopped(decoded.sink) + report.other_hart(hart, context))
+        said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
         return listing._replace(lines=report.failure(self._live) + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
@@ -146,13 +161,16 @@ class Session:
         reading = self._refreshed()
         if not any(sink.data for sink in reading.capture.sinks):
             raise (self._live.failure if self._live else None) or decoding.nothing_traced(live=self._live is not None)
-        listing = reading.select_messages(args, size, offset, progress)
+        listing = reading.select_messages(args, size, offset, _hart(context), progress)
         return listing._replace(lines=report.failure(self._live))
 
     def messages(self, begin: int, end: int, *, raw: bool = False) -> list[MessageRow]:
-        """The messages numbered *begin* to *end* - 1: number, byte offset, text. Raises `NoTrace`, `Unsupported`."""
+        """The messages numbered *begin* to *end* - 1, of those `dump` was asked for last: number, byte offset, text.
+
+        Raises `NoTrace`, `Unsupported`.
+        """
         messages = self._the_reading().messages()
-        wording = Wording(messages.options)
+        wording = formats.wording(messages.how)
         return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
 
     def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
@@ -171,6 +189,28 @@ class Session:
         """What the user must know about what was decoded last, as far as it was not said yet."""
         reading = self._the_reading()
         return reading.untold(reading.decoded.warnings) if reading.decoded else []
+
+    def accesses(
+        self, args: str, size: int | None, where: Where | None, context: Context, progress: Progress = silent
+    ) -> Listing:
+        """Which accesses of the context's hart `trace data ARGS` shows, all or those to the memory *where*.
+
+        A running trace is read out first. Raises as `history`.
+        """
+        decoded = self.harts(context, progress)
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        history = decoded.harts.histories[hart]
+        if self._accesses is None or not self._accesses.is_of(history, where):
+            self._accesses = Accesses(history, decoded.program, where)
+        selection = self._accesses.select(args, size)
+        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        return Listing(*selection, report.failure(self._live) + said, hart)
+
+    def access_rows(self, begin: int, end: int) -> list[AccessRow]:
+        """The accesses numbered *begin* to *end* - 1, of those asked for last. Raises `NoTrace`."""
+        if self._accesses is None:
+            raise NoTrace("no accesses were asked for yet")
+        return self._accesses.rows(begin, end)
 
     # Keeping it
 
@@ -192,6 +232,9 @@ class Session:
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
         self._check_idle()
+        dump = self._core_dump(path, elf)
+        if dump is not None:
+            return self.look_at(dump, str(path), None)
         capture = capture_file.load(path)
         return self.look_at(capture, str(path), elf if capture.needs_elf else None)
 
@@ -210,11 +253,46 @@ class Session:
         other = decoding.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
 
+    def snapshot(
+        self, context: Context, elves: Sequence[str], address: int | None, answer: list[bytes | None] | None
+    ) -> Needed | list[str]:
+        """Look at the trace that an ESP32's firmware keeps in its memory, which somebody else reads.
+
+        *elves*: beside the context's. *address*: of the snapshot, None: as the ELF has it. *answer*: what was asked for
+        last, None to begin. Raises Busy, NoElf, NoTrace, BadSnapshot, BadElf.
+        """
+        self._check_idle()
+        if answer is None:
+            if context.elf is None:
+                raise NoElf("no program: load the ELF that runs on the chip first (`file app.elf`)")
+            self._chip = esp32.live_capture(context.elf, elves, address)
+        elif self._chip is None:
+            raise NoTrace("no snapshot is being read")
+        chip, self._chip = self._chip, None
+        try:
+            need = next(chip) if answer is None else chip.send(answer)
+        except StopIteration as done:
+            return self.look_at(done.value, "the chip's memory", None)
+        self._chip = chip
+        return Needed(need)
+
     def capture(self) -> Capture:
         """What would be saved now. Raises `NoTrace`."""
         return self._refreshed().capture
 
     # Inside
+
+    def _core_dump(self, path: str | Path, elf: str | None) -> Capture | None:
+        """The capture in a core dump of ESP-IDF, None where the file is something else."""
+        try:
+            content = Path(path).read_bytes()
+        except (OSError, ValueError):
+            return None
+        if not esp32.is_core_dump(content):
+            return None
+        if elf is None:
+            raise NoElf(f"{path} is a core dump: {_GIVE_IT}")
+        return esp32.capture_of_core_dump(content, str(path), Image.from_elf(elf))
 
     def _check_idle(self) -> None:
         if self._live is not None and self._live.tracing:
@@ -241,6 +319,8 @@ class Session:
 
     def _read_out(self, context: Context, progress: Progress) -> None:
         live = self._live
+        if live is not None and context.tvec is not None:
+            live.tvec = context.tvec
         if live is None or (live.tracing and self._quiet_since and self._quiet_since == _quiet(live, context)):
             return
         live.read_out(progress)
@@ -261,12 +341,9 @@ def _quiet(live: LiveTrace, context: Context) -> tuple[object, ...] | None:
         return None
 
 
-def tool() -> str:
-    """Name and version of this program."""
-    try:
-        return f"rvtrace {metadata.version('rvtrace')}"
-    except metadata.PackageNotFoundError:
-        return "rvtrace"
+def _hart(context: Context) -> int | None:
+    """The hart meant, None: any."""
+    return context.thread_hart if context.hart is None else context.hart
 
 
 def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
@@ -274,7 +351,7 @@ def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
     histories = decoded.harts.histories
     if any(len(history) for history in histories.values()):
         return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")
-    return decoding.nothing_decoded(decoded.sink, histories[hart], decoded.image, live=live)
+    return decoding.nothing_decoded(decoded.sink_of(hart), histories[hart], decoded.image, live=live)
 
 
 def _begun(description: Description, image: Image) -> Capture:

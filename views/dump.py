@@ -1,29 +1,60 @@
-"""Raw N-Trace, message by message: a line each, for people and for grep.
+"""A trace, message by message: a line each, for people and for grep.
 
     3	0x00000008 IndirectBranchHist TCODE=28 B-TYPE=0 I-CNT=125 U-ADDR=0x7 HIST=0xffe addr=0x8000000e hist=TTTTTTTTTTN
       # indirect jump, call or return (on the same line)
 
-The number counts from 1, the address is the offset of the first byte; the rest is described in `decode.ntrace.wording`.
+The number counts from 1, the address is the offset of the first byte; the rest is described in `decode.ntrace.wording`
+and `decode.etrace.wording`.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Protocol, TypeVar
 
 from decode.ntrace.items import Item, Itemizer
 from decode.ntrace.options import Options
 from decode.ntrace.wording import Wording
 
 
+class Placed(Protocol):
+    """A message, filling, or bytes that are neither."""
+
+    @property
+    def offset(self) -> int: ...
+
+
+One = TypeVar("One", bound=Placed)
+OneIn = TypeVar("OneIn", bound=Placed, contravariant=True)
+OneOut = TypeVar("OneOut", bound=Placed, covariant=True)
+
+
+class TakesApart(Protocol[OneOut]):
+    """An itemizer of any format."""
+
+    def feed(self, data: bytes) -> Iterator[OneOut]: ...
+    def finish(self) -> Iterator[OneOut]: ...
+
+
+class Words(Protocol[OneIn]):
+    """A wording of the same format."""
+
+    def text(self, item: OneIn, *, raw: bool = False) -> str: ...
+
+
 def lines(
     data: Iterable[bytes], options: Options, xlen: int, *, wrapped: bool = False, raw: bool = False
 ) -> Iterator[tuple[int, Item, str]]:
+    """`lines_of` N-Trace. *wrapped*: it starts anywhere."""
+    return lines_of(data, Itemizer(options, xlen, wrapped=wrapped), Wording(options), raw=raw)
+
+
+def lines_of(
+    data: Iterable[bytes], itemizer: TakesApart[One], wording: Words[One], *, raw: bool = False
+) -> Iterator[tuple[int, One, str]]:
     """For each item of a trace that comes in pieces: its number, itself, and its line.
 
-    Needs no more memory for more trace, and takes any bytes. *wrapped*: the trace starts anywhere. *raw*: with
-    the bytes.
+    Needs no more memory for more trace, and takes any bytes. *raw*: with the bytes.
     """
-    itemizer = Itemizer(options, xlen, wrapped=wrapped)
     items = chain(chain.from_iterable(map(itemizer.feed, data)), itemizer.finish())
-    wording = Wording(options)
     for number, item in enumerate(items, 1):
         yield number, item, f"{number}\t0x{item.offset:08x} {wording.text(item, raw=raw)}"

@@ -66,20 +66,15 @@ _PULP_REPORTING = (
     Field("updiscon", fixed(1), Kind.FLAG),
     Field("irreport", fixed(1), Kind.FLAG),
 )
-_LEAST_PULP_REPORTING = 9 + 3
-_LEAST_QEMU_REPORTING = 64
 
 
-def _has_pulp_address(_: Modes, fields: Mapping[str, int], left: int) -> bool:
-    return left >= _LEAST_PULP_REPORTING
-
-
-def _has_qemu_address(_: Modes, fields: Mapping[str, int], left: int) -> bool:
-    return left >= _LEAST_QEMU_REPORTING
+def _has_more(_: Modes, fields: Mapping[str, int], left: int) -> bool:
+    """Whether there is more than padding."""
+    return left >= 8
 
 
 _PULP: Layout = {
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_pulp_address), *_PULP_REPORTING),
+    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_PULP_REPORTING),
     (Format.ADDR_ONLY, None): _PULP_REPORTING,
     (Format.SYNC, Sync.START): (BRANCH, *WHERE, _PULP_ADDRESS),
     (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, _PULP_ADDRESS, TVAL),
@@ -103,7 +98,7 @@ _PT10: Layout = {
 
 # ET20: the address last, from a byte boundary on, its length the packet's.
 _ET20_REPORTING = (
-    Field("notify", fixed(1), Kind.LAST_FLAG),
+    Field("notify", address_bits, Kind.LAST_FLAG),
     Field("updiscon", fixed(1), Kind.FLAG),
     _NO_IRREPORT,
     Field("", fixed(0), Kind.SPARE),
@@ -126,7 +121,7 @@ _QEMU_REPORTING = (
     Field("", fixed(3), Kind.SPARE),
 )
 _QEMU: Layout = {
-    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_qemu_address), *_QEMU_REPORTING),
+    (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_QEMU_REPORTING),
     (Format.ADDR_ONLY, None): _QEMU_REPORTING,
     **_START,
     (Format.SYNC, Sync.TRAP): STANDARD[Format.SYNC, Sync.TRAP],

@@ -87,6 +87,7 @@ class Chart:
         self._trap_told = False
         self._trap_context = self._context  # in which it was taken
         self._context_due = False
+        self._reported = False  # the instruction before it was, with its address
         self._notify = self._notify_next = False  # it is, or the next block's first one will be, to be reported
         self._resync = Resync.COUNTING
         self._spent = 0  # cycles or halfwords since the last synchronization
@@ -95,13 +96,16 @@ class Chart:
     def _chart(self, pc: int, next: Next, taken: bool | None, now: int) -> None:
         """The instruction at *pc*; *taken* if it is a branch."""
         branches = self._branches
+        reported, self._reported = self._reported, False
+        # Execution may have come to a target before, by another way: a resync is announced there (updiscon).
+        synchronizes = self._resync is Resync.DUE and (reported or not self._updiscon)
         if self._trap is not None:
             trap, self._trap = self._trap, None
             if self._trap_told:
                 self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
             else:
                 self._report_trap(trap, 1, pc, taken, self._where(self._context, now))
-        elif self._first or self._changed or self._resync is Resync.DUE:
+        elif self._first or self._changed or synchronizes:
             self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
         elif self._updiscon or self._notify or self._is_reported(next):
             self._report(pc, next)
@@ -114,13 +118,19 @@ class Chart:
             self._context_due = False
             self._sent()
         if self._resync is Resync.REACHED and not self._counts_packets:
-            self._resync = Resync.DUE  # there were no branches
+            self._resync = Resync.DUE  # there was nothing to report before
 
     def _is_reported(self, next: Next) -> bool:
         """Whether what follows needs the place to be known."""
-        if self._branches.count and (self._resync is Resync.REACHED or next is Next.CHANGE):
+        if next > Next.CHANGE or self._branches.count >= MOST:
             return True
-        return next > Next.CHANGE or self._branches.count >= MOST
+        reached = self._resync is Resync.REACHED
+        if self._branches.count and (reached or next is Next.CHANGE):
+            return True
+        if self._returns is None or not self._returns.is_open:
+            return False
+        # The flow chart knows of branches only; "irreport and irdepth" of the rest.
+        return next is Next.CHANGE or (reached and (self._context_due or not self._counts_packets))
 
     def _report(self, pc: int, next: Next) -> None:
         """Format 0, 1 or 2: the instruction at *pc* and the branches before it."""
@@ -129,11 +139,12 @@ class Chart:
         if not self._updiscon:
             if self._notify:
                 fields["notify"] = 1
-        elif next in self._seen or self._resync is Resync.REACHED:
+        elif next in self._seen or self._resync is not Resync.COUNTING:
             fields["updiscon"] = 1
         if self._returns is not None:
             fields.update(self._returns.fields(self._reached, target=self._updiscon))
             self._returns.reported()
+        self._reported = True
         out.report(branches, pc, fields, self._cached(pc, fields))
         self._notify = False
         branches.clear()
@@ -159,8 +170,11 @@ class Chart:
         self._out.sync(subformat, {"branch": 0 if taken else 1, **where, **fields}, pc)
         reset = self._started or not self.options.modes.resync_disabled
         self._branches.synchronize(pc, taken, reset=reset)
-        if self._targets is not None and reset:
-            self._targets.reset()
+        if self._targets is not None:
+            if reset:
+                self._targets.reset()
+            elif self._updiscon and subformat == _START:
+                self._targets.follow(pc)
         if self._returns is not None:
             self._returns.synchronize(reset=reset)
         self._first = self._started = self._changed = self._context_due = self._notify = False

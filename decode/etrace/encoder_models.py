@@ -55,14 +55,21 @@ class JumpTargets:
 
 
 class Returns:
-    """The return addresses expected, or how many: with a return_stack_size a stack, without one a counter."""
+    """The return addresses expected, or how many: with a return_stack_size a stack, without one a counter.
+
+    With irets a counter goes as far as the stack in the pseudo-code of 2.0.5, 2**call_counter_size; with irdepth as far
+    as that field. A stack whose entries have counters too is of 2.0.5 only.
+    """
 
     def __init__(self, parameters: Parameters) -> None:
-        counters = 1 << parameters.call_counter_size
         self._pops_always = parameters.iret_ext
+        counted = 1 << parameters.call_counter_size
         self._is_stack = parameters.return_stack_size > 0
-        self._entries = 1 << parameters.return_stack_size if self._is_stack else counters - 1
-        self._count_max = counters - 1 if self._is_stack else 0
+        if self._is_stack:
+            self._entries = 1 << parameters.return_stack_size
+        else:
+            self._entries = counted if parameters.iret_ext else counted - 1
+        self._count_max = counted - 1 if self._is_stack and parameters.iret_ext else 0
         self._stack: list[list[int]] = []  # address, how many times more
 
     def __len__(self) -> int:

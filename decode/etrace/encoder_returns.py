@@ -47,6 +47,11 @@ class ReturnCount:
         self._irets = 0
         self._ambiguous = False
 
+    @property
+    def is_open(self) -> bool:
+        """A synchronization packet alone would leave open which of several returns came before it."""
+        return self._irets > 0 if self._counts_returns else self._ambiguous
+
     def follow(self, block: Block, target: int) -> Reached:
         """*block* has led to *target*."""
         itype = block.itype

@@ -68,14 +68,17 @@ class Rules(Chart):
         if self._returns is not None and last.itype:
             reached = self._returns.follow(last, pc)
         if ending == UNINFERABLE:
-            inferred = reached is Reached.EXPECTED or (self._sijump and last.inferred == pc)
+            inferred = reached is Reached.EXPECTED or self._is_told(last, pc)
             if not inferred or alone:
                 self._updiscon, self._reached = not inferred, reached
                 return False
         return quiet
 
     def _block(self, block: Block) -> None:
-        self._finish(block.pc, self._change())
+        next = self._change()
+        if next is Next.CHANGE and self._entered[:2] == self._context[:2] and self._leads_away(block.pc):
+            next = Next.LEAVES  # by its privilege the decoder could not tell the target from where it came before
+        self._finish(block.pc, next)
         self._switch()
         if self._notify_next:
             self._notify, self._notify_next = True, False
@@ -119,20 +122,31 @@ class Rules(Chart):
             self._branches.follow(last_pc, taken)
         self._chart(last_pc, next, taken, self._pending_time)
         self._updiscon, self._reached = False, OTHERWISE
-        inferred = self._sijump and block.inferred == pc
+        inferred = self._is_told(block, pc)
         if self._returns is not None:
             self._reached = self._returns.follow(block, pc)
             inferred = inferred or self._reached is Reached.EXPECTED
         self._updiscon = block.ending == UNINFERABLE and not inferred
 
+    def _is_told(self, block: Block, pc: int) -> bool:
+        """Whether the code tells that *block* jumps to *pc* ("Jump classification and target inference")."""
+        return pc == block.absolute or (self._sijump and pc == block.inferred)
+
+    def _leads_away(self, pc: int) -> bool:
+        """Whether the last block ends with a discontinuity that takes it to *pc*."""
+        last = self._pending
+        return last is not None and last.ending == UNINFERABLE and not self._is_told(last, pc)
+
     def _take(self, trap: Trap) -> None:
         """A trap: reported with the handler's first instruction, unless there is none or the EPC is to be told."""
+        last = self._pending
+        jumped = last is not None and last.ending == UNINFERABLE and trap.epc != last.absolute
         self._finish(trap.epc, Next.TRAP)
         self._switch()
         if self._trap is not None and not self._trap_told:
             self._report_trap(self._trap, 0, trap.epc, None, self._where(self._trap_context, self._now))
         self._trap, self._trap_context = trap, self._context
-        self._trap_told = self._updiscon or self._first
+        self._trap_told = self._updiscon or self._first or (jumped and self.options.epc_after_inferred)
         if self._trap_told:
             self._report_trap(trap, 0, trap.epc, None, self._where(self._context, self._now))
         self._updiscon, self._reached = False, OTHERWISE
@@ -156,4 +170,3 @@ class Rules(Chart):
             elif self._context != self._entered and self._entered_as is ContextType.IMPRECISE:
                 self._context_due = True
             self._context = self._entered
-

@@ -156,9 +156,11 @@ class Reader:
 
 
 def _signed(value: int, width: int, place: Place) -> int:
-    """An address that was sent in *width* bits."""
-    value -= value >> width - 1 << width
-    return (value & place.mask if place.full or place.kind is Kind.BYTES_ADDRESS else value) << place.lsb
+    """An address that was sent in *width* bits, which may be more or fewer than it has."""
+    value = value - (value >> width - 1 << width) & place.mask
+    if not place.full and place.kind is not Kind.BYTES_ADDRESS:
+        value -= value >> place.bits - 1 << place.bits
+    return value << place.lsb
 
 
 class Writer:
@@ -213,26 +215,29 @@ class Writer:
         elif kind in (Kind.VALUE, Kind.DEPTH):
             self.put(name, self._given(name), width)
         elif kind is Kind.LAST_FLAG:
-            self.put(name, self._fields.get(name, 0) ^ (self._given("address") < 0), 1)
+            sent, size = self._address(place, "address")
+            self.put(name, self._fields.get(name, 0) ^ sent >> size - 1, 1)
         elif kind is not Kind.GATE:
-            self._address(place)
+            self.put(name, *self._address(place, name))
 
-    def _address(self, place: Place) -> None:
+    def _address(self, place: Place, name: str) -> tuple[int, int]:
+        """An address as it is sent, and in how many bits."""
         kind, width = place.kind, place.bits
-        value = self._given(place.name)
+        value = self._given(name)
         if value & (1 << place.lsb) - 1:
-            raise ValueError(f"{place.name} {value:#x} has one of the {place.lsb} low bits that are not sent")
+            raise ValueError(f"{name} {value:#x} has one of the {place.lsb} low bits that are not sent")
         value >>= place.lsb
-        if not place.full and kind in (Kind.REPORTED, Kind.BYTES_REPORTED, Kind.LAST_REPORTED):
-            value &= (1 << width) - 1
+        if not place.full and kind not in (Kind.ADDRESS, Kind.BYTES_ADDRESS):
+            value &= place.mask
             value -= value >> width - 1 << width
-        elif not 0 <= value < 1 << width:
-            raise ValueError(f"{place.name} {self._given(place.name):#x} does not fit {width} bits")
-        if kind is Kind.LAST_REPORTED:
-            width = _bytes_of(value) * 8
+        elif not 0 <= value <= place.mask:
+            raise ValueError(f"{name} {self._given(name):#x} does not fit {width} bits")
+        size = min((value if value >= 0 else ~value).bit_length() // 8 + 1, (width + 7) // 8)  # bytes, sign included
+        if kind in (Kind.LAST_REPORTED, Kind.LAST_FLAG):
+            width = 8 * size
         elif kind in (Kind.BYTES_ADDRESS, Kind.BYTES_REPORTED):
-            width = _bytes_of(value) * 8 + 1
-        self.put(place.name, value & (1 << width) - 1, width)
+            width = 8 * size + 1
+        return value & (1 << width) - 1, width
 
     def _leave_out(self, place: Place) -> None:
         value = place.bits if place.kind is Kind.IMPLIED else 0
@@ -250,8 +255,3 @@ class Writer:
         if name not in self._fields:
             raise ValueError(f"{name} is missing")
         return self._fields[name]
-
-
-def _bytes_of(value: int) -> int:
-    """How many bytes hold *value* with its sign."""
-    return (value if value >= 0 else ~value).bit_length() // 8 + 1

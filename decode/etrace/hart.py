@@ -13,12 +13,13 @@ from typing import Any
 
 from decode.accesses import attach
 from decode.callstack import Stack, after, pushed
-from decode.etrace.automaton import Automaton, Result
+from decode.etrace.automaton import Automaton
 from decode.etrace.data import DataDecoder
 from decode.etrace.encapsulation import Packets
 from decode.etrace.layout import Ext, Format
 from decode.etrace.options import Options
 from decode.etrace.packet import Codec, Malformed, Packet, codec
+from decode.etrace.places import Result
 from decode.etrace.predictor import Tables
 from decode.etrace.returns import Depth
 from decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
@@ -120,7 +121,7 @@ class HartDecoder:
         append = builder.append
         pending, mark, stamp = builder.in_place
         state, stack, tables = self._state, self._stack, self._tables
-        payloads, offsets, sizes = packets.payloads, packets.offsets, getattr(packets, "sizes", [0] * len(packets.payloads))
+        payloads, offsets, sizes = packets.payloads, packets.offsets, packets.sizes
         times: Any = packets.times or repeat(None)
         depth = self._depth  # of the encoder's stack: where it overflows, a step is not what it was elsewhere
         for index, (payload, now) in enumerate(zip(payloads, times)):  # noqa: B905 - times may be endless
@@ -202,20 +203,19 @@ class HartDecoder:
         if packet.fields.get("dloss"):
             self.note(offset, "the encoder lost data packets")
             self._data.lost()
-        if "time" not in packet.fields and step.state.place.setup == state.place.setup:
+        self._remembered += _size(payload, step)
+        if self._remembered > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
+            self._automaton.forget()
+            self._remembered = 0
+        elif self._limit and "time" not in packet.fields and step.state.place.setup == state.place.setup:
             self._remember(state, payload, packet, result)
         self._take(step, offset, packet.fields.get("time"))
 
     def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
         """*payload* has led from *state* through this step."""
         step, lasting, guard = result
-        self._remembered += _size(payload, step)
-        if self._remembered > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
-            self._automaton.forget()
-            self._remembered = 0
-            return
         taken = step.calls.taken if step.calls is not None else ()
-        if not self._limit or len(taken) > _DEEPEST:
+        if len(taken) > _DEEPEST:
             return
         known: dict[Any, Known] = state
         key: Any = payload

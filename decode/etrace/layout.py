@@ -79,7 +79,7 @@ class Kind(Enum):
     LAST_REPORTED = "last reported"
     """As REPORTED, sign-extended from the whole bytes at the end of the packet."""
     LAST_FLAG = "last flag"
-    """One bit that says something where it differs from the last one of the packet."""
+    """One bit that says something where it differs from the last one of the packet; *bits* are those of the address."""
 
 
 Given = Callable[[Modes, Mapping[str, int], int], bool]

@@ -15,7 +15,9 @@ class Depth:
 
     def __init__(self, parameters: Parameters) -> None:
         size = parameters.return_stack_size or parameters.call_counter_size
-        self.entries = min(1 << size, MAX_DEPTH)
+        # irdepth has one bit more for a stack, but not for a counter: it cannot tell of 2**call_counter_size calls.
+        narrow = not (parameters.return_stack_size or parameters.iret_ext)
+        self.entries = min((1 << size) - narrow, MAX_DEPTH)
         counted = parameters.return_stack_size and parameters.call_counter_size and parameters.iret_ext
         self.repeats = (1 << parameters.call_counter_size) - 1 if counted else 0
 

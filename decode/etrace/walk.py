@@ -4,17 +4,17 @@ Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`. A walk sta
 retires next (`at`), or, where only the next packet tells what that is, *behind* the last one that did (`behind`).
 """
 
-from enum import Enum
 from typing import NamedTuple
 
 from decode.callstack import Mark, Stack
+from decode.etrace.code import Code
 from decode.etrace.options import Modes, Parameters
 from decode.etrace.predictor import Tables
 from decode.etrace.returns import Depth, ReturnStack
+from decode.etrace.way import Arrival, Goal, Walk
 from decode.history import Path, RepeatPath
 from decode.image import Image
-from decode.instructions import sequential_target
-from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
+from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment
 
 RUN_BITS = 8
 """Outcomes in a row that are remembered together."""
@@ -26,8 +26,6 @@ _STEPS_AT_MOST = 1 << 16
 _FOR_EVER = 1 << 64
 _LOOKED_AHEAD = 1 << 12  # segments
 _NO_MARK = Mark(0, ())
-
-Part = tuple[int, ...] | Path | RepeatPath
 
 
 class Run(NamedTuple):
@@ -41,77 +39,11 @@ class Run(NamedTuple):
     outcomes: tuple[tuple[int, bool], ...]
 
 
-class Arrival(Enum):
-    """How a walk came to the address of a packet."""
-
-    INFERRED = "inferred"
-    """The code leads there; it may do so again."""
-    JUMPED = "jumped"
-    """By a jump only the packet tells the target of."""
-    RETURNED = "returned"
-    """The same, and the jump was a return to where its call came from."""
-    FAULT = "fault"
-    """Not at all."""
-
-
-class Goal(NamedTuple):
-    """What a packet reports: the address of an instruction that retired; None: the next branch.
-
-    inferable  it may be one the code leads to; else only the target of an uninferable jump
-    returns    implicit returns reported (irets, irdepth), None for none
-    counted    the packet would say if there were any (irets)
-    """
-
-    address: int | None
-    inferable: bool = True
-    returns: int | None = None
-    counted: bool = False
-
-
-class Walk:
-    """One walk so far.
-
-    at        the instruction that retires next, NOWHERE when that is not known
-    behind    then: the last one that retired
-    irets     implicit returns since the last branch
-    outcomes  (address, taken) of the branches that were passed, where a predictor has to know them
-    fault     why the code contradicts the trace, "" while it does not; *missing*: because it is not there
-    pair      the jump at `at`, whose target the instruction behind it determines
-    """
-
-    __slots__ = ("at", "behind", "calls", "fault", "irets", "missing", "outcomes", "pair", "parts")
-
-    def __init__(self, at: int, behind: int, calls: ReturnStack) -> None:
-        self.at = at
-        self.behind = behind
-        self.calls = calls
-        self.parts: list[Part] = []
-        self.irets = 0
-        self.outcomes: list[tuple[int, bool]] = []
-        self.fault = ""
-        self.missing = False
-        self.pair: Segment | None = None
-
-    @property
-    def place(self) -> int:
-        """Where a fault is: the next instruction if it is known, else the last one."""
-        return self.at if self.at != NOWHERE else self.behind
-
-    @property
-    def path(self) -> Path | None:
-        """The instructions walked, None for none."""
-        parts = [part for part in self.parts if len(part)]
-        return Path(parts) if parts else None
-
-
-class Walker:
+class Walker(Code):
     """Walks one program as one encoder's settings demand."""
 
     def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
-        self.image = image
-        self._segments = Segments(
-            image, stacked=modes.implicit_return, sequential=modes.sijump, swaps=False, absolute=True
-        )
+        super().__init__(image, modes)
         self._limits = Depth(parameters)
         self._counts_all = parameters.iret_ext  # irets; else irdepth
         self._stacked = modes.implicit_return
@@ -128,7 +60,7 @@ class Walker:
         """A walk from here on."""
         walk = Walk(at, behind, ReturnStack(stack, self._limits))
         if self._sequential and at != NOWHERE and behind != NOWHERE:
-            walk.pair = self._pair(behind, at)
+            walk.pair = self.pair(behind, at)
         return walk
 
     # Over branches
@@ -213,7 +145,17 @@ class Walker:
     # Up to an address
 
     def reach(self, walk: Walk, goal: Goal) -> Arrival:
-        """Goes on, past no branch, until the instruction the packet reports has retired."""
+        """Goes on, past no branch, until the instruction the packet reports has retired.
+
+        Where that never does, nothing says how much of the code on the way ran; where code is missing, all before it.
+        """
+        first = len(walk.parts)
+        arrival = self._reach(walk, goal)
+        if arrival is Arrival.FAULT and not walk.missing:
+            del walk.parts[first:]
+        return arrival
+
+    def _reach(self, walk: Walk, goal: Goal) -> Arrival:
         calls, address = walk.calls, goal.address
         steps, marked, mark = 0, NOWHERE, _NO_MARK
         while True:
@@ -281,31 +223,6 @@ class Walker:
         if segment.kind == JUMP and segment.calls:
             walk.calls.push(segment.fall)
 
-    def is_branch(self, address: int) -> bool:
-        """Whether the instruction at *address* is a branch; not, where there is none."""
-        segment = self._segments.at(address)
-        return segment.kind == BRANCH and len(segment.pcs) == 1
-
-    def is_unknown(self, address: int) -> bool:
-        """Whether there is no code at *address*."""
-        segment = self._segments.at(address)
-        return segment.kind == MISSING and not segment.pcs
-
-    def is_uninferable(self, address: int) -> bool:
-        """Whether only the trace tells where the instruction at *address* leads (implicit returns apart)."""
-        segment = self._segments.at(address)
-        return segment.kind == JUMP and len(segment.pcs) == 1 and segment.taken == NOWHERE
-
-    def is_return(self, address: int) -> bool:
-        """Whether the instruction at *address* may be an implicit return."""
-        segment = self._segments.at(address)
-        return segment.kind == JUMP and len(segment.pcs) == 1 and segment.returns
-
-    def raises(self, address: int) -> bool:
-        """Whether the instruction at *address* is ecall or ebreak."""
-        segment = self._segments.at(address)
-        return len(segment.pcs) == 1 and segment.kind not in (BRANCH, JUMP, DIRECT, CONTINUES, MISSING)
-
     # What they have in common
 
     def _next(self, walk: Walk) -> Segment:
@@ -315,19 +232,6 @@ class Walker:
             return pair
         at = walk.at if walk.at != NOWHERE else walk.behind
         return self._segments.known.get(at) or self._segments.at(at)
-
-    def _pair(self, behind: int, at: int) -> Segment | None:
-        """The jump at *at* as a segment with a target, if the instruction right before it loads its register."""
-        segment = self._segments.known.get(at) or self._segments.at(at)
-        if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(behind):
-            return None
-        before, jump = self.image.instruction(behind), self.image.instruction(at)
-        target = sequential_target(before, behind, jump, self.image.xlen)
-        if target is None or behind + before.length != at:
-            return None
-        paired = Segment(JUMP, [at], [jump.length // 2], segment.fall, target)
-        paired.calls, paired.returns = segment.calls, segment.returns
-        return paired
 
     def _pass(self, walk: Walk, segment: Segment) -> bool:
         """Goes on behind a segment's last instruction, which is no branch. False: only a packet can tell where."""

@@ -37,13 +37,13 @@ class _Words(NamedTuple):
 
     head     kind and fields
     meant    columns behind addr
-    address  whether it has an address that may not be known
+    missing  why its address may not be known; "" if it has none
     """
 
     packet: Packet
     head: str
     meant: str
-    address: bool
+    missing: str
     meaning: str
 
 
@@ -61,8 +61,8 @@ class Wording:
             words = self._of(item.packet, item.setup)
             line = words.head + source + _address(item, words) + words.meant
             meaning = words.meaning
-            if words.address and item.address is None:
-                meaning += "; its address is relative to one that is not known here"
+            if words.missing and item.address is None:
+                meaning += f"; {words.missing}"
         elif item.data is not None:
             line, meaning = f"te_data {_sent(item.data.fields)}{source}{_accessed(item.access)}", _access(item)
         else:
@@ -95,12 +95,17 @@ class Wording:
         kind = f"te_inst format={packet.format}" + ("" if key[1] is None else f" subformat={key[1]}")
         outcomes = f" map={_branches(fields)}" if "branch_map" in fields else ""
         meaning = "; ".join(filter(None, _MEANING[key](fields, setup, self._options)))
-        has_address = "address" in fields or "index" in fields or _leaves_out_handler(packet)
-        return _Words(packet, f"{kind} {_sent(fields)}".rstrip(), outcomes, has_address, meaning)
+        return _Words(packet, f"{kind} {_sent(fields)}".rstrip(), outcomes, _missing(packet), meaning)
 
 
-def _leaves_out_handler(packet: Packet) -> bool:
-    return (packet.format, packet.subformat) == (Format.SYNC, Sync.TRAP) and "address" not in packet.fields
+def _missing(packet: Packet) -> str:
+    """Why the address of *packet* may not be known."""
+    if "address" in packet.fields:
+        return "its address is relative to one that is not known here"
+    if "index" in packet.fields:
+        return "what the jump target cache holds follows from the code"
+    is_trap = (packet.format, packet.subformat) == (Format.SYNC, Sync.TRAP)
+    return "where that handler is was not said" if is_trap else ""
 
 
 def _sent(fields: Mapping[str, int]) -> str:
@@ -119,7 +124,7 @@ def _number(value: int) -> str:
 def _address(item: Item, words: _Words) -> str:
     if item.address is not None:
         return f" addr={item.address:#x}"
-    return " addr=?" if words.address else ""
+    return " addr=?" if words.missing else ""
 
 
 def _branches(fields: Mapping[str, int]) -> str:

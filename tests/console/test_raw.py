@@ -77,6 +77,10 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
             "import {raw} --elf {elf} --src 4 --src-bits 2 -o x.rvt",
             "rvtrace: --src 4 does not fit SRC: say with --src-bits how wide it is",
         ),
+        (
+            "import {raw} --elf {elf} --src-bits 13 -o x.rvt",
+            "rvtrace: --src-bits 13: SRC of N-Trace has at most 12 bits",
+        ),
         ("import {raw} --elf {elf} -o no/x.rvt", "rvtrace: no/x.rvt: cannot be written: No such file or directory"),
         (
             "import {raw} --elf {elf} --maps here=x -o x.rvt",
@@ -126,7 +130,7 @@ def test_what_is_wrong_is_one_line(
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("--src-bits 13", "'13' is not a number from 0 to 12"),
+        ("--src-bits 17", "'17' is not a number from 0 to 16"),
         ("--address-bits 0", "'0' is not a number from 1 to 64"),
         ("--timestamp-bits many", "'many' is not a number from 0 to 64"),
         ("--dialect rc8", "invalid choice: 'rc8'"),

@@ -182,9 +182,11 @@ class ModelSink(Model):
         fixed: dict[int, int] | None = None,
         high: int = 0,
         impl: int = 0x0000_3901,
+        asyncs: int = 0,
         **common: int,
     ) -> None:
         super().__init__(impl, **common)
+        self.asyncs = asyncs  # trRamAsyncFreq can be up to this: 0 or 7
         self.memory, self.low, self.modes, self.stops = memory, low, modes, stops
         self.sram = bytearray(sram)
         self.width, self.fixed, self.high = width, fixed or {}, high
@@ -196,7 +198,7 @@ class ModelSink(Model):
 
     def legal(self, offset: int, value: int) -> int:
         if offset == 0:
-            return _pick(_pick(value & 0x0000_7713, 4, 1, self.modes), 8, 1, self.stops) & ~0x7600
+            return _pick(_pick(value & 0x0000_7713, 4, 1, self.modes), 8, 1, self.stops) & ~(0x7600 & ~(self.asyncs << 12))
         if offset in self.fixed:
             return self.fixed[offset]
         if offset in (0x14, 0x1C, 0x24, 0x2C):

@@ -176,9 +176,12 @@ def test_default_sync_period(size: int, expected: int) -> None:
         assert size // (40 << expected + 4) >= 8
 
 
-def test_etrace_has_one_mode_that_reads_7() -> None:
-    got = rig(encoder={"impl": 0x0000_0101, "modes": (7,), "fixed_ones": 0, "fixed_zeros": 7 << 24}).start(SMEM)
-    assert (got.encoders[0].format, got.encoders[0].inst_mode, got.notes) == (Format.E_TRACE, 7, ())
+@pytest.mark.parametrize("mode", [6, 7])
+def test_etrace_has_one_mode_that_reads_7(mode: int) -> None:
+    """"Hardcode to 7" in E-Trace 2.0, "Hardcode to 6" in 2.0.5."""
+    encoder = {"impl": 0x0000_0101, "modes": (mode,), "fixed_ones": 0, "fixed_zeros": 7 << 24}
+    got = rig(encoder=encoder, sink={"asyncs": 7}).start(SMEM)
+    assert (got.encoders[0].format, got.encoders[0].inst_mode, got.notes) == (Format.E_TRACE, mode, ())
 
 
 def test_inhibited_source_field_has_no_bits() -> None:

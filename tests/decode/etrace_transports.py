@@ -66,7 +66,8 @@ def told(items: Iterable[Item]) -> Content:
     for item in items:
         if isinstance(item, Packets):
             times = item.times or [None] * len(item.payloads)
-            assert len(item.payloads) == len(item.offsets) == len(times) > 0
+            assert len(item.payloads) == len(item.offsets) == len(times) == len(item.sizes) > 0
+            assert sum(item.sizes) == item.length
             packets += [
                 (offset, item.source, item.kind, payload, time)
                 for offset, payload, time in zip(item.offsets, item.payloads, times, strict=True)

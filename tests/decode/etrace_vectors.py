@@ -5,7 +5,7 @@ Layout of the files: README.md beside them; options and packets as `etrace_encod
 
 import gzip
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,12 +15,11 @@ from decode.etrace.options import Options, Parameters, TrapHandlers
 from tests.decode.etrace_encoder_vectors import PROGRAMS, ROOT, Vector, image, vector
 
 __all__ = [
-    "ELSEWHERE", "OPTIONS", "PROGRAMS", "ROOT", "expected", "fingerprint", "framed", "image", "listed", "official",
-    "options", "parameters_in", "vector",
+    "OPTIONS", "PROGRAMS", "ROOT", "expected", "fingerprint", "framed", "image", "listed", "official", "options",
+    "parameters_in", "vector",
 ]  # fmt: skip
 
 OPTIONS = tuple(f"o{number:02}" for number in range(1, 16))
-ELSEWHERE = "pcs_ecall_not_retired.txt.gz"
 
 
 def options(found: Vector) -> Options:
@@ -52,9 +51,9 @@ def framed(packets: Iterable[bytes]) -> bytes:
     return b"".join(bytes([len(packet)]) + packet for packet in packets)
 
 
-def official() -> Iterator[Path]:
+def official() -> list[Path]:
     """The folders of the official encoder model's streams."""
-    return iter(sorted(path.parent for path in (ROOT / "reference").glob("itype*/*/hw.scf")))
+    return sorted(path.parent for path in (ROOT / "reference").glob("itype*/*/hw.scf"))
 
 
 def parameters_in(path: Path) -> Parameters:

@@ -115,12 +115,13 @@ class NaiveDecoder:
         if at is None:
             at = self.options.trap_handlers.of(fields["ecause"], bool(fields["interrupt"]))
             assert at is not None
-        self.address = at
         here = [not fields["branch"]] if self.instruction(at).is_branch else []
         keeps = self.modes.resync_disabled and self.started
-        if self.started and not trap and not self.broken:
-            if self.inferred is not None and not self.leads_to(at):
-                self.second_occurrence()  # a report for the sake of this packet comes right before it
+        follows = self.started and not trap and not self.broken
+        if follows and self.inferred is not None and not self.leads_to(at):
+            self.second_occurrence()  # a report for the sake of this packet comes right before it
+        self.address = at
+        if follows:
             self.outcomes.extend(here)
             self.to_sync(at, fields["privilege"])
         else:
@@ -158,6 +159,7 @@ class NaiveDecoder:
         """The path to a reported address."""
         at = self.address
         while True:
+            by_return = self.due is not None
             if self.jumps(fields):
                 if not self.used_up():
                     raise Astray("branches were reported that did not come")
@@ -166,6 +168,8 @@ class NaiveDecoder:
                 continue
             if "irdepth" in fields and fields["irdepth"] != self.depth:
                 continue
+            if by_return and self.parameters.iret_ext:
+                continue  # would be reported as the target of the return
             # irets is told of the target of a return, and of any other place if it is not 0.
             if self.parameters.iret_ext and self.returned != (fields["irets"] or -1 if fields["irreport"] else 0):
                 continue

@@ -101,11 +101,23 @@ def test_nothing_is_guessed() -> None:
 
 
 def test_a_byte_that_is_no_header_ends_a_way() -> None:
-    """Without timestamps 0x9F is no header, so among 31 of these and a 01 only the latter starts a packet."""
-    data = b"\x9f" * 31 + bytes.fromhex("01 1F 02 1F 1F")
-    content = read(Encapsulation(), data, wrapped=True)
+    """Without timestamps 0x9F is no header, so of the 32 places that may be the first, 31 of them and an 01, the last
+    is it. Where there are 32 the trace is damaged, and it is one of the next 32."""
+    packets = bytes.fromhex("01 1F 02 1F 1F")
+    content = read(Encapsulation(), b"\x9f" * 31 + packets, wrapped=True)
     assert [offset for offset, *_ in content.packets] == [31, 33]
     assert content.losses == [Lost(0, 31, "")]
+    content = read(Encapsulation(), b"\x9f" * 63 + packets, wrapped=True)
+    assert [offset for offset, *_ in content.packets] == [63, 65]
+    assert [lost[:2] for lost in content.losses] == [(0, 31), (31, 32)]
+
+
+def test_behind_damage() -> None:
+    """The byte behind one that is no header may be the next to start a packet: 32 places from there on."""
+    data = bytes.fromhex("01 1F") + b"\x9f" * 32 + bytes.fromhex("01 1F 02 1F 1F")
+    content = read(Encapsulation(), data)
+    assert [offset for offset, *_ in content.packets] == [0, 34, 36]
+    assert content.losses == [Lost(2, 32, "0x9f is no packet header: it announces what packets do not have")]
 
 
 @pytest.mark.parametrize("start", range(0, 60, 4))
@@ -133,6 +145,8 @@ def test_anchor(zeros: int) -> None:
     packet = bytes.fromhex("04 07 00 1F")
     data = packet * 3 + bytes(zeros) + packet
     content = read(Encapsulation("esp32"), data, wrapped=True)
+    for cut in range(len(data)):
+        assert read(Encapsulation("esp32"), data, wrapped=True, cuts=[cut, cut + 3]) == content
     if zeros < 14:
         assert content.losses == [
             Lost(0, len(data), "there are no 14 zero bytes in a row, behind which a packet starts")
@@ -150,12 +164,28 @@ def test_anchor_first() -> None:
     assert sum(item.length for item in items if isinstance(item, Idle)) == 20
 
 
+def test_zeros_on_both_sides_of_the_end_of_an_esp32s_memory() -> None:
+    """Seven and seven are no anchor: what is behind the end does not go on what was before."""
+    packet = bytes.fromhex("04 07 00 1F")
+    data = packet * 2 + bytes(7) + bytes(7) + packet + bytes(14) + bytes.fromhex("04 08 00 2F")
+    content = read(Encapsulation("esp32", block_start=15), data, wrapped=True)
+    assert [offset for offset, *_ in content.packets] == [40]
+    assert content.losses == [Lost(0, 40, "")]
+
+
 def test_esp32_damage_lasts_to_the_next_anchor() -> None:
     """0x24 is no length: bits 7 to 5 are 0. The packet behind it could be read only by chance."""
     packet = bytes.fromhex("04 07 00 1F")
     content = read(Encapsulation("esp32"), packet + b"\x24" + packet + bytes(14) + bytes.fromhex("04 08 00 2F"))
     assert [offset for offset, *_ in content.packets] == [0, 23]
     assert content.losses == [Lost(4, 19, "0x24 is no length of a packet")]
+
+
+def test_esp32_index_wraps() -> None:
+    data = bytes.fromhex("04 FE FF 1F 04 FF FF 1F 04 00 00 1F 04 01 00 1F")
+    content = read(Encapsulation("esp32"), data)
+    assert len(content.packets) == 4
+    assert not content.losses
 
 
 @pytest.mark.parametrize(("first", "second", "why"), [
@@ -202,3 +232,62 @@ def test_qemu_end_of_memory() -> None:
     content = read(Encapsulation("qemu", block_start=12), memory + bytes.fromhex("01 1F 00 00"), wrapped=True)
     assert [offset for offset, *_ in content.packets] == [12]
     assert content.losses == [Lost(0, 12, "")]
+
+
+@pytest.mark.parametrize(("word", "header"), [("3F 1F 1F 1F", "3f"), ("00 1F 00 00", "00")])
+def test_qemu_damage(word: str, header: str) -> None:
+    """A packet starts at a word behind it, at 8 to 36 if no later: from all of them ways lead to 36."""
+    data = bytes.fromhex("01 1F 00 00" + word) + bytes.fromhex("01 1F 00 00") * 10
+    for cuts in ((), range(len(data))):
+        content = read(Encapsulation("qemu"), data, cuts=cuts)
+        assert [offset for offset, *_ in content.packets] == [0, 36, 40, 44]
+        assert content.losses == [Lost(4, 32, f"no packet of QEMU starts with 0x{header}")]
+
+
+def test_a_long_search_among_the_transfers_of_a_bus() -> None:
+    """Thousands of records in which no packet can be found, then N null bytes: every record is accounted for."""
+    encapsulation = Encapsulation("atb")
+    packet = encapsulation.framer().packet(b"\x1f", source=1)
+    unread, other = b"\x01\x03" + NO_WAY * 4, b"\x02\x01\x01\x1f\x00\x00"
+    nulls = b"\x01\x03\x00\x00\x00\x00" * 8
+    data = (unread * 3000 + other * 20 + nulls + packet) * 2
+    for cuts in ((), range(0, len(data), 501)):
+        content = read(encapsulation, data, wrapped=True, cuts=cuts)
+        assert next(offset for offset, source, *_ in content.packets if source == 1) == len(data) // 2 - len(packet)
+        assert content.losses[0] == Lost(0, 3000 * 6 + 31 // 4 * 6 + 6, "")
+
+
+def test_a_lost_transfer_joins_nothing() -> None:
+    """Of a packet of 5 bytes in two transfers the second is damaged (ATBYTES 7 of 4): it is not completed with the next
+    one's, and reading goes on where it is certain."""
+    encapsulation = Encapsulation("atb")
+    packet = encapsulation.framer().packet(bytes.fromhex("32 04 00 02"), source=1)
+    nulls = b"\x01\x03\x00\x00\x00\x00" * 8
+    data = packet[:6] + b"\x01\x07" + packet[8:] + packet + nulls + packet
+    for cuts in ((), range(len(data))):
+        content = read(encapsulation, data, cuts=cuts)
+        assert [offset for offset, *_ in content.packets] == [len(data) - len(packet)]
+        assert content.losses[:2] == [
+            Lost(0, 6, "the last packet is cut off"),
+            Lost(6, 6, "ATBYTES says 8 of 4 bytes"),
+        ]
+
+
+def test_atb_filling_and_reserved_sources() -> None:
+    """ATID 0 is filling; 0x70 and up are none of a trace source (0x7D: a trigger)."""
+    data = bytes(6) + bytes.fromhex("7D 03 01 02 03 04") + bytes.fromhex("01 01 01 1F 00 00")
+    content = read(Encapsulation("atb"), data)
+    assert content.idle == set(range(6))
+    assert [(offset, source, kind.name, payload) for offset, source, kind, payload, _ in content.packets] == [
+        (6, 0x7D, "OTHER", b"\1\2\3\4"),
+        (12, 1, "INSTRUCTION", b"\x1f"),
+    ]
+
+
+def test_records_of_rv_tracer_with_more_than_they_say() -> None:
+    """The payload is one byte, so all before it are 0."""
+    good = bytes(30) + b"\x1f" + bytes(8) + b"\x01"
+    content = read(Encapsulation("pulp"), good + b"\x07" + good[1:] + bytes(40) + good)
+    assert [offset for offset, *_ in content.packets] == [0, 120]
+    assert content.losses == [Lost(40, 40, "a record with more payload than it says")]
+    assert content.idle == set(range(80, 120))

@@ -3,7 +3,7 @@
 import pytest
 
 from decode.etrace.options import Modes, Parameters, TrapHandlers
-from decode.history import EventKind
+from decode.history import GAP, EventKind
 from decode.ingress import Trap
 from tests.decode.etrace_running import ENDED_REP, Example, Fields, address, branches, code, start, support, trap
 
@@ -44,6 +44,18 @@ def test_implicit_return_background() -> None:
     before = [0x1000, *F, 0x1004, *G, 0x1008]
     example.decodes(packets, [*before, *HANDLER])
     example.encodes([*before, Trap(0x100C, False, 2, 0, 0x4000), *HANDLER], packets)
+
+
+def test_irdepth_that_fits_two_returns_is_not_guessed() -> None:
+    """The same with 2.0's irdepth: the stack has one entry at both returns, so that either may be the one reported, the
+    first to an address of its own (issue 254). That is said, and the trace goes on at the trap handler.
+    """
+    example = calls(Parameters(iaddress_width=64, return_stack_size=3))
+    begin, end = ends(example)
+    packets = [begin, start(0x1000), address(8, irreport=1, irdepth=1), trap(0x4000, 1, 2), address(4), end]
+    history = example.history(packets)
+    assert list(history.pcs()) == [0x1000, GAP, *HANDLER]
+    assert "ambiguous" in history.gap_at(1).text
 
 
 def test_implicit_return_background_the_first_function() -> None:

@@ -66,9 +66,9 @@ def test_pulp_addresses() -> None:
 
 
 def test_pulp_traps() -> None:
-    """ecause and tval have 64 bits, tval is sent for interrupts too, full addresses are shortened like differences."""
+    """ecause and tval have 64 bits, tval is sent for interrupts too, full addresses are shortened too."""
     text = "11" + "10" + "1" + "11" + low_first(1 << 63 | 7, 64) + "1" + "1"
-    text += low_first(0x80000100, 33) + low_first(0x1122334455667788, 64)
+    text += low_first(0x80000100, 41) + low_first(0x1122334455667788, 64)
     fields = {
         "branch": 1, "privilege": 3, "ecause": 1 << 63 | 7, "interrupt": 1, "thaddr": 1, "address": 0x80000100,
         "tval": 0x1122334455667788,

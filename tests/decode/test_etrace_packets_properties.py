@@ -153,6 +153,8 @@ def test_dialects_say_the_same(
         fields["thaddr"] = 1
     if "irreport" in fields:
         fields["irreport"] = 0
+    if dialect is Dialect.QEMU and key == (3, 0):
+        fields["address"] &= (1 << 57) - 1  # of Sv57; others may look like a format 2 of theirs
     options = Options(made, set_to, dialect=dialect)
     assert parse(build(*key, fields, options, set_to), options, set_to) == Packet(*key, fields)
 

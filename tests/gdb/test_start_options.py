@@ -21,8 +21,8 @@ def test_options_become_a_request() -> None:
     [
         ("-fast", "unknown option -fast. See `help trace start`."),
         ("btm", "unknown option btm. See `help trace start`."),
-        ("-implicit-return", "-implicit-return takes one of off, counter, partial, full, got: none."),
-        ("-implicit-return -btm", "-implicit-return takes one of off, counter, partial, full, got: -btm."),
+        ("-implicit-return", "-implicit-return takes one of off, on, counter, partial, full, got: none."),
+        ("-implicit-return -btm", "-implicit-return takes one of off, on, counter, partial, full, got: -btm."),
         ("-sync-period", "-sync-period takes a number of halfwords, got: none."),
         ("-sync-period 0", "-sync-period takes a number of halfwords, got: 0."),
         ("-sync-period 1e3", "-sync-period takes a number of halfwords, got: 1e3."),
@@ -38,7 +38,7 @@ def test_what_is_no_option_is_refused(words: str, line: str) -> None:
 def test_gdb_says_so_in_one_line() -> None:
     command = "trace start -implicit-return deep"
     said = run_gdb(None, [SOURCE, command])[command]
-    assert said.strip() == "trace start: -implicit-return takes one of off, counter, partial, full, got: deep."
+    assert said.strip() == "trace start: -implicit-return takes one of off, on, counter, partial, full, got: deep."
 
 
 def test_every_option_is_explained_within_the_terminal() -> None:
@@ -54,7 +54,7 @@ def test_every_option_is_explained_within_the_terminal() -> None:
         ("-a", ["-address-compression", "-all-jumps"]),
         ("-", sorted(NAMES)),
         ("-btm -c", ["-btm -context"]),
-        ("-implicit-return ", [f"-implicit-return {how}" for how in ("counter", "full", "off", "partial")]),
+        ("-implicit-return ", [f"-implicit-return {how}" for how in ("counter", "full", "off", "on", "partial")]),
         ("-implicit-return p", ["-implicit-return partial"]),
         ("-implicit-return full -ti", ["-implicit-return full -timestamps"]),
         ("-sync-period ", []),

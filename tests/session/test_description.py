@@ -108,7 +108,7 @@ mode = "SRAM"
         (
             "hart = 1",
             "core = 1",
-            'b.toml: [[component]] "encoder0": core: unknown; known here: name, type, base, hart, to',
+            'b.toml: [[component]] "encoder0": core: unknown; known here: name, type, base, hart, to, etrace',
         ),
         (
             'to = ["ram0"]',

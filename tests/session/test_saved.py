@@ -268,7 +268,7 @@ def test_a_capture_of_another_protocol_is_kept_though_it_cannot_be_read(demo: Bo
     control = CONTROL.put(traced.in_force.control, "trTeFormat", Format.E_TRACE)
     foreign = replace(capture, encoders=(replace(traced, in_force=replace(traced.in_force, control=control)),))
     save(foreign, file)
-    session, line = elsewhere(), "encoder0 produces E-Trace, which cannot be decoded yet; `trace save` keeps it"
+    session, line = elsewhere(), "encoder0 produces E-Trace 1.0, which cannot be decoded yet; `trace save` keeps it"
     assert "E-Trace 1.0 HTM" in text(session.open(file, None))
     with pytest.raises(Unsupported) as caught:
         session.history("", 10, Context())

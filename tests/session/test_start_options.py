@@ -96,10 +96,12 @@ def test_timestamps(on: bool, tmp_path: Path) -> None:
     ("options", "line"),
     [
         ({"speed": 1}, "trace start has no option speed; it has stop_on_wrap, stall, btm, timestamps, context,"
-         " repeated_history, sequential_jumps, all_jumps, address_compression, implicit_return, sync_period"),
-        ({"implicit_return": "deep"}, "implicit_return is 'deep', it must be off, counter, partial or full"),
-        ({"implicit_return": True}, "implicit_return is True, it must be off, counter, partial or full"),
-        ({"implicit_return": ["off"]}, "implicit_return is ['off'], it must be off, counter, partial or full"),
+         " data, no_data_values, no_data_addresses, full_data_addresses, repeated_history, sequential_jumps, all_jumps,"
+         " address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, format,"
+         " implicit_return, sync_period"),
+        ({"implicit_return": "deep"}, "implicit_return is 'deep', it must be off, on, counter, partial or full"),
+        ({"implicit_return": True}, "implicit_return is True, it must be off, on, counter, partial or full"),
+        ({"implicit_return": ["off"]}, "implicit_return is ['off'], it must be off, on, counter, partial or full"),
     ],
 )  # fmt: skip
 def test_what_is_no_option(options: dict[str, Any], line: str, tmp_path: Path) -> None:

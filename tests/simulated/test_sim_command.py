@@ -90,7 +90,11 @@ def test_prints_and_writes_the_openocd_configuration_and_the_target(elf: Path, t
         "target": {"name": f"{elf.stem} on the simulated target"},
         "openocd": {"host": "127.0.0.1", "tcl_port": 6667},
         "component": [
-            {"name": "encoder0", "type": "encoder", "base": 0x2000_0000, "hart": 0, "to": ["ram0"]},
+            {"name": "encoder0", "type": "encoder", "base": 0x2000_0000, "hart": 0, "to": ["ram0"]}
+            | {"etrace": {
+                "iaddress_width": 64, "ecause_width": 5, "bpred_size": 6, "cache_size": 5, "return_stack_size": 5,
+                "f0s_width": 1, "iret_ext": True, "support": "standard",
+            }},
             {"name": "ram0", "type": "ram_sink", "base": 0x2000_1000}
             | {"mode": "SMEM", "start": 0x3000_0000, "size": 0x2000},
         ],

@@ -55,6 +55,22 @@ class TrapEntry(NamedTuple):
     """The privilege the trap was taken from (3 machine, 0 user)."""
 
 
+class Accessed(NamedTuple):
+    """What an instruction of the block that is told next has read or written (only if `Hart.tells_accesses`).
+
+    The fields of `decode.memory_access.Access`, but for *place*.
+    """
+
+    place: int
+    """Which instruction of the block it was, from 0 on."""
+    kind: str
+    size: int
+    operation: str
+    address: int
+    value: int
+    operand: int | None = None
+
+
 class Situation(NamedTuple):
     """What holds from here on, told between two blocks when it has changed (only if `Hart.tells_situation`)."""
 

@@ -11,10 +11,12 @@ Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specif
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from transport.simulated.block import (
     BREAKPOINT,
     ILLEGAL_INSTRUCTION,
+    Accessed,
     DebugCause,
     DebugEntry,
     HartBlock,
@@ -42,9 +44,9 @@ from transport.simulated.system_instructions import MACHINE, SystemInstructions
 from transport.simulated.translate import LONGEST_BLOCK, BlockCache, Translator
 from transport.simulated.triggers import Access, Action, Trigger, TriggerModule
 
-__all__ = ["DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "Situation", "TrapEntry"]
+__all__ = ["Accessed", "DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "Situation", "TrapEntry"]
 
-Retired = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation
+Retired = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
 
 _TRIGGERS = 4
 _FOREVER = 1 << 100
@@ -57,6 +59,7 @@ class Hart:
         retired: None, or a list `run` and `step` append to in order of retirement: blocks, (block, k) when only its
             first k instructions retired, and trap entries. The owner takes from it between two calls.
         tells_situation: whether `Situation`s are in that list too.
+        tells_accesses: whether what instructions access is, before their block; code is translated afresh for it.
         trace_trigger: called with the actions (2 to 4) of triggers that fire, `pc` being what they fired at.
         instret: retired instructions since the hart was made.
         exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
@@ -98,6 +101,7 @@ class Hart:
         self.system = SystemInstructions(self)
         self._lines = 0
         self._retired: list[Retired] | None = None
+        self._tells_accesses = self._listening = False  # wanted, and there is a list from this block on
         self._untold = False  # the situation has changed
         self._fired_at = (-1, 0)  # `now` and pc when triggers last had their effect on the trace,
         self._fired: list[Trigger] = []  # and which ones
@@ -168,7 +172,18 @@ class Hart:
     @retired.setter
     def retired(self, sink: list[Retired] | None) -> None:
         self._retired = sink
+        self._listening = self._listening and sink is not None
         self.state_changed()
+
+    @property
+    def tells_accesses(self) -> bool:
+        return self._tells_accesses
+
+    @tells_accesses.setter
+    def tells_accesses(self, wanted: bool) -> None:
+        if wanted != self._tells_accesses:
+            self._tells_accesses = wanted
+            self._recompile()
 
     # -- what devices and CSRs use
 
@@ -206,6 +221,11 @@ class Hart:
         """The same, for what a `Situation` tells."""
         self._untold = True
         self.state_changed()
+
+    def accessed(self, *fields: Any) -> None:
+        """Compiled code tells what an instruction has accessed: the fields of `Accessed`."""
+        if self._listening and self._retired is not None:
+            self._retired.append(Accessed(*fields))
 
     # -- execution
 
@@ -258,6 +278,7 @@ class Hart:
     def _run_single(self) -> None:
         block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
         self.block = block
+        self._listening = self._retired is not None
         while True:
             try:
                 self.pc = block.run()
@@ -272,6 +293,7 @@ class Hart:
         """The hot loop, until the slice ends or an exception comes out of a block."""
         pc, instret, blocks = self.pc, self.instret, self._blocks.translated
         append = None if self._retired is None else self._retired.append
+        self._listening = append is not None
         while True:
             if instret >= self._deadline:
                 self.pc, self.position = pc, 0
@@ -279,6 +301,7 @@ class Hart:
                     return
                 pc = self.pc
                 append = None if self._retired is None else self._retired.append
+                self._listening = append is not None
             try:
                 block = blocks[pc]
             except KeyError:

@@ -4,10 +4,11 @@ Everything runs in one thread: the owner lets the hart run with `Machine.run_sli
 so whatever a debugger sees is a state between two blocks of the program.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from controlregs.encoder import Format
 from decode.ntrace.encoder import EncoderOptions
 from transport.simulated.bitbang import Pins
 from transport.simulated.block import HartBlock
@@ -21,6 +22,7 @@ from transport.simulated.system_bus import SystemBusAccess
 from transport.simulated.tap import Dtm, Tap
 from transport.simulated.trace_devices import BLOCK_SIZE, RamSink
 from transport.simulated.trace_encoder import TraceEncoder
+from transport.simulated.trace_etrace import ETraceBuild
 
 DCSR, DCSR_STEP = 0x7B0, 1 << 2
 GPR, FPR, END_OF_REGISTERS = 0x1000, 0x1020, 0x1040  # abstract register numbers
@@ -119,7 +121,9 @@ class RunControl:
 
 
 class Machine:
-    """A hart and everything around it. *built_with*, *absent*: see `TraceEncoder`; *polls*: see `TraceComponent`.
+    """A hart and everything around it.
+
+    *formats*, *built_with*, *etrace*, *absent*: see `TraceEncoder`; *polls*: see `TraceComponent`.
 
     `printed` is called with what the program prints (HTIF), `exited` with the status it ends with; it then no longer
     runs until a debugger has halted and resumed it.
@@ -131,7 +135,9 @@ class Machine:
         memory_map: MemoryMap,
         spec: DebugSpec = DebugSpec.V1_0,
         *,
+        formats: Sequence[int] = (Format.N_TRACE,),
         built_with: EncoderOptions | None = None,
+        etrace: ETraceBuild | None = None,
         absent: Collection[str] = (),
         polls: int = 1,
     ) -> None:
@@ -147,8 +153,9 @@ class Machine:
         bus.add_ram(memory_map.trace_ram, memory_map.trace_ram_size)
         self.ram_sink = RamSink(bus, sram_size=memory_map.trace_ram_size, polls=polls)
         self.encoder = TraceEncoder(
-            hart, self.ram_sink, self._in_progress, built_with=built_with, absent=absent, polls=polls
-        )
+            hart, self.ram_sink, self._in_progress,
+            formats=formats, built_with=built_with, etrace=etrace, absent=absent, polls=polls,
+        )  # fmt: skip
         hart.trace_trigger = self.encoder.triggered
         bus.add(memory_map.encoder, BLOCK_SIZE, self.encoder.read, self.encoder.write)
         bus.add(memory_map.ram_sink, BLOCK_SIZE, self.ram_sink.read, self.ram_sink.write)
@@ -221,7 +228,9 @@ def build(
     extensions: str = "IMAFDC",
     spec: DebugSpec = DebugSpec.V1_0,
     memory_map: MemoryMap | None = None,
+    formats: Sequence[int] = (Format.N_TRACE,),
     built_with: EncoderOptions | None = None,
+    etrace: ETraceBuild | None = None,
     absent: Collection[str] = (),
     polls: int = 1,
 ) -> Machine:
@@ -233,7 +242,10 @@ def build(
     program = ElfFile(elf)
     bus = Bus(memory_map.ram, memory_map.ram_size)
     hart = Hart(bus, xlen or program.xlen, extensions, program.entry)
-    machine = Machine(hart, memory_map, spec, built_with=built_with, absent=absent, polls=polls)
+    machine = Machine(
+        hart, memory_map, spec,
+        formats=formats, built_with=built_with, etrace=etrace, absent=absent, polls=polls,
+    )  # fmt: skip
     load_elf(bus, elf)
     tohost = program.symbol("tohost")
     if tohost is not None:

@@ -2,8 +2,8 @@
 
 Generated code uses these names: `x` and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store`
 for what the fast path does not do, `h` the hart, `csr` its CSRs, `data` its `DataAccess`, `system` its
-`SystemInstructions`, `sf` the floating-point arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r` are
-scratch.
+`SystemInstructions`, `sf` the floating-point arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r`,
+`w` are scratch.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,17 @@ from transport.simulated import fp_templates as fp
 from transport.simulated.block import ILLEGAL_INSTRUCTION, INSTRUCTION_ACCESS_FAULT, INSTRUCTION_MISALIGNED
 from transport.simulated.csr import FS
 from transport.simulated.isa import Operation
-from transport.simulated.templates import BRANCHES, ENDING, LOADS, STATEMENTS, STORES, VALUES, sign_extended
+from transport.simulated.templates import (
+    BRANCHES,
+    ENDING,
+    LOADS,
+    STATEMENTS,
+    STORES,
+    TOLD_ACCESSES,
+    TOLD_WHOLE,
+    VALUES,
+    sign_extended,
+)
 from transport.simulated.triggers import Access
 
 UNFETCHABLE = "unfetchable"
@@ -34,6 +44,8 @@ class Shape(NamedTuple):
     """Bytes of main memory the fast path reaches: a power of two, for one operation tests range and alignment."""
     watched: Access
     tohost: int | None
+    tells_accesses: bool = False
+    """Whether `h.accessed` is told of each access."""
 
 
 class BlockSource:
@@ -138,10 +150,16 @@ class BlockSource:
         values = self._operands(op, pc)
         values["size"] = 8 if op.name.endswith(".d") else 4
         values["operation"] = op.name.removeprefix("amo").partition(".")[0]
+        values["told"] = values["operation"].removesuffix("u")  # data trace does not tell signed from unsigned
+        values["data"] = (1 << 8 * values["size"]) - 1
         key = self._statement_key(op)
+        if self._shape.tells_accesses:
+            key = TOLD_WHOLE.get(key, key)
         lines = [line.format_map(values) for line in STATEMENTS[key]]
         yield f"h.position={self.count}"
         yield from lines
+        if told := TOLD_ACCESSES.get(key.partition(" ")[0]):
+            yield from self._told(told.format_map(values))
         if op.rd and any(line.startswith("v=") for line in lines):
             yield f"x[{op.rd}]=v"
         if key in ENDING:
@@ -152,6 +170,10 @@ class BlockSource:
     def _load(self, op: Operation, size: int, is_signed: bool) -> Iterator[str]:
         yield from self._watch(op, Access.LOAD, size)
         value = self._loaded(op, size)
+        if self._shape.tells_accesses:
+            yield f"w={value}"
+            yield from self._told(f"'load',{size},'',{self._address(op)},w")
+            value = "w"
         if is_signed:
             value = sign_extended(f"({value})", 8 * size, self._shape.xlen)
         yield f"x[{op.rd}]={value}" if op.rd else f"v={value}"
@@ -169,6 +191,15 @@ class BlockSource:
         yield f"o={self._offset(op)}"
         yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
         yield f"else:m{8 * size}[{_slot(size)}]={value}"
+        yield from self._told(f"'store',{size},'',{self._address(op)},{value}")
+
+    def _address(self, op: Operation) -> str:
+        return f"{_x(op.rs1)}+{op.imm}&{self._mask}"
+
+    def _told(self, access: str) -> Iterator[str]:
+        """*access*: the fields of `Accessed` behind the first; its registers must not have changed yet."""
+        if self._shape.tells_accesses:
+            yield f"h.accessed({self.count},{access})"
 
     def _offset(self, op: Operation) -> str:
         return f"{_x(op.rs1)}{op.imm - self._shape.ram_base:+d}"
@@ -180,7 +211,7 @@ class BlockSource:
     def _watch(self, op: Operation, access: Access, size: int) -> Iterator[str]:
         if self._shape.watched & access:
             yield f"h.position={self.count}"
-            yield f"h.fire({int(access)},{_x(op.rs1)}+{op.imm}&{self._mask},{size})"
+            yield f"h.fire({int(access)},{self._address(op)},{size})"
 
     # -- floating point
 
@@ -189,6 +220,7 @@ class BlockSource:
         if op.name in fp.LOADS:
             yield from self._watch(op, Access.LOAD, fp.LOADS[op.name])
             yield f"v={self._loaded(op, fp.LOADS[op.name])}"
+            yield from self._told(f"'load',{fp.LOADS[op.name]},'',{self._address(op)},v")
             yield from self._write_f(op, op.name == "flw")
         elif op.name in fp.STORES:
             yield from self._store(op, fp.STORES[op.name], f"f[{op.rs2}]", 64)

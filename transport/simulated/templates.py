@@ -11,6 +11,7 @@ in `v` and where to go on in `t`. `BRANCHES` are conditions. A key like "addi im
 Source: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 2, 4, 13, 14; Volume II for CSR and system.
 """
 
+from decode.memory_access import STORE_FAILURE
 from transport.simulated.block import ILLEGAL_INSTRUCTION
 
 
@@ -126,6 +127,18 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     "sc": ("v=data.store_conditional({a},{b},{size})",),
     "amo": ("v=data.atomic({operation!r},{a},{b},{size})",),
 }
+
+# What `h.accessed` is told after an instruction that is no load or store, by the first word of its key; {told} is the
+# operation, {data} the mask of as many bytes as were accessed.
+TOLD_ACCESSES = {
+    "lr": "'load',{size},'',{a},v&{data}",
+    "sc": f"*(('atomic',{{size}},{STORE_FAILURE!r}) if v else ('store',{{size}},'')),{{a}},{{b}}&{{data}}",
+    "amo": "'atomic',{size},{told!r},{a},v&{data},{b}&{data}",
+    **{f"csrr{c}": f"'csr',{{X}}>>3,'r{c}',{{i}},v,{{a}}" for c in "wsc"},
+    **{f"csrr{c}i": f"'csr',{{X}}>>3,'r{c}',{{i}},v,{{rs1}}" for c in "wsc"},
+}
+# The form of an instruction that reads what it overwrites, though nobody wants to know.
+TOLD_WHOLE = {"csrrw rd=0": "csrrw", "csrrwi rd=0": "csrrwi"}
 
 # After these the hart must look again: where to go on, for interrupts, at its block cache.
 ENDING = frozenset((

@@ -91,6 +91,11 @@ class TraceComponent:
     def empty(self) -> bool:
         return not self._unsettled
 
+    @property
+    def impl(self) -> int:
+        """tr??Impl."""
+        return self._impl
+
     def field(self, name: str) -> int:
         """The value in force of a field, by the name the document gives it."""
         control = self.block.control
@@ -139,7 +144,7 @@ class TraceComponent:
             return self._read_control()
         if not self.active:
             return 0
-        return self._impl if offset == IMPL_OFFSET else self.load(register)
+        return self.impl if offset == IMPL_OFFSET else self.load(register)
 
     def _write_word(self, offset: int, value: int) -> None:
         self.settle()
@@ -198,6 +203,7 @@ _WP, _RP = ram_sink.WP_LOW.offset, ram_sink.RP_LOW.offset
 _DATA = ram_sink.DATA.offset
 _WRAP = ram_sink.WP_LOW.mask("trRamWrap")
 _ADDRESS_BITS = (1 << 30) - 1
+_ASYNC_UNIT = 128  # bytes; how often synchronization sequences come, trRamAsyncFreq doubling it, is ours to choose
 
 
 class RamSink(TraceComponent):
@@ -211,7 +217,7 @@ class RamSink(TraceComponent):
         pointers = dict.fromkeys(("trRamStartLow", "trRamLimitLow", "trRamWPLow", "trRamRPLow"), _ADDRESS_BITS)
         super().__init__(
             ram_sink.RAM_SINK,
-            implemented={"trRamMode": 1, "trRamStopOnWrap": 1, "trRamWrap": 1, **pointers},
+            implemented={"trRamMode": 1, "trRamStopOnWrap": 1, "trRamAsyncFreq": 7, "trRamWrap": 1, **pointers},
             constant={"trRamHasSRAM": 1, "trRamHasSMEM": 1},
             control_default={"trRamMode": ram_sink.RamMode.SRAM},
             polls=polls,
@@ -221,6 +227,15 @@ class RamSink(TraceComponent):
         self._bus = bus
         self._sram = bytearray(sram_size)
         self.feeder: Callable[[], None] = lambda: None  # whoever sends data here: delivers what it has
+
+    @property
+    def async_interval(self) -> int:
+        """After so many bytes another synchronization sequence is due (trRamAsyncFreq), 0: never.
+
+        The encoder inserts it, which sees where packets begin.
+        """
+        frequency = self.field("trRamAsyncFreq")
+        return _ASYNC_UNIT << frequency if frequency else 0
 
     def accept(self, data: bytes) -> int:
         """Store *data*, whole words. Returns how many bytes were taken: fewer once the sink is off or has stopped."""

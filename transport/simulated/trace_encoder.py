@@ -1,41 +1,48 @@
-"""The trace encoder of the simulated target: an N-Trace encoder behind the registers of the Trace Control Interface.
+"""The trace encoder of the simulated target: the registers of the Trace Control Interface before a `TraceProtocol`.
 
 Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Encoder Control Interface" and "Debug Trigger
-Module"; N-Trace 1.0, "N-Trace Specific Trace Controls" (which fields exist), and its EVCODE and SYNC codes. The
-messages come from `decode.ntrace.encoder`.
+Module". What only one protocol has is in `trace_ntrace` and `trace_etrace`.
 """
 
-import dataclasses
 from collections.abc import Callable, Collection, Sequence
 
 from controlregs import encoder as te
 from controlregs import timestamp
 from controlregs.fields import Register
 from controlregs.timestamp import TsMode
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.ntrace.layout import Evcode, Sync
-from decode.ntrace.options import ImplicitReturn
+from decode.etrace.encoder_options import EncoderOptions as ETraceOptions
+from decode.ntrace.encoder import EncoderOptions
 from transport.simulated import timestamp_unit
 from transport.simulated.block import HartBlock
 from transport.simulated.hart import Retired
 from transport.simulated.timestamp_unit import TimestampUnit
 from transport.simulated.trace_devices import UNDEFINED, RamSink, TraceComponent
-from transport.simulated.trace_ingress import Ingress, TracedHart
+from transport.simulated.trace_etrace import ETrace, ETraceBuild
+from transport.simulated.trace_ingress import TracedHart
+from transport.simulated.trace_ntrace import NTrace
+from transport.simulated.trace_protocol import Begin, End, TraceProtocol
 from transport.simulated.triggers import Action
 
-_WORD = 4  # the encoder hands bytes on in words of this size; a flush fills the last one up with idle bytes
-_IDLE = b"\xff"  # N-Trace: MSEO 11 and no data
+_WORD = 4  # the encoder hands bytes on in words of this size; a flush fills the last one up
 _MAX_SRC_BITS = 12
 
 OPTIONAL = {
     "trTeContext": 1,
     "trTeInstTrigEnable": 1,
+    "trTeInstNoAddrDiff": 1,
+    "trTeInstNoTrapAddr": 1,
     "trTeInstEnSequentialJump": 1,
     "trTeInstEnImplicitReturn": 1,
+    "trTeInstEnBranchPrediction": 1,
+    "trTeInstEnJumpTargetCache": 1,
     "trTeInstImplicitReturnMode": 3,
     "trTeInstEnRepeatedHistory": 1,
     "trTeInstEnAllJumps": 1,
     "trTeInstExtendAddrMSB": 1,
+    "trTeDataTracing": 1,
+    "trTeDataNoValue": 1,
+    "trTeDataNoAddr": 1,
+    "trTeDataAddrCompress": 3,
     **timestamp_unit.IMPLEMENTED,
 }
 """Fields an encoder may be built without, and their bits."""
@@ -48,22 +55,16 @@ _REQUIRED = {
     "trTeSrcID": (1 << _MAX_SRC_BITS) - 1,
     "trTeSrcBits": 15,
 }
-SET_BY_REGISTERS = frozenset((
-    "src_bits", "src_id", "sync_mode", "sync_max", "implicit_return", "sequential_jump", "repeated_history",
-    "all_jumps", "extend_addr_msb", "context", "timestamps", "xlen",
-))  # fmt: skip
-"""The encoder options that are not a matter of how the encoder is built."""
-
 
 
 class TraceEncoder(TraceComponent):
     """Follows one hart and feeds one RAM sink. `halted` and `resumed` tell it of Debug Mode, in which it is silent.
 
     What the sink does not take (it is off, or stopped when full) is lost: trTeInstStallOrOverflow is set, and when the
-    sink takes data again an Error message and a synchronization follow. The hart is never stalled.
+    sink takes data again a message says so and a synchronization follows. The hart is never stalled.
 
-    *built_with*: the properties no register sets; what does not go together with them cannot be set. *absent*: fields
-    of OPTIONAL that read 0.
+    *formats*: the protocols it has (trTeFormat), the one after reset first. *built_with*, *etrace*: the properties of
+    each that no register sets. *absent*: fields of OPTIONAL that read 0.
     """
 
     def __init__(
@@ -72,23 +73,31 @@ class TraceEncoder(TraceComponent):
         sink: RamSink,
         in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
         *,
+        formats: Sequence[int] = (te.Format.N_TRACE,),
         built_with: EncoderOptions | None = None,
+        etrace: ETraceBuild | None = None,
         absent: Collection[str] = (),
         polls: int = 1,
     ) -> None:
-        self._built_with = built_with or EncoderOptions()
-        self._modes = [mode for mode in (te.InstMode.HTM, te.InstMode.BTM) if self._can(btm=mode is te.InstMode.BTM)]
-        if not self._can(repeated_history=True):
-            absent = {*absent, "trTeInstEnRepeatedHistory"}
+        self._fifo = bytearray()
+        make: dict[int, Callable[[], TraceProtocol]] = {
+            te.Format.N_TRACE: lambda: NTrace(hart, self._fifo.extend, built_with),
+            te.Format.E_TRACE: lambda: ETrace(hart, self._fifo.extend, etrace or ETraceBuild()),
+        }
+        self._protocols = {code: make[code]() for code in formats}
+        self._protocol = self._protocols[formats[0]]
         self.timestamps = TimestampUnit(
             {TsMode.INTERNAL_SYSTEM: lambda: hart.elapsed, TsMode.INTERNAL_CORE: lambda: hart.now},
-            0 if "trTsActive" in absent else self._built_with.timestamp_bits or timestamp_unit.BITS,
+            0 if "trTsActive" in absent else (built_with and built_with.timestamp_bits) or timestamp_unit.BITS,
         )
+        mode = self._protocol.legalize(te.CONTROL, te.CONTROL.pack(trTeInstMode=te.InstMode.HTM))
         super().__init__(
             te.ENCODER,
-            implemented=_REQUIRED | {name: bits for name, bits in OPTIONAL.items() if name not in absent},
-            constant={"trTeProtocolMajor": 1, "trTeProtocolMinor": 0},
-            control_default={"trTeInstMode": self._modes[0], "trTeFormat": te.Format.N_TRACE},
+            implemented={"trTeFormat": 7 if len(self._protocols) > 1 else 0}
+            | _REQUIRED
+            | {name: bits for name, bits in OPTIONAL.items() if name not in absent},
+            constant={},
+            control_default={"trTeInstMode": te.CONTROL.get(mode, "trTeInstMode"), "trTeFormat": formats[0]},
             polls=polls,
         )
         self.watch: Callable[[Sequence[Retired]], None] = lambda retired: None
@@ -100,21 +109,12 @@ class TraceEncoder(TraceComponent):
         self._in_debug = False
         self._tracing = False
         self._overrun = False
-        self._fifo = bytearray()
-        self._set_up(self._built_with)
 
-    def _can(self, **fields: bool) -> bool:
-        """Whether these settings go together with how it is built."""
-        try:
-            dataclasses.replace(self._built_with, **fields)  # type: ignore[arg-type]
-        except ValueError:
-            return False
-        return True
-
-    def _set_up(self, options: EncoderOptions) -> None:
-        self._encoder = Encoder(options, self._fifo.extend)
-        clock = self.timestamps if options.timestamps else None
-        self._ingress = Ingress(self._hart, self._encoder, context=options.context, clock=clock)
+    @property
+    def etrace(self) -> ETraceOptions | None:
+        """How its E-Trace side is built, if it has one."""
+        protocol = self._protocols.get(te.Format.E_TRACE)
+        return protocol.options if isinstance(protocol, ETrace) else None
 
     # -- the hart's side
 
@@ -125,58 +125,56 @@ class TraceEncoder(TraceComponent):
             self.watch(retired)
             if self._overrun and self._sink.enabled:
                 self._overrun = False
-                self._encoder.error()
-                self._ingress.resume()
+                self._protocol.recover()
             if not self._overrun:
-                self._ingress.tell(retired)
+                self._protocol.tell(retired)
             else:
-                self._ingress.skip(retired)
+                self._protocol.skip(retired)
             retired.clear()
         self._deliver()
 
     def halted(self) -> None:
         """The hart entered Debug Mode. This does not flush."""
-        self._stop(Evcode.DEBUG_MODE)
+        self._stop(End.IN_DEBUG)
         self._in_debug = True
 
     def resumed(self) -> None:
         """The hart leaves Debug Mode."""
         self._in_debug = False
-        self._follow(Sync.EXIT_FROM_DEBUG)
+        self._follow(Begin.LEFT_DEBUG)
 
     def hart_reset(self) -> None:
         """The hart is about to be reset while running. The encoder is not."""
-        self._stop(Evcode.TRACE_DISABLED)
+        self._stop(End.DISABLED)
 
     def hart_started(self) -> None:
         """The hart starts at its reset vector."""
         self._in_debug = False
-        self._follow(Sync.EXIT_FROM_RESET)
+        self._follow(Begin.LEFT_RESET)
 
     def triggered(self, action: int) -> None:
         """A trigger with one of the trace actions has fired at the hart's pc, between two blocks."""
         if action == Action.TRACE_NOTIFY:
             self.drain()
             if self._tracing and not self._overrun:
-                self._encoder.mark(Sync.TRACE_EVENT)
+                self._protocol.notify()
         elif self.enabled and self.field("trTeInstTrigEnable"):
             self._control = te.CONTROL.put(self._control, "trTeInstTracing", int(action == Action.TRACE_ON))
-            self._follow(Sync.TRACE_ENABLE)
+            self._follow(Begin.ENABLED)
 
     # -- the encoder itself
 
-    def _follow(self, reason: Sync, underway: tuple[HartBlock, int] | None = None) -> None:
+    def _follow(self, reason: Begin, underway: tuple[HartBlock, int] | None = None) -> None:
         """Start or stop as the registers and the hart's state demand. *underway*: see `_stop`."""
         wanted = self.enabled and bool(self.field("trTeInstTracing")) and self.field("trTeInstMode") != te.InstMode.OFF
         if not wanted:
-            self._stop(Evcode.TRACE_DISABLED, underway)
+            self._stop(End.DISABLED, underway)
         elif not self._tracing and not self._in_debug:
             self._tracing = True
-            self._ingress.begin()
-            self._encoder.start(reason)
+            self._protocol.begin(reason)
             self._hart.retired = []
 
-    def _stop(self, evcode: Evcode, underway: tuple[HartBlock, int] | None = None) -> None:
+    def _stop(self, reason: End, underway: tuple[HartBlock, int] | None = None) -> None:
         """*underway*: the program itself writes our registers, and its block has retired this far."""
         if not self._tracing:
             return
@@ -190,7 +188,7 @@ class TraceEncoder(TraceComponent):
         self._tracing = False
         self._hart.retired = None
         if not self._overrun:
-            self._encoder.stop(evcode, pc)
+            self._protocol.end(reason, pc)
         self._overrun = False
 
     def _deliver(self) -> None:
@@ -205,71 +203,62 @@ class TraceEncoder(TraceComponent):
             else:
                 del self._fifo[:whole]
 
-    def _options(self) -> EncoderOptions:
-        """What the registers say now, and what it is built with."""
-        bits = 0 if self.field("trTeInhibitSrc") else self.field("trTeSrcBits")
-        btm = self.field("trTeInstMode") == te.InstMode.BTM
-        repeated = bool(self.field("trTeInstEnRepeatedHistory"))
-        return dataclasses.replace(
-            self._built_with,
-            src_bits=bits,
-            src_id=self.field("trTeSrcID") & (1 << bits) - 1,
-            sync_mode=SyncMode(self.field("trTeInstSyncMode")),
-            sync_max=self.field("trTeInstSyncMax"),
-            btm=btm,
-            implicit_return=self._implicit_return(),
-            sequential_jump=bool(self.field("trTeInstEnSequentialJump")),
-            repeated_history=repeated and not btm,
-            repeat_branch=(repeated and btm) or self._built_with.repeat_branch,
-            all_jumps=bool(self.field("trTeInstEnAllJumps")),
-            extend_addr_msb=bool(self.field("trTeInstExtendAddrMSB")),
-            context=bool(self.field("trTeContext")),
-            timestamps=self.timestamps.enabled,
-            timestamp_bits=self.timestamps.bits,
-            xlen=self._hart.xlen,
-        )
-
-    def _implicit_return(self) -> ImplicitReturn:
-        """Mode 0 is what an encoder says that does not tell how it follows calls; this one does it in the best way."""
-        if not self.field("trTeInstEnImplicitReturn"):
-            return ImplicitReturn.OFF
-        return ImplicitReturn(self.field("trTeInstImplicitReturnMode") or ImplicitReturn.FULL_STACK)
-
     # -- the register side
 
     @property
     def empty(self) -> bool:
         return super().empty and not self._fifo
 
+    @property
+    def impl(self) -> int:
+        major, minor = self._protocol.version
+        return te.IMPL.put(te.IMPL.put(super().impl, "trTeProtocolMajor", major), "trTeProtocolMinor", minor)
+
+    @property
+    def async_interval(self) -> int:
+        return self._sink.async_interval
+
     def before_access(self) -> None:
         self.drain()
 
     def activated(self) -> None:
+        self._protocol = self._protocols[self.field("trTeFormat")]
         self._fifo.clear()
         self.timestamps.reset()
 
     def deactivated(self) -> None:
-        self._stop(Evcode.TRACE_DISABLED, self._in_progress())
+        self._stop(End.DISABLED, self._in_progress())
+        self._protocol.trace_data(False)
         self._fifo.clear()
         self.timestamps.reset()
 
     def control_changed(self, before: int) -> None:
+        if self.field("trTeFormat") != self._protocol.format:
+            self._protocol = self._protocols[self.field("trTeFormat")]
+            for register in (te.INST_FEATURES, te.DATA_CONTROL):
+                self._registers[register.offset] = self.legalize(register, self._registers[register.offset])
         if self.enabled and not before & te.CONTROL.mask("trTeEnable"):
             self._control &= ~te.CONTROL.mask("trTeInstStallOrOverflow")
-            self._set_up(self._options())
-        self._follow(Sync.TRACE_ENABLE, self._in_progress())
+            self._protocol.set_up(self)
+        self._protocol.trace_data(self.enabled and bool(self.field("trTeDataTracing")))
+        self._follow(Begin.ENABLED, self._in_progress())
 
     def flushed(self) -> None:
-        self._fifo.extend(_IDLE * (-len(self._fifo) % _WORD))
+        self._fifo.extend(self._protocol.filling * (-len(self._fifo) % _WORD))
         self._deliver()
 
     def legalize(self, register: Register, value: int) -> int:
+        """The fields of the protocol that is selected; another one can be selected while the encoder is not enabled."""
+        protocol = self._protocol
         if register is te.CONTROL:
-            if register.get(value, "trTeInstMode") not in (te.InstMode.OFF, *self._modes):
-                return register.put(value, "trTeInstMode", self._modes[0])
+            if not self.enabled:
+                protocol = self._protocols.get(register.get(value, "trTeFormat"), protocol)
+            value = register.put(value, "trTeFormat", protocol.format)
         elif register is te.INST_FEATURES:
-            return register.put(value, "trTeSrcBits", min(register.get(value, "trTeSrcBits"), _MAX_SRC_BITS))
-        return value
+            value = register.put(value, "trTeSrcBits", min(register.get(value, "trTeSrcBits"), _MAX_SRC_BITS))
+        elif register is not te.DATA_CONTROL:
+            return value
+        return protocol.legalize(register, value)
 
     def load(self, register: Register) -> int:
         if register is timestamp.CONTROL:
@@ -278,10 +267,14 @@ class TraceEncoder(TraceComponent):
             return self.timestamps.counter & 0xFFFF_FFFF
         if register is timestamp.COUNTER_HIGH:
             return self.timestamps.counter >> 32
+        if register is te.DATA_CONTROL:
+            return register.put(super().load(register), "trTeDataImplemented", int(self._protocol.has_data_trace))
         return super().load(register)
 
     def store(self, register: Register, value: int) -> None:
         if register is timestamp.CONTROL:
             self.timestamps.write(value, self.legal(register), UNDEFINED)
-        else:
-            super().store(register, value)
+            return
+        super().store(register, value)
+        if register is te.DATA_CONTROL and self.enabled:
+            self._protocol.trace_data(bool(self.field("trTeDataTracing")))

@@ -1,13 +1,12 @@
 """From what the simulated hart retires to what an encoder takes: the hart's side of the trace ingress port."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from decode.history import Context
-from decode.ingress import Block, Trap
-from decode.instructions import classify
-from decode.ntrace.encoder import Encoder
-from transport.simulated.block import HartBlock, Situation, TrapEntry
+from decode.ingress import UNINFERABLE, Block, Trap
+from decode.instructions import classify, sequential_target
+from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.hart import Retired
 from transport.simulated.timestamp_unit import TimestampUnit
 
@@ -17,6 +16,7 @@ class TracedHart(Protocol):
 
     retired: list[Retired] | None
     tells_situation: bool
+    tells_accesses: bool
     position: int
 
     @property
@@ -35,17 +35,36 @@ class TracedHart(Protocol):
     def situation(self) -> Situation: ...
 
 
-class Ingress:
+class ToldEncoder(Protocol):
+    """An encoder, as far as the hart's side needs it."""
+
+    def retire(self, items: Sequence[Any], next_pc: int | None = None) -> None:
+        """Blocks and traps, and before the block it belongs to what an instruction has accessed."""
+
+    def time(self, now: int) -> None: ...
+
+    def context(self, context: Context) -> None: ...
+
+
+AnyEncoder = TypeVar("AnyEncoder", bound=ToldEncoder)
+
+
+class Ingress(Generic[AnyEncoder]):
     """Follows one hart. `begin`, then `tell` with all that retires; `skip` what is lost, and `resume` after that.
 
-    With *context* the encoder is told of every change of privilege and context, with a *clock* of the time.
+    With *context* the encoder is told of every change of privilege and context, with a *clock* of the time. *pairs*: it
+    leaves out jumps to addresses that the instruction before loads, also where the hart's blocks part the two.
     """
 
-    def __init__(self, hart: TracedHart, encoder: Encoder, *, context: bool, clock: TimestampUnit | None) -> None:
+    def __init__(
+        self, hart: TracedHart, encoder: AnyEncoder, *, context: bool, clock: TimestampUnit | None, pairs: bool = False
+    ) -> None:
         self._hart = hart
         self._encoder = encoder
         self._clock = clock
         self._context = context
+        self._pairs = pairs
+        self._before: tuple[int, int] | None = None  # address and word of what retired last, unless a trap came since
         self._since = 0  # what the clock read when the hart had retired all that was told or skipped
         self._latest = hart.situation
         hart.tells_situation = context or clock is not None
@@ -55,6 +74,7 @@ class Ingress:
         if self._clock is not None:
             self._since = self._clock.clock
         self._latest = self._hart.situation
+        self._before = None
         self.resume()
 
     def resume(self) -> None:
@@ -115,16 +135,41 @@ class Ingress:
     def _context_of(self, situation: Situation) -> Context:
         return Context(situation.privilege, scontext=situation.scontext, hcontext=situation.mcontext)
 
-    def _items(self, retired: Sequence[Retired]) -> list[Block | Trap]:
+    def _items(self, retired: Sequence[Retired]) -> list[Block | Trap | Accessed]:
         convert = self._convert
-        return [
+        items: list[Block | Trap | Accessed] = [
             item.ingress if item.__class__ is HartBlock and item.ingress is not None else convert(item)  # type: ignore[misc]
             for item in retired
         ]
+        if self._pairs:
+            self._join(retired, items)
+        return items
 
-    def _convert(self, item: Retired) -> Block | Trap:
+    def _join(self, retired: Sequence[Retired], items: list[Block | Trap | Accessed]) -> None:
+        """Put into blocks of one jump where it goes, if the instruction before them says so."""
+        for n, (source, item) in enumerate(zip(retired, items, strict=True)):
+            if isinstance(item, Trap):
+                self._before = None
+            elif isinstance(item, Block):
+                block = source if isinstance(source, HartBlock) else source[0]
+                assert isinstance(block, HartBlock)
+                if item.instructions == 1 and item.ending == UNINFERABLE and self._before is not None:
+                    items[n] = self._joined(item, block.words[0], *self._before)
+                self._before = block.pcs[item.instructions - 1], block.words[item.instructions - 1]
+
+    def _joined(self, jump: Block, word: int, pc_before: int, word_before: int) -> Block:
+        xlen = self._hart.xlen
+        before = classify(word_before, xlen)
+        if pc_before + before.length != jump.pc:
+            return jump
+        target = sequential_target(before, pc_before, classify(word, xlen), xlen)
+        return jump if target is None else Block(jump.pc, jump.lengths, jump.itype, jump.taken_target, target)
+
+    def _convert(self, item: Retired) -> Block | Trap | Accessed:
         if isinstance(item, TrapEntry):
             return Trap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
+        if isinstance(item, Accessed):
+            return item
         if isinstance(item, HartBlock):
             return self._whole(item)
         assert not isinstance(item, Situation)

@@ -45,6 +45,9 @@ class TranslatedHart(Protocol):
     system: SystemInstructions
     triggers: TriggerModule
 
+    @property
+    def tells_accesses(self) -> bool: ...
+
 
 class Translator:
     """Makes blocks for one hart."""
@@ -117,6 +120,7 @@ class Translator:
             fast_size=1 << ram.size.bit_length() - 1,
             watched=self._hart.triggers.watched,
             tohost=self._hart.data.tohost,
+            tells_accesses=self._hart.tells_accesses,
         )
 
     def _function(self, source: BlockSource) -> Callable[[], int]:

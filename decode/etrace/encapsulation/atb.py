@@ -73,7 +73,7 @@ class AtbDeframer:
         if not source:
             yield Idle(offset, len(record))
         elif source > MAX_ID:
-            yield Packets(source, Kind.OTHER, [record[_HEAD:]], [offset], len(record))
+            yield Packets(source, Kind.OTHER, [record[_HEAD:]], [offset], len(record), None, [len(record)])
         elif valid > len(record) - _HEAD:
             yield from self._break(Lost(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes"))
         else:
@@ -126,10 +126,10 @@ class _Lane:
         """Items of the source's bytes, to those of the trace. A record counts for what its first byte belongs to."""
         stop = self._told + sum(item.length for item in items)
         parts = sorted((start, i) for i, item in enumerate(items) for start in _starts(item))
-        lengths = [0] * len(items)
+        sizes: list[list[int]] = [[] for _ in items]
         for (start, i), end in zip(parts, [*(start for start, _ in parts[1:]), stop], strict=False):
-            lengths[i] += self._size * self._records(start, end)
-        yield from [self._moved(item, length) for item, length in zip(items, lengths, strict=True)]
+            sizes[i].append(self._size * self._records(start, end))
+        yield from [self._moved(item, own) for item, own in zip(items, sizes, strict=True)]
         self._forget(stop)
 
     def _records(self, start: int, end: int) -> int:
@@ -148,10 +148,11 @@ class _Lane:
             self._folded += len(self._starts) - 1 - _KEPT
             del self._starts[1:-_KEPT], self._offsets[1:-_KEPT]
 
-    def _moved(self, item: Item, length: int) -> Item:
+    def _moved(self, item: Item, sizes: list[int]) -> Item:
         if isinstance(item, Packets):
-            return item._replace(source=self._source, offsets=[self._where(o) for o in item.offsets], length=length)
-        return item._replace(offset=self._where(item.offset), length=length)
+            offsets = [self._where(start) for start in item.offsets]
+            return item._replace(source=self._source, offsets=offsets, length=sum(sizes), sizes=sizes)
+        return item._replace(offset=self._where(item.offset), length=sum(sizes))
 
     def _where(self, start: int) -> int:
         return self._offsets[bisect_right(self._starts, start) - 1]

@@ -83,8 +83,8 @@ class _Sorter:
 def _together(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[Packets]:
     if kept:
         payloads = [frames[i][PREFIX:] for i in kept]
-        length = sum(map(len, payloads)) + PREFIX * len(kept)
-        yield Packets(0, Kind.INSTRUCTION, payloads, [places[i] for i in kept], length)
+        sizes = [PREFIX + len(payload) for payload in payloads]
+        yield Packets(0, Kind.INSTRUCTION, payloads, [places[i] for i in kept], sum(sizes), None, sizes)
 
 
 def _missing(before: int, index: int) -> str:

@@ -26,6 +26,7 @@ class Packets(NamedTuple):
     offsets   where in the trace each packet's first byte is
     length    bytes of trace they took, headers and padding included
     times     timestamps of the transport (not te_inst's time), None for a packet without; None: it has none at all
+    sizes     of these, each packet's
     """
 
     source: int
@@ -34,6 +35,7 @@ class Packets(NamedTuple):
     offsets: Sequence[int]
     length: int
     times: list[int | None] | None = None
+    sizes: Sequence[int] = ()
 
 
 class Idle(NamedTuple):
@@ -88,6 +90,26 @@ class CannotCarry(RvtraceError):
     def __init__(self, transport: str, what: str) -> None:
         self.transport, self.what = transport, what
         super().__init__(f"{transport} cannot carry {what}")
+
+
+class Sizes(Sequence[int]):
+    """Lengths of frames; worked out when the first is asked for."""
+
+    def __init__(self, frames: Sequence[bytes]) -> None:
+        self._frames = frames
+        self._known: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[int]: ...
+    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
+        if self._known is None:
+            self._known = list(map(len, self._frames))
+        return self._known[index]
 
 
 class Places(Sequence[int]):

@@ -77,7 +77,8 @@ def _packets(records: list[bytes], offset: int) -> Iterator[Packets]:
     payloads = [record[1 + _TIME : 1 + _TIME + (record[0] & MAX_LENGTH)] for record in reversed_]
     times = [int.from_bytes(record[1 : 1 + _TIME], "little") if record[0] & EXTEND else None for record in reversed_]
     offsets = range(offset, offset + len(records) * RECORD, RECORD)
-    yield Packets(0, Kind.INSTRUCTION, payloads, offsets, len(records) * RECORD, times)
+    sizes = [RECORD] * len(records)
+    yield Packets(0, Kind.INSTRUCTION, payloads, offsets, sum(sizes), times, sizes)
 
 
 class PulpFramer:

@@ -6,7 +6,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.etrace.encapsulation.interface import Idle, Item, Kind, Packets, Places
+from decode.etrace.encapsulation.interface import Idle, Item, Kind, Packets, Places, Sizes
 
 _FIRST = itemgetter(0)
 _KEY = itemgetter(0, 1)
@@ -56,7 +56,7 @@ class Sorter:
         if len(set(map(_KEY, entries))) == 1:
             source, kind, _ = entries[0]
             payloads = list(map(_PAYLOAD, entries))
-            yield Packets(source, kind, payloads, offsets, sum(map(len, frames)), times)
+            yield Packets(source, kind, payloads, offsets, sum(map(len, frames)), times, Sizes(frames))
             return
         own: dict[int, list[int]] = defaultdict(list)
         for i, entry in enumerate(entries):
@@ -71,6 +71,7 @@ class Sorter:
                     [offsets[i] for i in some],
                     sum(len(frames[i]) for i in some),
                     [times[i] for i in some] if times else None,
+                    [len(frames[i]) for i in some],
                 )
 
     def _entries(self, frames: Sequence[bytes]) -> list[Entry]:
@@ -104,6 +105,8 @@ class UniformSorter(Sorter):
         """See `stream.Reader`."""
         if self._instructions.issuperset(map(_FIRST, frames)):
             length = sum(map(len, frames))
-            yield Packets(0, Kind.INSTRUCTION, self._payloads(frames), Places(frames, offset), length)
+            yield Packets(
+                0, Kind.INSTRUCTION, self._payloads(frames), Places(frames, offset), length, None, Sizes(frames)
+            )
         else:
             yield from super().sort(frames, offset)

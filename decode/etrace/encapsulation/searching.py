@@ -44,10 +44,8 @@ class Merging(Search):
         Packets start where (offset - *phase*) is a multiple of *unit*.
         """
         self._sizes = sizes
-        self._unit = unit
-        self._reach = max(sizes)
-        self._phase = phase
-        self._ways = self._possible(start)
+        first = start + (phase - start) % unit
+        self._ways = set(range(first, start + max(sizes), unit))  # one of these is the first place
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
         """See `Search`."""
@@ -56,23 +54,13 @@ class Merging(Search):
             if len(self._ways) == 1:
                 break
             if place in self._ways:
-                self._follow(place, self._sizes[data[place - offset]])
+                self._ways.remove(place)
+                if size := self._sizes[data[place - offset]]:
+                    self._ways.add(place + size)
         if len(self._ways) == 1:
             (only,) = self._ways
             return only - offset if only <= end else None
         return None
-
-    def _follow(self, place: int, size: int) -> None:
-        self._ways.remove(place)
-        if size:
-            self._ways.add(place + size)
-        elif not self._ways:
-            self._ways = self._possible(place + 1)
-
-    def _possible(self, start: int) -> set[int]:
-        """Places from *start* on of which one must be the first after it where a packet starts."""
-        first = start + (self._phase - start) % self._unit
-        return set(range(first, start + self._reach, self._unit))
 
 
 class AfterZeros(Search):

@@ -145,9 +145,8 @@ class StreamDeframer:
             if frames:
                 yield from self._reader.sort(frames, offset + at)
             at = len(data) - len(rest)
-            if rest and 0 <= self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is no packet
+            if rest and self._layout.sizes[rest[0]] <= len(rest):  # there is all of it, and it is no packet
                 self._lose(offset + at, self._layout.why(rest[0]))
-                at += 1
             else:
                 self._tail, at = rest, len(data)
 

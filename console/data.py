@@ -1,0 +1,78 @@
+"""`rvtrace data`: the accesses to memory in a trace, the same as `trace data` lists in gdb."""
+
+import argparse
+import sys
+
+from console import decode, raw
+from console.progress import ProgressLine
+from decode.image import Image
+from session import report
+from session.accesses import NO_ACCESSES
+from session.errors import NoTrace
+from session.session import Session
+from support.errors import RvtraceError
+from views import accesses
+
+
+class DataError(RvtraceError):
+    """Arguments of `rvtrace data` that make no sense."""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """The command line of `rvtrace data`."""
+    parser = subparsers.add_parser(
+        "data",
+        help="list the accesses to memory in a capture file or in raw trace bytes",
+        usage="%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]",
+        description="Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
+        " instruction, what was done. Only E-Trace has data trace.",
+    )
+    parser.add_argument(
+        "capture", metavar="FILE", help='a capture, or raw bytes with --etrace; "-": standard input'
+    )
+    parser.add_argument(
+        "where", nargs="?", metavar="PLACE",
+        help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
+    )  # fmt: skip
+    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: all)")
+    raw.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.set_defaults(run=run, stop_at_error=False)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the accesses. Raises what `Session.look_at` and `Session.harts` raise, and DataError."""
+    session = Session()
+    about = decode.open_trace(session, args)
+    with ProgressLine() as progress:
+        decoded = session.harts(progress=progress)
+    found = decoded.harts.histories
+    if args.hart is not None:
+        found = {args.hart: found[decoded.harts.number(args.hart)]}
+    for line in (*about, *report.histories(decoded.harts), *session.warnings()):
+        print(line, file=sys.stderr)
+    if not any(history.accesses for history in found.values()):
+        raise NoTrace(NO_ACCESSES)
+    where = None if args.where is None else _place(args.where, decoded.image)
+    for hart, history in found.items():
+        before = f"hart {hart}\t" if len(found) > 1 else ""
+        for line in accesses.lines(history, decoded.program, where):
+            sys.stdout.write(f"{before}{line}\n")
+    return 0
+
+
+def _place(text: str, image: Image) -> tuple[int, int]:
+    """(first byte, how many). Raises DataError."""
+    address, comma, size = text.partition(",")
+    try:
+        place = int(address, 0), int(size, 0) if comma else 1
+        if min(place) >= 0 and place[1] > 0:
+            return place
+    except ValueError:
+        for elf, bias in image.elves:
+            for section in elf.sections:
+                for symbol in section.symbols:
+                    if symbol.name == text:
+                        return symbol.address + bias, max(symbol.size, 1)
+    raise DataError(f"{text}: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of {image.path}")

@@ -1,0 +1,164 @@
+"""`rvtrace encode --etrace`: the options of the E-Trace encoder, and its packets in their encapsulation."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from console import etrace_options
+from console.encode_options import dashed, in_words, named
+from console.encoding import Encoding
+from decode.etrace.encoder import ContextType, Encoder, EncoderOptions, Stop, SyncMode
+from decode.etrace.options import TrapHandlers
+from decode.executed.reading import Executed
+from decode.history import Context
+from decode.image import Image
+from decode.ingress import Block, Trap
+from session.etrace import ETrace
+
+# In quotation marks: sections of E-Trace 2.0.
+HELP: Mapping[str, str] = {
+    "sync_mode": "what the period of synchronization is counted in (trTeInstSyncMode)",
+    "sync_max": "the period is 2**(N + 4) of these (trTeInstSyncMax)",
+    "compress": "all fields of packets are sent, no sign based compression",
+    "itype_width": "of the hart's interface: 3 tells no calls and returns, 4 does",
+    "context": 'what a change of context makes the encoder do: ctype of "Context type"; discontinuity is as a trap',
+    "hcontext_at": "bit of the field context where hcontext begins, above scontext; default: it is not sent",
+    "stop": "how the end is told: late, by ended_ntr after an uninferable discontinuity, or early, in the last packet",
+    "shortest": 'a cached target is always sent as an index ("Format selection" allows a shorter difference)',
+}
+"""The fields of EncoderOptions that a decoder need not know."""
+
+_CHOICES: Mapping[str, Mapping[str, Any]] = {
+    "sync_mode": named(SyncMode),
+    "context": named(ContextType),
+    "stop": {member.value: member for member in Stop},
+}
+_FIELDS = {field.name: field for field in fields(EncoderOptions)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """An option for each thing a decoder must know, and for each freedom of the encoder."""
+    group = parser.add_argument_group("the encoder", "What a decoder need not know.")
+    for name, text in HELP.items():
+        _add(group, name, text)
+    group.add_argument(
+        "--src-id", type=etrace_options.whole_number(16), default=0, metavar="N", help="srcID (trTeSrcID)"
+    )
+    group.add_argument(
+        "--alignment", type=etrace_options.whole_number(20), default=0, metavar="N",
+        help='a sequence by which readers find a packet ("Synchronization" of the encapsulation) after N packets each',
+    )  # fmt: skip
+    etrace_options.add_shared(parser.add_argument_group("modes of other formats, too"))
+    etrace_options.add_arguments(parser, raw=False)
+
+
+def encoding(args: argparse.Namespace, image: Image) -> Encoding:
+    """What the command line says. Raises BadETrace."""
+    how = etrace_options.how(args, image.xlen)
+    own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
+    own = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in own.items()}
+    said = how.options
+    try:
+        options = EncoderOptions(said.parameters, said.modes, said.dialect, said.support, **own)
+    except ValueError as error:
+        raise etrace_options.BadETrace(in_words(str(error), _all_names())) from None
+    if args.src_id >> _source_bits(how):
+        raise etrace_options.BadETrace(f"--src-id {args.src_id} does not fit srcID: say with --src-bits how wide it is")
+    return _ETrace(options, how, args.src_id, args.alignment)
+
+
+def _source_bits(how: ETrace) -> int:
+    return 7 if how.encapsulation.name == "atb" else how.encapsulation.src_bits
+
+
+def _all_names() -> set[str]:
+    return {*HELP, *etrace_options.own_options(), "implicit_return"}
+
+
+def _add(group: Any, name: str, text: str) -> None:
+    default = _FIELDS[name].default
+    if default is True:
+        group.add_argument(f"--no-{dashed(name)}", dest=name, action="store_const", const=False, help=text)
+    elif name in _CHOICES:
+        shown = next(word for word, value in _CHOICES[name].items() if value is default)
+        group.add_argument(f"--{dashed(name)}", choices=list(_CHOICES[name]), help=f"{text} (default {shown})")
+    else:
+        shown = "" if default is None else f" (default {default})"
+        number = etrace_options.whole_number(8)
+        group.add_argument(f"--{dashed(name)}", type=number, metavar="N", help=text + shown)
+
+
+class _ETrace(Encoding):
+    """The E-Trace encoder and what its packets are put into."""
+
+    messages_are = "packets"
+
+    def __init__(self, options: EncoderOptions, how: ETrace, source: int, alignment: int) -> None:
+        super().__init__()
+        self._how, self._source, self._alignment = how, source, alignment
+        self._timed = how.encapsulation.timestamp_bytes > 0
+        self._mask = (1 << 8 * how.encapsulation.timestamp_bytes) - 1
+        self._now = self._sent = 0
+        self._framer = how.encapsulation.framer()
+        self._pieces: list[bytes] = []
+        self._encoder = Encoder(options, self._emit)
+        self._handlers: dict[tuple[int, bool], int] = {}
+        self._several: set[tuple[int, bool]] = set()
+
+    @property
+    def how(self) -> ETrace:
+        """With the handlers the log shows, where packets do not tell them and nobody else has."""
+        options = self._how.options
+        known = options.trap_handlers
+        if not options.modes.implicit_exception or known.tvec is not None or known.handlers:
+            return self._how
+        return replace(self._how, options=replace(options, trap_handlers=TrapHandlers(None, self._handlers)))
+
+    def start(self) -> bytes:
+        self._encoder.start()
+        return self._taken()
+
+    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+        for item in items:
+            if isinstance(item, Trap):
+                self._learn(item)
+        if self._timed:
+            for item in items:
+                self._encoder.retire([item])
+                self._now += item.instructions if isinstance(item, Block) else 0
+        else:
+            self._encoder.retire(items)
+        return self._taken()
+
+    def stop(self) -> bytes:
+        self._encoder.stop()
+        return self._taken()
+
+    def notes(self, executed: Executed) -> list[str]:
+        lines = []
+        if self._how.options.parameters.context_width and not self.contexts_seen:
+            lines.append(f"all contexts are 0: none are in this log (format {executed.format})")
+        if self._how.options.modes.implicit_exception and self._several:
+            cause, interrupt = min(self._several)
+            what = f"{'interrupt' if interrupt else 'exception'} {cause}"
+            lines.append(f"{what} has several handlers: packets without their addresses cannot be decoded")
+        return lines
+
+    def _learn(self, trap: Trap) -> None:
+        key = trap.cause, trap.interrupt
+        if self._handlers.setdefault(key, trap.handler) != trap.handler:
+            self._several.add(key)
+
+    def _emit(self, payload: bytes) -> None:
+        time = self._now & self._mask if self._timed else None
+        if self._alignment and self._sent % self._alignment == 0:
+            self._pieces.append(self._framer.synchronization())
+        self._sent += 1
+        self._pieces.append(self._framer.packet(payload, source=self._source, time=time))
+
+    def _taken(self) -> bytes:
+        self.count(self._sent - self._messages)
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        return data

@@ -1,0 +1,162 @@
+"""The meaning of formats 0, 1 and 2: branches, and an address the hart came to.
+
+Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encoder Output Packets"; for irets 2.0.5.
+"""
+
+from decode.callstack import Stack
+from decode.etrace.layout import BranchFmt
+from decode.etrace.packet import Packet
+from decode.etrace.places import Places, Result, landing, name
+from decode.etrace.predictor import NOT_CACHED, Effect, Tables
+from decode.etrace.state import Inferred, Mode, Place, Setup, Step
+from decode.etrace.walk import Walker
+from decode.etrace.way import Arrival, Goal, Walk
+from decode.history import EventKind
+from decode.reports import Report
+from decode.segments import NOWHERE
+
+_FULL_MAP = 31
+
+
+class Flow(Places):
+    """Steps of these packets."""
+
+    def _flow(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        if place.mode is Mode.ADRIFT:
+            return self._regain(place, packet, ())
+        if place.mode is not Mode.ON:
+            what = "while tracing is off" if place.mode is Mode.OFF else "with no handler reported for the trap before"
+            return Result(self.loss(self._state(place), EventKind.LOSS, f"{name(packet)} {what}"))
+        walker = self._walker(place)
+        walk, again = self._continued(place, walker, stack)
+        address = self._address(place, packet, tables, again)
+        if address == NOT_CACHED:
+            fault = f"jump target cache entry {packet.fields['index']} is empty"
+            return self._mismatch(place, packet, walk, fault)
+        goal = self._goal(place.setup, packet, address)
+        counted = "branch_count" in packet.fields
+        before: dict[int, int] = {}
+        if counted:
+            arrival, outcome = self._predicted(walker, walk, packet, goal, tables, before)
+        else:
+            arrival, outcome = self._mapped(walker, walk, packet, goal)
+        if arrival is Arrival.FAULT:
+            tables.change(before)
+            if walk.missing:
+                return self._adrift(place, packet, walk)
+            return self._mismatch(place, packet, walk, walk.fault)
+        if outcome is not None:
+            walker.stand_at(walk, walk.behind, outcome)
+            if counted:
+                tables.train(walk.behind, outcome, before)
+        settled = packet.fields.get("notify") or address is None or walker.is_branch(walk.behind)
+        inferred = Inferred(goal.returns, walk.irets) if arrival is Arrival.INFERRED and not settled else None
+        reference = place.reference if address is None else address
+        following = place._replace(at=walk.at, behind=walk.behind, reference=reference, inferred=inferred)
+        targets = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
+        guard = tuple(before.items())
+        training = tables.change(before) if counted else tables.training(walk.outcomes)
+        effect = Effect(training, targets) if training or targets else None
+        step = Step(walk.path, self._state(following), calls=walk.calls.effect(), tables=effect)
+        return Result(step, not walk.calls.overflowed, guard)
+
+    def _continued(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
+        """The walk a packet starts with, and jump targets on it.
+
+        Where the code led to the last address anyway, and what follows is not a format 3, that address was the target
+        of a jump, and comes a second time ("Format 2 notify and updiscon fields", case 1).
+        """
+        walk = walker.start(place.at, place.behind, stack)
+        if place.inferred is None:
+            return walk, ()
+        walk.irets = place.inferred.irets
+        arrival = walker.reach(walk, Goal(place.behind, inferable=False, returns=place.inferred.returns))
+        if arrival is Arrival.FAULT:  # it cannot: the encoder had another reason to report it
+            return walker.start(place.at, place.behind, stack), ()
+        walk.irets = 0
+        return walk, (place.behind,) if arrival is Arrival.JUMPED else ()
+
+    def _address(self, place: Place, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
+        """The address a packet reports: None for none, NOT_CACHED where the cache does not have it."""
+        fields = packet.fields
+        if "index" in fields:
+            for target in again:
+                if tables.jump_index(target) == fields["index"]:
+                    return target
+            return tables.targets.get(fields["index"], NOT_CACHED)
+        if "address" not in fields:
+            return None
+        base = 0 if place.setup.modes.full_address else place.reference
+        return base + fields["address"] & self._mask
+
+    def _goal(self, setup: Setup, packet: Packet, address: int | None) -> Goal:
+        fields = packet.fields
+        returns = fields.get("irets", fields.get("irdepth")) if fields.get("irreport") else None
+        counted = setup.parameters.iret_ext and setup.modes.implicit_return
+        return Goal(address, not fields.get("updiscon"), returns, counted)
+
+    def _mapped(self, walker: Walker, walk: Walk, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
+        """Over the branches of branch_map, then up to the address. The outcome: of the branch that is there."""
+        bits, count = packet.fields.get("branch_map", 0), packet.fields.get("branches", 0)
+        if "branches" in packet.fields and goal.address is None:
+            count = _FULL_MAP
+        last = count > 0 and (goal.address is None or walker.is_branch(goal.address))
+        walker.spend(walk, bits, count - last)
+        if walk.fault:
+            return Arrival.FAULT, None
+        outcome = not bits >> count - 1 & 1 if last else None
+        return self._reach(walker, walk, goal), outcome
+
+    def _predicted(
+        self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
+    ) -> tuple[Arrival, bool | None]:
+        """Over branches that went as predicted, then up to the address, or to the one that did not."""
+        count = packet.fields["branch_count"] + _FULL_MAP
+        failed = packet.fields["branch_fmt"] != BranchFmt.ADDR
+        branch = goal.address is None or walker.is_branch(goal.address)
+        walker.predict(walk, tables, count - (branch and not failed), before)
+        if walk.fault:
+            return Arrival.FAULT, None
+        arrival = self._reach(walker, walk, goal)
+        if arrival is Arrival.FAULT or not branch:
+            return arrival, None
+        return arrival, tables.predicts(walk.behind) != failed
+
+    def _reach(self, walker: Walker, walk: Walk, goal: Goal) -> Arrival:
+        if goal.returns is not None and not goal.counted and walker.is_ambiguous(walk, goal):
+            walk.fault = (
+                f"irdepth {goal.returns} fits more than one return: implicit return as in 2.0 is ambiguous here"
+                " (irets of its extension is not)"
+            )
+            return Arrival.FAULT
+        return walker.reach(walk, goal)
+
+    # Where there is no code
+
+    def _adrift(self, place: Place, packet: Packet, walk: Walk) -> Result:
+        """There is no code to follow: what ran is known again from the next address on."""
+        modes = place.setup.modes
+        if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
+            return self._mismatch(place, packet, walk, walk.fault)  # calls, branches and jumps in it were not seen
+        report = self._contradiction(place, packet, walk.place, walk.fault)
+        result = self._regain(place, packet, (report,))
+        return Result(result.step._replace(path=walk.path))
+
+    def _regain(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
+        """On at the packet's address, if there is code."""
+        fields = packet.fields
+        if "address" not in fields:
+            return Result(Step(None, self._state(place._replace(mode=Mode.ADRIFT)), reports))
+        base = 0 if place.setup.modes.full_address else place.reference
+        address = base + fields["address"] & self._mask
+        walker = self._walker(place)
+        if walker.is_unknown(address):
+            following = place._replace(mode=Mode.ADRIFT, reference=address, inferred=None)
+            return Result(Step(None, self._state(following), reports))
+        count = fields.get("branches", 0)
+        outcome = not fields["branch_map"] >> count - 1 & 1 if count and walker.is_branch(address) else None
+        walk = walker.start(NOWHERE, address, None)
+        walker.stand_at(walk, address, outcome)
+        following = place._replace(mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None)
+        resumed = Report(EventKind.SYNC, "an address in code that is there", next_pc=address, resumed=address)
+        return Result(Step(None, self._state(following), (*reports, resumed), landing(address)))

@@ -1,0 +1,73 @@
+"""The accesses of a history, for who shows pages of them: `trace data`, `rvtrace data`."""
+
+from typing import NamedTuple
+
+from decode.access_wording import touches, words
+from decode.history import History
+from decode.streams import Program
+from session.errors import NoTrace
+from session.ranges import Cursor, Selection
+
+Where = tuple[int, int]
+"""Memory: its first byte, and how many."""
+
+NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -data` makes it)"
+
+
+class AccessRow(NamedTuple):
+    """One line: its number, the instruction's number and address (None where they are not known), the byte of the
+    trace, and what was done.
+    """
+
+    number: int
+    instruction: int | None
+    pc: int | None
+    offset: int
+    text: str
+
+
+class Accesses:
+    """The accesses of *history* to the memory *where*, all when it is None, numbered from 1."""
+
+    def __init__(self, history: History, program: Program, where: Where | None = None) -> None:
+        self.where = where
+        self._history, self._program = history, program
+        self._chosen = [access for access in history.accesses if where is None or touches(access, *where)]
+        self._cursor = Cursor()
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def is_of(self, history: History, where: Where | None) -> bool:
+        """Whether these are what is asked for now."""
+        return history is self._history and where == self.where
+
+    def select(self, args: str, size: int | None) -> Selection:
+        """Which of them `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
+        if not self._history.accesses:
+            raise NoTrace(NO_ACCESSES)
+        if not self._chosen:
+            return Selection(1, 1, self._none())
+        found = self._cursor.select(args, size, len(self._chosen))
+        return found._replace(notice=found.notice and found.notice.replace("branch trace record", "data trace"))
+
+    def rows(self, begin: int, end: int) -> list[AccessRow]:
+        """Those numbered *begin* to *end* - 1."""
+        return [self._row(number) for number in range(max(begin, 1), min(end, len(self._chosen) + 1))]
+
+    def _row(self, number: int) -> AccessRow:
+        access, history, program = self._chosen[number - 1], self._history, self._program
+        position = access.position
+        image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))
+        text = words(access, program.xlen, image.symbol)
+        if position is None:
+            return AccessRow(number, None, None, access.offset, text)
+        return AccessRow(number, position + 1, history.pc(position), access.offset, text)
+
+    def _none(self) -> str:
+        """What is said when nothing is shown."""
+        assert self.where is not None
+        begin, size = self.where
+        unknown = sum(access.address is None for access in self._history.accesses)
+        text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
+        return f"{text} Of {unknown} the address is not known." if unknown else text

@@ -1,0 +1,110 @@
+"""What is done differently for each trace format: choosing how to read an encoder's trace, and reading it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+from controlregs.encoder import Format
+from decode.etrace.items import Itemizer as ETraceItemizer
+from decode.etrace.streams import decode_streams as decode_etrace
+from decode.etrace.wording import Wording as ETraceWording
+from decode.ntrace.dialect import DIALECTS
+from decode.ntrace.items import Itemizer as NTraceItemizer
+from decode.ntrace.options import Options as NTrace
+from decode.ntrace.streams import decode_streams as decode_ntrace
+from decode.ntrace.wording import Wording as NTraceWording
+from decode.streams import Program, Streams
+from session import decoding, etrace
+from session.captured import CapturedEncoder, Unregistered, printable
+from session.errors import Unsupported
+from session.etrace import ETrace
+from session.etrace_settings import BadSetting
+from support.progress import Progress, silent
+
+How = NTrace | ETrace
+"""How a trace was made."""
+
+
+class Item(Protocol):
+    """A message, filling, or bytes that are neither: where they are."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+class Itemizer(Protocol):
+    """Takes a trace apart, fed in pieces."""
+
+    def feed(self, data: bytes) -> Iterator[Any]: ...
+    def finish(self) -> Iterator[Any]: ...
+
+
+class Wording(Protocol):
+    """Puts its items into words. `is_odd`: whether one is nothing that such an encoder sends."""
+
+    def text(self, item: Any, *, raw: bool = False) -> str: ...
+    def is_odd(self, item: Any) -> bool: ...
+
+
+def how_of(encoder: CapturedEncoder) -> How:
+    """How to read what *encoder* sends, whoever else sends into the same sink. Raises `Unsupported`."""
+    if encoder.in_force.format != Format.E_TRACE:
+        return _overridden(decoding.ntrace_options(encoder.in_force, alone=True), encoder.unregistered)
+    try:
+        return etrace.of_registers(encoder.in_force, encoder.unregistered.etrace)
+    except BadSetting as error:
+        raise Unsupported(printable(f"{encoder.in_force.name}: {error}")) from None
+
+
+def decode(
+    data: bytes,
+    program: Program,
+    how: How,
+    *,
+    wrapped: bool = False,
+    stop_at_error: bool = False,
+    progress: Progress = silent,
+) -> Streams:
+    """The histories of all harts in *data*, by source. Raises only what *progress* raises."""
+    if isinstance(how, ETrace):
+        options = replace(how.options, stop_at_error=stop_at_error)
+        return decode_etrace(data, program, options, how.encapsulation, wrapped=wrapped, progress=progress)
+    return decode_ntrace(data, program, replace(how, stop_at_error=stop_at_error), wrapped=wrapped, progress=progress)
+
+
+def tells_sources(how: How) -> bool:
+    """Whether messages say whose they are."""
+    return how.tells_sources if isinstance(how, ETrace) else how.src_bits > 0
+
+
+def itemizer(how: How, xlen: int, *, wrapped: bool = False) -> Itemizer:
+    """What takes a trace apart that was made so."""
+    if isinstance(how, ETrace):
+        return ETraceItemizer(how.options, how.encapsulation, xlen, wrapped=wrapped)
+    return NTraceItemizer(how, xlen, wrapped=wrapped)
+
+
+def wording(how: How) -> Wording:
+    """What puts its items into words."""
+    return ETraceWording(how.options) if isinstance(how, ETrace) else NTraceWording(how)
+
+
+def source_of(item: Any) -> int | None:
+    """Who sent a message; None for what is no message."""
+    if hasattr(item, "source"):
+        return item.source  # type: ignore[no-any-return]
+    return None if item.message is None else item.message.src
+
+
+def _overridden(options: NTrace, unregistered: Unregistered) -> NTrace:
+    """*options* with what is known better than from the registers."""
+    if unregistered.dialect is not None:
+        options = replace(options, dialect=DIALECTS[unregistered.dialect])
+    if unregistered.address_bits is not None:
+        options = replace(options, address_bits=unregistered.address_bits)
+    if unregistered.timestamp_bits is not None:
+        options = replace(options, timestamp_bits=unregistered.timestamp_bits)
+    return options
