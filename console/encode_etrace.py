@@ -1,7 +1,7 @@
 """`rvtrace encode --etrace`: the options of the E-Trace encoder, and its packets in their encapsulation."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -25,6 +25,8 @@ HELP: Mapping[str, str] = {
     "context": 'what a change of context makes the encoder do: ctype of "Context type"; discontinuity is as a trap',
     "hcontext_at": "bit of the field context where hcontext begins, above scontext; default: it is not sent",
     "stop": "how the end is told: late, by ended_ntr after an uninferable discontinuity, or early, in the last packet",
+    "epc_after_inferred": "a trap at the target of an inferred jump is told by its EPC (thaddr 0), as the pseudo-code"
+    " of 2.0.5 has it, not by its handler",
     "shortest": 'a cached target is always sent as an index ("Format selection" allows a shorter difference)',
 }
 """The fields of EncoderOptions that a decoder need not know."""
@@ -65,7 +67,22 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
         raise etrace_options.BadETrace(in_words(str(error), _all_names())) from None
     if args.src_id >> _source_bits(how):
         raise etrace_options.BadETrace(f"--src-id {args.src_id} does not fit srcID: say with --src-bits how wide it is")
-    return _ETrace(options, how, args.src_id, args.alignment)
+    given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
+    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
+    notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
+    return _ETrace(options, how, args.src_id, args.alignment, notes)
+
+
+_NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
+    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "hcontext_at": ("--context-width", lambda encoder: encoder.parameters.context_width),
+    "shortest": ("--jump-target-cache", lambda encoder: encoder.modes.jump_target_cache),
+    "bpred_size": ("--branch-prediction", lambda encoder: encoder.modes.branch_prediction),
+    "cache_size": ("--jump-target-cache", lambda encoder: encoder.modes.jump_target_cache),
+    "trap_vector": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
+    "trap_handler": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
+}
+"""What options need to have any effect."""
 
 
 def _source_bits(how: ETrace) -> int:
@@ -80,6 +97,8 @@ def _add(group: Any, name: str, text: str) -> None:
     default = _FIELDS[name].default
     if default is True:
         group.add_argument(f"--no-{dashed(name)}", dest=name, action="store_const", const=False, help=text)
+    elif default is False:
+        group.add_argument(f"--{dashed(name)}", dest=name, action="store_const", const=True, help=text)
     elif name in _CHOICES:
         shown = next(word for word, value in _CHOICES[name].items() if value is default)
         group.add_argument(f"--{dashed(name)}", choices=list(_CHOICES[name]), help=f"{text} (default {shown})")
@@ -90,12 +109,13 @@ def _add(group: Any, name: str, text: str) -> None:
 
 
 class _ETrace(Encoding):
-    """The E-Trace encoder and what its packets are put into."""
+    """The E-Trace encoder and what its packets are put into. *idle*: a line for each option without effect."""
 
     messages_are = "packets"
 
-    def __init__(self, options: EncoderOptions, how: ETrace, source: int, alignment: int) -> None:
+    def __init__(self, options: EncoderOptions, how: ETrace, source: int, alignment: int, idle: list[str]) -> None:
         super().__init__()
+        self._idle = idle
         self._how, self._source, self._alignment = how, source, alignment
         self._timed = how.encapsulation.timestamp_bytes > 0
         self._mask = (1 << 8 * how.encapsulation.timestamp_bytes) - 1
@@ -136,7 +156,7 @@ class _ETrace(Encoding):
         return self._taken()
 
     def notes(self, executed: Executed) -> list[str]:
-        lines = []
+        lines = list(self._idle)
         if self._how.options.parameters.context_width and not self.contexts_seen:
             lines.append(f"all contexts are 0: none are in this log (format {executed.format})")
         if self._how.options.modes.implicit_exception and self._several:

@@ -202,7 +202,7 @@ def _of_file(name: str) -> dict[str, Value]:
         if key in ("nocontext", "notime") and value not in ("0", "false"):
             absent.add(f"{key.removeprefix('no')}_width")
         key = _OTHER_NAMES.get(key, key)
-        if key in SETTINGS and SETTINGS[key].kind in (Kind.NUMBER, Kind.FLAG) and key not in SHARED:
+        if key in SETTINGS and SETTINGS[key].kind in (Kind.NUMBER, Kind.FLAG):
             found[key] = _read(name, key, value)
     if not found:
         raise BadETrace(f"--parameters {name}: has no lines like `iaddress_width_p = 64`")

@@ -357,6 +357,11 @@ class HistoryBuilder:
         return self._length
 
     @property
+    def resumed_at(self) -> int:
+        """The position behind the last gap so far, 0 without any."""
+        return self._gap_positions[-1] + 1 if self._gap_positions else 0
+
+    @property
     def last_pc(self) -> int | None:
         """The last instruction so far, None at the start and after a gap."""
         self.flush()

@@ -14,6 +14,7 @@ from .client import Client, SessionError
 from .progress import ProgressLine
 
 HARTS_AT_MOST = 4096
+ADDRESSES = (1 << 64) - 1
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 
 
@@ -24,6 +25,9 @@ class Tracer:
         self._progress = ProgressLine()
         self._client = Client(home, self._progress)
         self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
+        self._tvec: int | None = None
+        self.needs_tvec = False
+        """The trace leaves out where traps lead, so that the session has to be told."""
 
     def request(self, method: str, **params: Any) -> Any:
         """The session's result; its errors become gdb.GdbError, one line."""
@@ -44,7 +48,14 @@ class Tracer:
             "runs": self._runs,
             "hart": parameters.hart(),
             "thread_hart": selected_hart(),
+            "tvec": self._trap_vector() if self.needs_tvec else None,
         }
+
+    def _trap_vector(self) -> int | None:
+        """mtvec, as it is now or was when it could be read last."""
+        with contextlib.suppress(gdb.error, ValueError):
+            self._tvec = int(gdb.newest_frame().read_register("mtvec")) & ADDRESSES
+        return self._tvec
 
     def resumed(self) -> None:
         """The program goes on."""
@@ -146,6 +157,7 @@ beside the program."""
             raise gdb.GdbError(f"trace start: {error}") from None
         _require_connection()
         result = tracer().request("start", context=tracer().context(), options=options)
+        tracer().needs_tvec = bool(options.get("implicit_exceptions"))
         osabi.set_for_tracing()
         _print_lines(result)
 

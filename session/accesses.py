@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 from decode.access_wording import touches, words
 from decode.history import History
+from decode.image import Image
 from decode.streams import Program
 from session.errors import NoTrace
 from session.ranges import Cursor, Selection
 
 Where = tuple[int, int]
-"""Memory: its first byte, and how many."""
+"""Memory: its first byte, and how many; 0: all of what the program has there."""
 
-NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -data` makes it)"
+NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data all` makes one)"
 
 
 class AccessRow(NamedTuple):
@@ -30,8 +31,11 @@ class Accesses:
     """The accesses of *history* to the memory *where*, all when it is None, numbered from 1."""
 
     def __init__(self, history: History, program: Program, where: Where | None = None) -> None:
-        self.where = where
+        self._asked = where
         self._history, self._program = history, program
+        if where is not None and not where[1]:
+            where = where[0], size_at(where[0], program.image_of(history.context_at(0)))
+        self._where = where
         self._chosen = [access for access in history.accesses if where is None or touches(access, *where)]
         self._cursor = Cursor()
 
@@ -40,7 +44,7 @@ class Accesses:
 
     def is_of(self, history: History, where: Where | None) -> bool:
         """Whether these are what is asked for now."""
-        return history is self._history and where == self.where
+        return history is self._history and where == self._asked
 
     def select(self, args: str, size: int | None) -> Selection:
         """Which of them `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
@@ -66,8 +70,20 @@ class Accesses:
 
     def _none(self) -> str:
         """What is said when nothing is shown."""
-        assert self.where is not None
-        begin, size = self.where
+        assert self._where is not None
+        begin, size = self._where
         unknown = sum(access.address is None for access in self._history.accesses)
         text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
         return f"{text} Of {unknown} the address is not known." if unknown else text
+
+
+def size_at(address: int, image: Image) -> int:
+    """The bytes of the function or object that begins at an address by the symbols of the program, 1 if none does."""
+    symbols = (
+        symbol.size
+        for elf, bias in image.elves
+        for section in elf.sections
+        for symbol in section.symbols
+        if symbol.address + bias == address
+    )
+    return max(symbols, default=1) or 1

@@ -92,7 +92,8 @@ def better_options(
     found = list(histories)
     if not any(map(_contradictions, found)) and any(history.instructions for history in found):
         return None
-    part = _part(len(data), [event for history in found for event in history.events])
+    events = [event for history in found for event in history.events]
+    part = _part(len(data), events, from_start=isinstance(options, ETrace))
     window = data[part.start : part.stop]
 
     def tried(candidate: How) -> _Result:
@@ -130,7 +131,7 @@ def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False
     first = fewest = odd(options)
     best = options
     for _ in range(_CHANGES):
-        trial, candidate = min(((odd(it), it) for it in _changed(best)), key=lambda one: one[0])
+        trial, candidate = min(((odd(it), it) for it in _changed_ntrace(best)), key=lambda one: one[0])
         if trial >= fewest:
             break
         best, fewest = candidate, trial
@@ -139,8 +140,11 @@ def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False
 
 def _changed(options: How) -> Iterator[How]:
     """With one thing changed: first what was said left out, then what was not said."""
-    found: list[How]
-    found = list(guess_etrace.candidates(options) if isinstance(options, ETrace) else _candidates(options))
+    return guess_etrace.changed(options) if isinstance(options, ETrace) else _changed_ntrace(options)
+
+
+def _changed_ntrace(options: Options) -> Iterator[Options]:
+    found = list(_candidates(options))
     yield from sorted(found, key=lambda changed: _said(changed) >= _said(options))
 
 
@@ -156,10 +160,8 @@ def _candidates(options: Options) -> Iterator[Options]:
     yield replace(options, extend_addr_msb=not options.extend_addr_msb)
 
 
-def _said(options: How) -> int:
+def _said(options: Options) -> int:
     """How many options are not as they are when nothing is said."""
-    if isinstance(options, ETrace):
-        return guess_etrace.said(options)
     return sum(getattr(options, field.name) != field.default for field in fields(Options))
 
 
@@ -172,14 +174,16 @@ def _contradicts(event: Event) -> bool:
     return event.kind in _BAD or event.text.endswith(FIELD_TOO_MANY)
 
 
-def _part(size: int, events: Iterable[Event]) -> range:
+def _part(size: int, events: Iterable[Event], *, from_start: bool = False) -> range:
     """The bytes to decode: whole messages from the last synchronizing one before the first contradiction on.
 
-    From the beginning, if there is none.
+    From the beginning, if there is none; also, if that is not too far, where *from_start* is set: what was said at the
+    start of a trace may be needed to read it.
     """
     start = 0
     for event in sorted(events, key=lambda event: event.offset):
         if _contradicts(event):
+            start = 0 if from_start and event.offset < _MOST else start
             return range(start, min(event.offset + _BEHIND, start + _MOST, size))
         if event.kind in (EventKind.SYNC, EventKind.TRACE_ON):
             start = event.offset

@@ -63,8 +63,12 @@ _MUCH = 4  # times less nonsense is much better
 _TRANSPORTS = tuple(map(Encapsulation, NAMES))
 
 
-def candidates(how: ETrace) -> Iterator[ETrace]:
-    """*how* with one thing changed."""
+def changed(how: ETrace) -> Iterator[ETrace]:
+    """*how* with one thing changed: first what was said left out, then what was not said."""
+    return iter(sorted(_candidates(how), key=lambda candidate: said(candidate) >= said(how)))
+
+
+def _candidates(how: ETrace) -> Iterator[ETrace]:
     for transport in _TRANSPORTS:
         if transport.name != how.encapsulation.name:
             yield replace(how, encapsulation=transport)
@@ -73,11 +77,11 @@ def candidates(how: ETrace) -> Iterator[ETrace]:
     dialects: list[Mapping[str, Value]] = [{"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect]
     for change in (*single, *dialects, *_TOGETHER):
         try:
-            changed = made(change, how)
+            other = made(change, how)
         except BadSetting:
             continue
-        if changed != how:
-            yield changed
+        if other != how:
+            yield other
 
 
 def said(how: ETrace) -> int:
@@ -96,7 +100,7 @@ def better_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False)
         return None
     best = min(chain([how], _framings(how)), key=lambda candidate: worth(candidate, _FIRST_LOOK))
     for _ in range(_CHANGES):
-        better = min(chain([best], candidates(best)), key=lambda candidate: worth(candidate, _LOOK))
+        better = min(chain([best], _candidates(best)), key=lambda candidate: worth(candidate, _LOOK))
         if better == best or worth(better, _LOOK)[0] >= worth(best, _LOOK)[0]:
             break
         best = better
@@ -104,16 +108,21 @@ def better_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False)
 
 
 def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:
-    """How many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes."""
+    """How many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
+
+    Where nothing but data is traced, none does.
+    """
     itemizer, wording = Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped), Wording(how.options)
-    bad, synchronizes = 0, False
+    bad, synchronizes, only_data = 0, False, True
     for item in chain(itemizer.feed(data), itemizer.finish()):
         if item.packet is not None:
-            synchronizes |= item.packet.format == Format.SYNC and item.packet.subformat in (Sync.START, Sync.TRAP)
+            of_sync = item.packet.format == Format.SYNC
+            synchronizes |= of_sync and item.packet.subformat in (Sync.START, Sync.TRAP)
+            only_data &= of_sync and item.packet.subformat == Sync.SUPPORT
         known = item.packet is not None or item.data is not None
         if not item.is_idle and (not known or wording.is_odd(item) or _is_long(item, how)):
             bad += item.length
-    return bad if synchronizes else len(data)
+    return bad if synchronizes or only_data else len(data)
 
 
 def _framings(how: ETrace) -> Iterator[ETrace]:

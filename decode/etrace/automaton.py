@@ -56,12 +56,12 @@ class Automaton(Flow):
         walk = self._before_start(place, walker, address, stack)
         same = place.context.prv is None or context.prv == place.context.prv
         repeats = address == place.behind
-        arrival = Arrival.FAULT
-        if not (repeats and self._options.dialect is Dialect.PULP):
-            arrival = walker.reach(walk, Goal(address, inferable=same))
-            if arrival is Arrival.FAULT and not same:
-                walk = self._before_start(place, walker, address, stack)
-                arrival = walker.reach(walk, Goal(address))
+        arrival = walker.reach(walk, Goal(address, inferable=same))
+        if arrival is Arrival.FAULT and not same:
+            walk = self._before_start(place, walker, address, stack)
+            arrival = walker.reach(walk, Goal(address))
+        if repeats and arrival is not Arrival.INFERRED and self._options.dialect is Dialect.PULP:
+            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions it has reported before
         if arrival is Arrival.FAULT and repeats:
             walk = walker.start(place.at, place.behind, stack)
             walk.parts = []

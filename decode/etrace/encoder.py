@@ -25,19 +25,21 @@ class Encoder(Rules):
     with a constant has both of them, where `Modes.sijump` is on: a decoder sees that from the code.
     """
 
+    denable = False
+    """What support packets say of data trace: it is on."""
     _enabled = False
     _next_pc: int | None = None
 
     def enable(self) -> None:
         """The encoder is switched on: a support packet says how it is configured. `start` does it if need be."""
-        self._out.support(ienable=True, qual_status=QualStatus.NO_CHANGE)
         self._enabled = True
+        self._support(QualStatus.NO_CHANGE)
 
     def disable(self) -> None:
         """The encoder is switched off: a support packet says so, unless `stop` has done so."""
         if self._enabled:
             self._enabled = False
-            self._out.support(ienable=False, qual_status=QualStatus.NO_CHANGE)
+            self._support(QualStatus.NO_CHANGE)
 
     def start(self, trap: Trap | None = None) -> None:
         """Tracing starts: what retires next is announced by a synchronization packet.
@@ -54,13 +56,20 @@ class Encoder(Rules):
         """The next instruction that retires is to be reported (trigger[2], "Using trigger outputs")."""
         self._notify_next = True
 
-    def lost(self) -> None:
-        """Packets were lost on the way out: says so and, while tracing, starts again ("Format 3 subformat 3")."""
-        self._out.support(ienable=self._enabled, qual_status=QualStatus.TRACE_LOST)
+    def lost(self, *, data: bool = False) -> None:
+        """Packets were lost on the way out: says so and, while tracing, starts again ("Format 3 subformat 3").
+
+        *data*: data packets too.
+        """
+        self._support(QualStatus.TRACE_LOST, dloss=data)
         if self._tracing:
             trap = None if self._trap_told else self._trap
             self._reset()
             self._trap = trap
+
+    def data_lost(self) -> None:
+        """Data packets alone were lost on the way out: says so."""
+        self._support(QualStatus.NO_CHANGE, dloss=True)
 
     def time(self, now: int) -> None:
         """The clock shows *now*: that is the time of what retires next."""
@@ -109,8 +118,11 @@ class Encoder(Rules):
             self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
         self._tracing = False
         self._enabled = not disable
-        self._out.support(ienable=self._enabled, qual_status=status)
+        self._support(status)
         self._reset()
+
+    def _support(self, qual_status: QualStatus, *, dloss: bool = False) -> None:
+        self._out.support(qual_status, ienable=self._enabled, denable=self.denable, dloss=dloss)
 
     def _is_target(self) -> bool:
         """Whether the last instruction is reported for the uninferable discontinuity that led there."""

@@ -70,6 +70,8 @@ class Chart:
         self._context_mask = (1 << parameters.context_width) - 1
         self._now = 0  # time when the next instruction retires, and
         self._each = 1  # how much later the one after it does
+        self.at = 0
+        """The time of the instruction that makes packets now."""
         self._entered = self._context = Context()  # after the last item; of the instruction in the chart
         self._entered_as = options.context
         self._tracing = False
@@ -97,6 +99,7 @@ class Chart:
         """The instruction at *pc*; *taken* if it is a branch."""
         branches = self._branches
         reported, self._reported = self._reported, False
+        self.at = now
         # Execution may have come to a target before, by another way: a resync is announced there (updiscon).
         synchronizes = self._resync is Resync.DUE and (reported or not self._updiscon)
         if self._trap is not None:

@@ -68,8 +68,16 @@ class Output:
         self.send(_SYNC, subformat, {**fields, "address": self._reference})
         self.count = 0
 
-    def support(self, *, ienable: bool, qual_status: QualStatus) -> None:
+    def support(self, qual_status: QualStatus, *, ienable: bool, denable: bool, dloss: bool = False) -> None:
         """A support packet."""
         options = self._options
-        layout, parameters, modes = options.support, options.parameters, options.modes
-        self.send(_SYNC, _SUPPORT, fields_of(layout, parameters, modes, ienable=ienable, qual_status=qual_status))
+        fields = fields_of(
+            options.support,
+            options.parameters,
+            options.modes,
+            ienable=ienable,
+            qual_status=qual_status,
+            denable=denable,
+            dloss=dloss,
+        )
+        self.send(_SYNC, _SUPPORT, fields)

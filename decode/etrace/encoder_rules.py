@@ -143,6 +143,7 @@ class Rules(Chart):
         jumped = last is not None and last.ending == UNINFERABLE and trap.epc != last.absolute
         self._finish(trap.epc, Next.TRAP)
         self._switch()
+        self.at = self._now
         if self._trap is not None and not self._trap_told:
             self._report_trap(self._trap, 0, trap.epc, None, self._where(self._trap_context, self._now))
         self._trap, self._trap_context = trap, self._context

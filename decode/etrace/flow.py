@@ -4,7 +4,7 @@ Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encode
 """
 
 from decode.callstack import Stack
-from decode.etrace.layout import BranchFmt
+from decode.etrace.layout import BranchFmt, Ext, Format
 from decode.etrace.packet import Packet
 from decode.etrace.places import Places, Result, landing, name
 from decode.etrace.predictor import NOT_CACHED, Effect, Tables
@@ -31,7 +31,7 @@ class Flow(Places):
         walk, again = self._continued(place, walker, stack)
         address = self._address(place, packet, tables, again)
         if address == NOT_CACHED:
-            fault = f"jump target cache entry {packet.fields['index']} is empty"
+            fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
             return self._mismatch(place, packet, walk, fault)
         goal = self._goal(place.setup, packet, address)
         counted = "branch_count" in packet.fields
@@ -79,11 +79,12 @@ class Flow(Places):
     def _address(self, place: Place, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
         """The address a packet reports: None for none, NOT_CACHED where the cache does not have it."""
         fields = packet.fields
-        if "index" in fields:
+        if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
+            index = fields.get("index", 0)
             for target in again:
-                if tables.jump_index(target) == fields["index"]:
+                if tables.jump_index(target) == index:
                     return target
-            return tables.targets.get(fields["index"], NOT_CACHED)
+            return tables.targets.get(index, NOT_CACHED)
         if "address" not in fields:
             return None
         base = 0 if place.setup.modes.full_address else place.reference

@@ -76,13 +76,17 @@ class HartDecoder:
         if self._stopped:
             self._unused += packets.length
             return
-        self._has_data = True
+        if not self._has_data:
+            self._has_data = True
+            if self._state.place.mode is Mode.ON:  # no data came before: the first access is of what ran since here
+                self._data.synchronize(self._builder.resumed_at)
         position = self._builder.position if self._state.place.mode is Mode.ON else -1
         for payload, offset in zip(packets.payloads, packets.offsets, strict=True):
             try:
                 self._data.packet(payload, offset, position)
             except Malformed as error:
                 self.note(offset, f"te_data: {error}")
+                self._data.lost()
 
     def ignore(self, packets: Packets) -> None:
         """Packets of another kind: they are the hart's, and not about its instructions or data."""
@@ -223,7 +227,7 @@ class HartDecoder:
             known[key] = Single(packet)
             return
         if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
-            index = packet.fields["index"]
+            index = packet.fields.get("index", 0)  # of a cache of one entry
             lookup = known.get(key)
             if not isinstance(lookup, Lookup):
                 lookup = known[key] = Lookup(index)

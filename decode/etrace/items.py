@@ -2,23 +2,23 @@
 
 Addresses in most packets are relative to the one reported before them (E-Trace 2.0, "Format 2 packets"), and how they
 are read depends on the support packet before them, so both are carried along for each source. An address is unknown
-from the middle of a trace, from lost bytes, and from an index of the jump target cache, up to the next full one.
+from the middle of a trace, from lost bytes, and from an unknown entry of the jump target cache on, up to the next full
+one.
 """
 
 from collections.abc import Iterator
 from copy import copy, deepcopy
-from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.etrace import support
 from decode.etrace.data import DataDecoder
 from decode.etrace.data.packet import DataPacket
 from decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
 from decode.etrace.encapsulation import Item as Found
+from decode.etrace.known import Known, Setup
 from decode.etrace.layout import Format, Sync
-from decode.etrace.options import Modes, Options, Parameters
-from decode.etrace.packet import Codec, Malformed, Packet, codec
+from decode.etrace.options import Options
+from decode.etrace.packet import Codec, Malformed, Packet
 from decode.memory_access import Access
 from decode.streams import Lost
 
@@ -52,7 +52,7 @@ class Item(NamedTuple):
     address: int | None = None
     access: Access | None = None
     timestamp: int | None = None
-    setup: "Setup | None" = None
+    setup: Setup | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -65,21 +65,6 @@ class Item(NamedTuple):
         return self.offset + self.length
 
 
-class Setup(NamedTuple):
-    """What an encoder is made of, and set to."""
-
-    parameters: Parameters
-    modes: Modes
-
-
-class Known(NamedTuple):
-    """Of one source: what its packets are read with, and the last address it reported. None: not known."""
-
-    setup: Setup
-    codec: Codec
-    reference: int | None = None
-
-
 class Itemizer:
     """Cuts a trace into items, fed in pieces of any size; memory does not grow with the trace.
 
@@ -90,10 +75,8 @@ class Itemizer:
     def __init__(
         self, options: Options, encapsulation: Encapsulation, xlen: int = 64, *, wrapped: bool = False
     ) -> None:
-        self._options = options
-        self._mask = (1 << xlen) - 1
         self._deframer = encapsulation.deframer(wrapped=wrapped)
-        self._start = Known(Setup(options.parameters, options.modes), codec(options, options.modes))
+        self._start = Known(options, xlen)
         self._known: dict[int, Known] = {}
         self._accesses: dict[int, DataDecoder] = {}
         self._packets: dict[tuple[Codec, bytes], Packet] = {}  # few packets of a trace are distinct
@@ -103,7 +86,7 @@ class Itemizer:
     def __deepcopy__(self, memo: dict[int, object]) -> "Itemizer":
         new = copy(self)
         new._deframer = deepcopy(self._deframer, memo)
-        new._known = dict(self._known)
+        new._known = {source: known.copy() for source, known in self._known.items()}
         new._accesses = deepcopy(self._accesses, memo)
         return new
 
@@ -143,13 +126,14 @@ class Itemizer:
             yield idle
 
     def _lost(self, lost: Lost) -> Item:
-        self._known = {source: known._replace(reference=None) for source, known in self._known.items()}
+        for known in self._known.values():
+            known.forget()
         for accesses in self._accesses.values():
             accesses.lost()
         return Item(lost.offset, lost.length, problem=lost.why or "the start of the buffer, inside a packet")
 
     def _packet(self, piece: "_Piece") -> Item:
-        known = self._known.get(piece.source, self._start)
+        known = self._of(piece.source)
         item = Item(
             piece.offset, piece.length, piece.payload, None, None, "", piece.source, None, None, piece.time, known.setup
         )
@@ -158,7 +142,7 @@ class Itemizer:
         try:
             return self._data(item, piece.source) if piece.kind is Kind.DATA else self._instruction(item, known)
         except Malformed as error:
-            self._known[piece.source] = known._replace(reference=None)
+            known.forget()
             return item._replace(problem=str(error))
 
     def _data(self, item: Item, source: int) -> Item:
@@ -174,53 +158,31 @@ class Itemizer:
             if len(self._packets) >= _REMEMBERED:
                 self._packets.clear()
             self._packets[key] = packet
-        address, reference = self._address(packet, known)
-        self._known[item.source] = known._replace(reference=reference)
+        address = known.address(packet)
         if packet.format == Format.SYNC:
-            self._synchronize(packet, item.source)
+            self._synchronize(packet, known, item.source)
         return item._replace(packet=packet, address=address)
 
-    def _address(self, packet: Packet, known: Known) -> tuple[int | None, int | None]:
-        """The address a packet stands for, and what the next difference is relative to."""
-        fields, before = packet.fields, known.reference
-        sent = fields.get("address")
-        if packet.format == Format.SYNC:
-            if packet.subformat == Sync.TRAP and not fields["thaddr"]:
-                return sent, before
-            if sent is None and packet.subformat == Sync.TRAP:
-                handlers = self._options.trap_handlers
-                sent = handlers.of(fields["ecause"], bool(fields["interrupt"]))
-            elif sent is None:
-                return None, before
-            return sent, sent
-        if sent is None:
-            return None, None if "index" in fields else before
-        if not known.setup.modes.full_address:
-            sent = None if before is None else before + sent & self._mask
-        return sent, sent
-
-    def _synchronize(self, packet: Packet, source: int) -> None:
-        """What packets of format 3 mean for those that follow."""
+    def _synchronize(self, packet: Packet, known: Known, source: int) -> None:
+        """What packets of format 3 mean for data packets, and support packets for all."""
+        accesses = self._accesses.get(source)
         if packet.subformat == Sync.SUPPORT:
-            self._set_up(packet, source)
-        elif packet.subformat != Sync.CONTEXT and source in self._accesses:
-            self._accesses[source].synchronize(0)
+            known.set_up(packet)
+            if accesses is not None:
+                accesses.configure(*known.setup)
+        elif packet.subformat != Sync.CONTEXT and accesses is not None:
+            accesses.synchronize(0)
 
-    def _set_up(self, packet: Packet, source: int) -> None:
-        said = support.read(packet, self._options)
-        setup = Setup(said.parameters, said.modes)
-        before = self._known[source]
-        if setup != before.setup:
-            options = replace(self._options, parameters=setup.parameters)
-            self._known[source] = Known(setup, codec(options, setup.modes), before.reference)
-        if source in self._accesses:
-            self._accesses[source].configure(*setup)
+    def _of(self, source: int) -> Known:
+        known = self._known.get(source)
+        if known is None:
+            known = self._known[source] = self._start.copy()
+        return known
 
     def _data_decoder(self, source: int) -> DataDecoder:
         decoder = self._accesses.get(source)
         if decoder is None:
-            setup = self._known.get(source, self._start).setup
-            decoder = self._accesses[source] = DataDecoder(*setup)
+            decoder = self._accesses[source] = DataDecoder(*self._of(source).setup)
         return decoder
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from decode.causes import trap_text
 from decode.etrace import support
-from decode.etrace.items import Item, Setup
+from decode.etrace.items import Item
+from decode.etrace.known import Setup
 from decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
 from decode.etrace.options import Modes, Options
 from decode.etrace.packet import Packet
@@ -64,7 +65,8 @@ class Wording:
             if words.missing and item.address is None:
                 meaning += f"; {words.missing}"
         elif item.data is not None:
-            line, meaning = f"te_data {_sent(item.data.fields)}{source}{_accessed(item.access)}", _access(item)
+            line = f"te_data kind={item.data.code.kind} {_sent(item.data.fields)}{source}{_accessed(item.access)}"
+            meaning = _access(item)
         else:
             name = "Idle" if item.is_idle else "NoPacket" if item.problem else "Other"
             line, meaning = f"{name} BYTES={item.length}{source}", item.problem

@@ -6,7 +6,7 @@ Layout of the files: README.md beside them.
 import csv
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ ROOT = VECTORS / "etrace"
 PROGRAMS = ("br_j_asm", "dhrystone", "pmp", "qsort", "test_discon_branch_exception", "torture64", "towers", "xrle")
 BOOT = 0x1000
 MACHINE = 3
+ROWS = 5000
+"""Of Spike's log, after which the field context changes in the streams of option o12."""
 _SUPPORT = {"ref": SupportLayout.REFERENCE, "std08": SupportLayout.STANDARD}
 _NEVER = 1 << 30
 _ECALLS = (3, 8, 9, 11)  # causes of ebreak and ecall
@@ -44,7 +46,8 @@ class Vector(NamedTuple):
 
 
 def vector(program: str, option: str) -> Vector:
-    """A stream by the two digits of its option: vector("pmp", "o01")."""
+    """A stream by its program and option: vector("pmp", "o01"). Fails, saying so, where the vectors are absent."""
+    assert ROOT.exists(), f"{ROOT} is missing: these tests need the vectors beside the repository, or RVTRACE_VECTORS"
     description = next((ROOT / program).glob(f"{option}_*.json"))
     what = json.loads(description.read_text())
     return Vector(what, _options(what), packets(description.with_suffix(".te_inst_raw").read_bytes()))
@@ -161,6 +164,38 @@ def told(pcs: list[int], events: list[Happened], image: Image) -> Iterator[Item]
             if privilege != MACHINE:
                 privilege = MACHINE
                 yield Context(MACHINE)
+
+
+def rows(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+    """The items with their times, for the streams of option o12: one tick for each row of Spike's log.
+
+    A row is an instruction, or a trap of one that did not retire. The field context is the privilege mode times 256
+    plus the number of the block of 5000 rows; a block that lies across the border of two is cut.
+    """
+    now, number, privilege = 0, 0, MACHINE
+    last: Item | None = None
+    for item in items:
+        if isinstance(item, Context):
+            privilege = item.prv or 0
+            yield now, Context(privilege, scontext=privilege << 8 | number)
+            continue
+        left: Block | Trap | None = item
+        while left is not None:
+            own = isinstance(left, Trap) and isinstance(last, Block) and left.epc == last.fall - 2 * last.lengths[-1]
+            if now // ROWS != number and not own:
+                number = now // ROWS
+                yield now, Context(privilege, scontext=privilege << 8 | number)
+            first, left = _cut(left, ROWS - now % ROWS)
+            yield now, first
+            now += first.instructions if isinstance(first, Block) else not own
+            last = first
+
+
+def _cut(item: Block | Trap, room: int) -> tuple[Block | Trap, Block | None]:
+    if isinstance(item, Trap) or item.instructions <= room:
+        return item, None
+    first = Block(item.pc, item.lengths[:room])
+    return first, Block(first.fall, item.lengths[room:], item.itype, item.taken_target)
 
 
 _known: dict[tuple[int, int, int], Block] = {}

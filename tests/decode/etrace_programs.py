@@ -47,6 +47,7 @@ FREEDOMS: dict[str, st.SearchStrategy[Any]] = {
     "context": st.sampled_from(ContextType),
     "stop": st.sampled_from(Stop),
     "shortest": st.booleans(),
+    "epc_after_inferred": st.booleans(),
 }
 
 Drawn = dict[str, Any]
@@ -95,6 +96,7 @@ def _part(kind: type, drawn: Drawn) -> Drawn:
 class Case:
     """A program, an execution and its trace.
 
+    traps      (how many instructions retired before, trap)
     trap_rate  chance of a trap before any instruction
     marks      notifications come now and then
     breaks     chance that packets are lost, or tracing is off for a while, after an item
@@ -112,17 +114,20 @@ class Case:
     ) -> None:
         self.rng = rng = random.Random(seed)
         xlen = rng.choice([32, 64])
-        self.program = Program(rng, xlen, rng.randint(8, 60), rng.choice([(), MIX]), forward=True)
         parameters = Parameters(iaddress_width=xlen, iret_ext=drawn.get("iret_ext", True), **_part(Parameters, drawn))
         modes = Modes(**_part(Modes, drawn))
-        made = {name: drawn[name] for name in FREEDOMS if name in drawn}
+        mix = MIX[:-1] if _counts_only(parameters, modes) else rng.choice([(), MIX])
+        self.program = Program(rng, xlen, rng.randint(8, 60), mix, forward=True)
+        made = {name: drawn[name] for name in (*FREEDOMS, "support") if name in drawn}
         self.encoder_options = EncoderOptions(parameters, modes, **made)
         self.run = execute(self.program, rng, steps, _habits(self.encoder_options, rng, trap_rate))
         self.image = self.program.image()
         causes = {handler: cause for cause, handler in enumerate(sorted({trap.handler for _, trap in self.run.traps}))}
         self.items = [*_told(self.run, self.image, parameters, causes, rng)]
+        self.traps = [*_traps(self.items)]
         handlers = TrapHandlers(handlers={(cause, i): at for at, cause in causes.items() for i in (False, True)})
-        self.options = Options(parameters, modes, pinned=True, trap_handlers=handlers)
+        support = self.encoder_options.support
+        self.options = Options(parameters, modes, pinned=True, support=support, trap_handlers=handlers)
         self.packets: list[bytes] = []
         self._trace(marks, breaks)
         self.trace = self.framed(self.packets)
@@ -174,6 +179,15 @@ class Case:
         else:
             encoder.stop()
             encoder.start()
+
+
+def _traps(items: Iterable[Item]) -> Iterator[tuple[int, Trap]]:
+    position = 0
+    for item in items:
+        if isinstance(item, Trap):
+            yield position, item
+        elif isinstance(item, Block):
+            position += item.instructions
 
 
 def _told(
@@ -234,12 +248,16 @@ def _joined(first: Block, second: Block, image: Image) -> Block:
     return Block.of(first.pc, listed, image.xlen)
 
 
+def _counts_only(parameters: Parameters, modes: Modes) -> bool:
+    """Whether returns are expected to go where they came from, without a look: no co-routines, which do not."""
+    return modes.implicit_return and not parameters.return_stack_size
+
+
 def _habits(options: EncoderOptions, rng: random.Random, trap_rate: float) -> Habits:
     """An execution such an encoder can trace: simple counting needs returns that are well behaved."""
-    counting = options.modes.implicit_return and not options.parameters.return_stack_size
     return Habits(
         trap_rate=trap_rate,
-        wander=0 if counting else rng.choice([0, 0.05, 0.3]),
+        wander=0 if _counts_only(options.parameters, options.modes) else rng.choice([0, 0.05, 0.3]),
         depth=rng.choice([3, 12, 40]),
         ecalls=options.parameters.ecall_retires,
         contexts=rng.random() < 0.3,

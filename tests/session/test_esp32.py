@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from decode.etrace.esp32 import chips
 from decode.etrace.esp32.descriptors import BadSnapshot
@@ -235,3 +238,18 @@ def test_the_rom_may_be_a_file_of_its_own(tmp_path: Path) -> None:
 def test_an_elf_without_a_snapshot() -> None:
     with pytest.raises(BadSnapshot, match=r"crc32\.elf has no g_esp_riscv_trace_snapshot"):
         next(esp32.live_capture(str(made.ELF)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_a_damaged_buffer_is_accounted_for(chance: Random) -> None:
+    core = chance.choice([PT10, ET20])
+    buffer = bytearray(core.buffer)
+    for _ in range(chance.choice([1, 5, 50, 500])):
+        buffer[chance.randrange(len(buffer))] = chance.choice([0, 255, chance.randrange(256)])
+    core = replace(core, buffer=bytes(buffer), head=chance.randrange(len(buffer) + 1), mode=chance.choice([1, 2]))
+    capture = imported(made.elf_core([core]))
+    session = Session()
+    session.look_at(capture, "x.rvt", str(made.ELF))
+    total, decoded, idle, skipped = session.harts().harts.accounting
+    assert decoded + idle + skipped == total == len(capture.sinks[0].data)

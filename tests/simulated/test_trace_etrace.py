@@ -258,7 +258,8 @@ def test_source_id_unless_inhibited(elf: Path) -> None:
 
 def test_the_bytes_of_the_first_packets(elf: Path) -> None:
     """Support, after 1111: ienable, encoder_mode 2 bits, qual_status 2, options 6, resync_disabled, iret_ext,
-    time_width 3, f0s_width 2 = 1, return_stack_size 3 = 5, call_counter_size 4, bpred_size 3 = 6, cache_size 3 = 5, data 7.
+    time_width 3, f0s_width 2 = 1, return_stack_size 3 = 5, call_counter_size 4, bpred_size 3 = 6, cache_size 3 = 5,
+    data 7.
     Synchronization: 1100, branch 1, privilege 3, address 0x80000000 >> 1, all least significant bit first.
     """
     traced = trace(machine_with(elf, NO_DATA), elf, RARE_SYNC, built=NO_DATA)

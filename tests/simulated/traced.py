@@ -15,7 +15,7 @@ from decode.ntrace.encoder import EncoderOptions
 from session.decoding import ntrace_options
 from tests.simulated.build import build as compile_for_hart
 from tests.simulated.test_trace_devices import CONTROL, IMPL, INST_FEATURES, TE, Registers, start, stop
-from transport.simulated.block import HartBlock, Situation, TrapEntry
+from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.hart import Retired
 from transport.simulated.machine import Machine, MemoryMap, build
 
@@ -69,7 +69,7 @@ def told_to(log: list[int], retired: Sequence[Retired]) -> None:
     for item in retired:
         if isinstance(item, HartBlock):
             log += item.pcs
-        elif not isinstance(item, TrapEntry | Situation):
+        elif not isinstance(item, TrapEntry | Situation | Accessed):
             log += item[0].pcs[: item[1]]
 
 

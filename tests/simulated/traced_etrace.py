@@ -155,7 +155,12 @@ def trace(
 def options_of(machine: Machine, elf: Path, built: ETraceBuild, control: int, features: int, data: int) -> Options:
     """What a decoder has to be told of an encoder with these registers; trap handlers are where mtvec points."""
     modes = Modes(
-        *(bool(features >> n & 1) for n in range(6)),
+        full_address=bool(features & NO_ADDR_DIFF),
+        implicit_exception=bool(features & NO_TRAP_ADDR),
+        sijump=bool(features & SEQUENTIAL),
+        implicit_return=bool(features & IMPLICIT_RETURN),
+        branch_prediction=bool(features & PREDICTION),
+        jump_target_cache=bool(features & CACHE),
         resync_disabled=not control >> 16 & 3,
         data_no_address=bool(data & DATA_NO_ADDR),
         data_no_data=bool(data & DATA_NO_VALUE),

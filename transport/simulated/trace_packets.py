@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decode.etrace.data.encoder import DataEncoder
 from decode.etrace.encapsulation import Encapsulation, Kind
 from decode.etrace.encoder import Encoder, EncoderOptions
-from decode.etrace.encoder_rules import Next
+from decode.etrace.encoder_chart import Next
 from decode.etrace.packet import codec
 from decode.history import Context
 from decode.ingress import Block, Trap
@@ -64,7 +64,7 @@ class PacketStream:
         self._framer = encapsulation.framer()
         self._source, self._async_interval = source, async_interval
         self._timed = encapsulation.timestamp_bytes > 0
-        self._time = 0
+        self._time = self._now = self._due_since = 0
         self._unstamped = 0  # packets since the last with a timestamp
         self._codec = codec(options.decoder, options.modes)
         self._enabled = self._data_lost = False
@@ -108,6 +108,7 @@ class PacketStream:
 
     def time(self, now: int) -> None:
         """The clock shows *now*."""
+        self._now = now
         self._encoder.time(now)
 
     def context(self, context: Context) -> None:
@@ -135,6 +136,7 @@ class PacketStream:
             for piece in self._pieces(item) if isinstance(item, Block) else (item,):
                 self._encoder.retire([piece])
                 self._tell_due()
+                self._now += piece.instructions if isinstance(piece, Block) else 0
         if next_pc is not None:
             self._encoder.retire((), next_pc)
 
@@ -160,6 +162,7 @@ class PacketStream:
             end = begin if self._due else min(place, last)
             yield _piece(block, begin, end)
             self._due = [access for access in self._accesses if access.place <= end]
+            self._due_since = self._now - 1
             del self._accesses[: len(self._due)]
             begin = end + 1
 
@@ -176,7 +179,7 @@ class PacketStream:
         if kind == _SUPPORT:
             self._tell_due()  # the last instruction's, at the end of a trace
             payload = self._with_data_trace(payload)
-        self._send(payload, Kind.INSTRUCTION, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING)
+        self._send(payload, Kind.INSTRUCTION, self._encoder.at, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING)
         if kind in _SYNCHRONIZING:
             self._data.synchronize()
 
@@ -188,12 +191,12 @@ class PacketStream:
         return self._codec.build(packet.format, packet.subformat, packet.fields | of_data)
 
     def _data_packet(self, payload: bytes) -> None:
-        self._send(payload, Kind.DATA, stamped=False)
+        self._send(payload, Kind.DATA, self._due_since)
 
-    def _send(self, payload: bytes, kind: Kind, *, stamped: bool) -> None:
+    def _send(self, payload: bytes, kind: Kind, time: int, *, stamped: bool = False) -> None:
         if self._async_interval and self._since >= self._async_interval:
             self._synchronization()
-        frame = self._framer.packet(payload, kind, self._source, self._stamp(stamped))
+        frame = self._framer.packet(payload, kind, self._source, self._stamp(time, stamped))
         self._since += len(frame)
         self._out(frame)
 
@@ -201,14 +204,15 @@ class PacketStream:
         self._since = 0
         self._out(self._framer.synchronization())
 
-    def _stamp(self, wanted: bool) -> int | None:
+    def _stamp(self, time: int, wanted: bool) -> int | None:
+        """The timestamp of a packet about what happened at *time*; None where it needs none."""
         if not self._timed:
             return None
         self._unstamped += 1
         if not wanted and self._unstamped < self._sparse:
             return None
         self._unstamped = 0
-        self._time = max(self._time, self._encoder.at)
+        self._time = max(self._time, time)
         return self._time
 
 
