@@ -55,6 +55,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="begin with the message this byte is part of",
     )  # fmt: skip
     parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
+    parser.add_argument(
+        "--elf", action="append", default=[], metavar="FILE", help="the program; only core dumps of ESP-IDF need it"
+    )
     raw.add_arguments(parser, program=False)
     parser.set_defaults(run=run)
     return parser
@@ -120,7 +123,7 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
     if raw.is_raw(args, also_for_captures=("src",)):
         yield _Trace(args.file, raw.pieces(args.file), raw.how(args), args.xlen or 64, args.wrapped, imported=True)
         return
-    capture = raw.load(args.file)
+    capture = raw.core_dump(args, args.file) or raw.load(args.file)
     for sink in capture.sinks:
         how = harts.options_of(harts.feeding(sink, capture.encoders))
         yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped)

@@ -143,13 +143,19 @@ class _ETrace(Encoding):
         for item in items:
             if isinstance(item, Trap):
                 self._learn(item)
-        if self._timed:
-            for item in items:
-                self._encoder.retire([item])
-                self._now += item.instructions if isinstance(item, Block) else 0
-        else:
-            self._encoder.retire(items)
+        try:
+            self._retire(items)
+        except ValueError as error:  # what packets of a dialect have no place for
+            raise etrace_options.BadETrace(f"what ran cannot be told in packets of this dialect: {error}") from None
         return self._taken()
+
+    def _retire(self, items: Sequence[Block | Trap | Context]) -> None:
+        if not self._timed:
+            self._encoder.retire(items)
+            return
+        for item in items:
+            self._encoder.retire([item])
+            self._now += item.instructions if isinstance(item, Block) else 0
 
     def stop(self) -> bytes:
         self._encoder.stop()

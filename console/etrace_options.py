@@ -226,7 +226,7 @@ def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:
         before, after = said.get(key), better.get(key)
         if before == after or SETTINGS[key].owner is Owner.NOTHING:
             continue
-        if after in (None, False, {}):
+        if after is None or after is False or after == {}:
             lines.append(f"without {option(key)}")
         elif key == "implicit_return":
             lines.append(f"with {option(key)} on")

@@ -25,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options `built` reads."""
     parser.add_argument(
         "--etrace-option", action="append", default=[], metavar="NAME=VALUE",
-        help="how the E-Trace side of the trace encoder is built, may be repeated: bpred-size=8, context-width=16,"
-        " data-trace=off, support=reference, ... (docs/etrace.md explains them)",
+        help="how the E-Trace side of the trace encoder is built, may be repeated: data-trace=off, inst-mode=6,"
+        " timestamp-sparse=4, bpred-size=8, context-width=16, support=reference, ... (`rvtrace encode --etrace --help`"
+        " explains the others)",
     )  # fmt: skip
 
 

@@ -64,8 +64,9 @@ def configure_encoder(component: Component, request: TraceRequest, src_id: int, 
     """
     for register in ZEROED:
         component.write(register, 0)
-    notes = _set_control(component, request)
-    notes += _set_features(component, request, src_id)  # which ones there are may depend on trTeFormat
+    of_control = _set_control(component, request)
+    notes = _set_features(component, request, src_id)  # which ones there are may depend on trTeFormat
+    notes += of_control
     notes += _set_sync(component, request, buffer_size)
     notes += configure_data(component, request)
     if request.timestamps:

@@ -12,34 +12,50 @@ from decode.image import Image
 from decode.memory_access import Access, Reach, reach
 from decode.streams import Program
 
-_MOST_WAYS = 64  # followed at a time, and instructions skipped at a time; code where there are more tells nothing
+_POSITIONS = 1 << 24, 256  # of a history that are looked at, and how many more for each access
+_SLOTS = 1 << 20, 16  # that are kept, and how many more for each access
+_PIECE = 1 << 16  # positions
+_MOST_WAYS = 16  # followed at a time, and instructions skipped at a time; code where there are more tells nothing
 
 
 class Slots(NamedTuple):
-    """The accesses a history's instructions make, in order: those of *kinds* only.
+    """The accesses a history's instructions make, in order: those of some kinds only.
 
     positions  of their instructions
     reaches    what each of them accesses
     gaps       the positions of the gaps
+    begin, end the positions that were looked at
     """
 
     positions: "array[int]"
     reaches: list[Reach]
     gaps: list[int]
+    begin: int
+    end: int
 
     @classmethod
-    def of(cls, history: History, program: Program, kinds: Collection[str]) -> "Slots":
-        """Those of a history."""
-        slots = cls(array("Q"), [], [])
-        for begin, end, image in _stretches(history, program):
-            known = _Reaches(image, frozenset(kinds))
-            for position, pc in enumerate(history.pcs(begin, end), begin):
-                if pc == GAP:
-                    slots.gaps.append(position)
-                elif found := known[pc]:
-                    slots.positions.extend([position] * len(found))
-                    slots.reaches.extend(found)
-        return slots
+    def of(cls, history: History, program: Program, accesses: Sequence[Access]) -> "Slots":
+        """Those of the kinds of *accesses*, from the first synchronization on; not of all of a history that is
+        out of proportion: a few bytes can stand for any number of rounds of a loop.
+        """
+        begin = end = min((access.sync for access in accesses if access.sync >= 0), default=0)
+        found = cls(array("Q"), [], [], begin, begin)
+        kinds = frozenset(access.kind for access in accesses)
+        most, stop = (least + each * len(accesses) for least, each in (_SLOTS, _POSITIONS))
+        known: dict[Image, _Reaches] = {}
+        for start, end, image in _pieces(history, program, begin, begin + stop):
+            if len(found.reaches) > most:
+                return found._replace(end=start)
+            found._look_at(history, start, end, known.setdefault(image, _Reaches(image, kinds)))
+        return found._replace(end=end)
+
+    def _look_at(self, history: History, begin: int, end: int, known: "_Reaches") -> None:
+        for position, pc in enumerate(history.pcs(begin, end), begin):
+            if pc == GAP:
+                self.gaps.append(position)
+            elif found := known[pc]:
+                self.positions.extend([position] * len(found))
+                self.reaches.extend(found)
 
     def at(self, position: int) -> int:
         """The first slot at or after a position of the history."""
@@ -50,19 +66,16 @@ class Slots(NamedTuple):
         i = bisect_left(self.gaps, position)
         return self.gaps[i] if i < len(self.gaps) else None
 
-    def has_gap(self, begin: int, end: int) -> bool:
-        """Whether there is a gap between two positions."""
-        gap = self.gap_after(begin)
-        return gap is not None and gap < end
 
-
-def _stretches(history: History, program: Program) -> Iterator[tuple[int, int, Image]]:
-    """(begin, end, image) of the positions with the same context."""
-    begin = 0
-    while begin < len(history):
+def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterator[tuple[int, int, Image]]:
+    """(begin, end, image) of short pieces with the same context, of the positions *begin* to *stop* - 1."""
+    stop = min(stop, len(history))
+    while begin < stop:
         following = bisect_right(history.contexts, begin, key=itemgetter(0))
-        end = history.contexts[following][0] if following < len(history.contexts) else len(history)
-        yield begin, end, program.image_of(history.context_at(begin))
+        end = history.contexts[following][0] if following < len(history.contexts) else stop
+        end = min(end, stop, begin + _PIECE)
+        context = history.context_at(begin)
+        yield begin, end, program.image_of(context)
         begin = end
 
 

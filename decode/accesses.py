@@ -24,6 +24,7 @@ SLACK = 4
 NOT_IN_SYNC = "its place is not known: it came when the trace was not in sync"
 BEYOND = "its place is not known: its instruction is not in the history"
 AMBIGUOUS = "its place is not known: more than one instruction may have made it"
+TOO_FAR = "its place is not known: too much ran before it without being told of"
 DISAGREE = "its place is not known: loads and stores of the trace and of the program do not agree here"
 
 
@@ -34,7 +35,7 @@ def attach(history: History, program: Program, accesses: Sequence[Access]) -> li
     """
     if not accesses:
         return []
-    slots = Slots.of(history, program, {access.kind for access in accesses})
+    slots = Slots.of(history, program, accesses)
     in_sync = [access for access in accesses if access.sync >= 0]
     found = chain.from_iterable(_run(slots, run) for run in _runs(_stretches(slots, in_sync, len(history))))
     return [next(found) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
@@ -47,6 +48,7 @@ class _Stretch(NamedTuple):
     start, stop    the slots from its own first one up to the next stretch's
     is_followed    another stretch follows without a gap, and nothing was lost in this one
     is_cut         accesses were lost at its end
+    is_known       its slots are
     """
 
     accesses: list[Access]
@@ -54,6 +56,7 @@ class _Stretch(NamedTuple):
     stop: int
     is_followed: bool = False
     is_cut: bool = False
+    is_known: bool = True
 
 
 def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_Stretch]:
@@ -65,15 +68,19 @@ def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_S
         end = length if gap is None else gap
         is_cut = LOST_AFTER in group[-1].note
         is_followed = sync < following <= end and not is_cut
-        yield _Stretch(group, slots.at(sync), slots.at(following if is_followed else end), is_followed, is_cut)
+        end = following if is_followed else end
+        yield _Stretch(group, slots.at(sync), slots.at(end), is_followed, is_cut, end <= slots.end)
 
 
 def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
-    """Stretches that follow each other without a gap or a loss."""
+    """Stretches that follow each other without a gap or a loss; those that are not known alone."""
     run: list[_Stretch] = []
     for stretch in stretches:
+        if run and not stretch.is_known:
+            yield run
+            run = []
         run.append(stretch)
-        if not stretch.is_followed:
+        if not stretch.is_followed or not stretch.is_known:
             yield run
             run = []
     if run:
@@ -82,6 +89,8 @@ def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
 
 def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
     """The accesses of a run."""
+    if not run[0].is_known:
+        return [_noted(access, TOO_FAR) for access in run[0].accesses]
     exact = [_exact(slots, stretch) for stretch in run]
     if None in exact and (whole := _whole(slots, run)) is not None:
         return whole

@@ -48,6 +48,14 @@ class _Result(NamedTuple):
         """More is better."""
         return self.decoded - _CONTRADICTION * self.contradictions, self.instructions
 
+    def reads_what(self, other: "_Result") -> bool:
+        """The same for bytes whose framing is in question, where fewer messages contradict less: it reads most of them,
+        and more ran.
+        """
+        most = 2 * self.decoded >= self.total and self.instructions > other.instructions
+        few = self.contradictions * _MUCH <= other.contradictions and self.contradictions * _SELDOM <= self.total
+        return most and few
+
     def explains_what(self, other: "_Result") -> bool:
         """Whether it makes sense of bytes where *other* did not. Code that is not there stays a contradiction."""
         if self.worth <= other.worth:
@@ -66,11 +74,15 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
     """
     if not is_imported(capture):
         return None
+    total, used, idle, _ = decoded.harts.accounting
+    doubtful = _MUCH * used < total - idle
     for number, sink in enumerate(decoded.sinks):
         said = options_of(feeding(sink, capture.encoders))
         found = decoded.harts.histories.items()
         histories = [history for hart, history in found if decoded.harts.sinks.get(hart, 0) == number]
-        better = better_options(sink.data, decoded.program, said, histories, wrapped=sink.wrapped, progress=progress)
+        better = better_options(
+            sink.data, decoded.program, said, histories, wrapped=sink.wrapped, doubtful=doubtful, progress=progress
+        )
         if better is not None:
             return said, better
     return None
@@ -83,14 +95,16 @@ def better_options(
     histories: Iterable[History],
     *,
     wrapped: bool = False,
+    doubtful: bool = False,
     progress: Progress = silent,
 ) -> How | None:
     """Options with which *data* would fit *program* much better than with *options*, if there are any.
 
-    *histories*: what was decoded with *options*. Raises only what *progress* raises.
+    *histories*: what was decoded with *options*. *doubtful*: most bytes were of no use. Raises only what *progress*
+    raises.
     """
     found = list(histories)
-    if not any(map(_contradictions, found)) and any(history.instructions for history in found):
+    if not doubtful and not any(map(_contradictions, found)) and any(history.instructions for history in found):
         return None
     events = [event for history in found for event in history.events]
     part = _part(len(data), events, from_start=isinstance(options, ETrace))
@@ -101,7 +115,8 @@ def better_options(
         trial = formats.decode(window, program, candidate, wrapped=wrapped and not part.start)
         contradictions = sum(map(_contradictions, trial.histories.values()))
         instructions = sum(history.instructions for history in trial.histories.values())
-        return _Result(len(window), contradictions + (not instructions), trial.accounting.decoded, instructions)
+        account = trial.accounting
+        return _Result(account.total - account.idle, contradictions + (not instructions), account.decoded, instructions)
 
     first = result = tried(options)
     best = options
@@ -116,7 +131,8 @@ def better_options(
         best, result = candidate, trial
         if not result.contradictions:
             break
-    return best if result.explains_what(first) else None
+    better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
+    return best if better else None
 
 
 def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False) -> How | None:

@@ -55,7 +55,7 @@ _TIMESTAMP_BYTES = (0, 1, 2, 4, 5, 6, 8)
 _TYPES: tuple[Mapping[str, Value], ...] = (
     {"type_bits": 0}, {"type_bits": 1}, {"type_bits": 2}, {"type_bits": 2, "instruction_type": 0},
 )  # fmt: skip
-_FIRST_LOOK, _LOOK = 1 << 9, 1 << 11  # bytes
+_LEAST, _FIRST_LOOK, _LOOK = 1 << 6, 1 << 9, 1 << 11  # bytes
 _CHANGES = 3  # at most
 _SENSIBLE = 16  # of so many bytes one may be nonsense in any trace
 _MUCH = 4  # times less nonsense is much better
@@ -75,7 +75,10 @@ def _candidates(how: ETrace) -> Iterator[ETrace]:
     single: list[Mapping[str, Value]]
     single = [{key: value} for key, values in _LIKELY.items() for value in values]
     dialects: list[Mapping[str, Value]] = [{"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect]
+    plain = how.encapsulation == Encapsulation("smi")  # its header tells the types
     for change in (*single, *dialects, *_TOGETHER):
+        if plain and "type_bits" in change:
+            continue
         try:
             other = made(change, how)
         except BadSetting:
@@ -95,6 +98,8 @@ def better_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False)
     def worth(candidate: ETrace, size: int) -> tuple[int, int]:
         return nonsense(data[:size], candidate, xlen, wrapped), said(candidate)
 
+    if len(data) < _LEAST:
+        return None
     first = nonsense(data[:_LOOK], how, xlen, wrapped)
     if first * _SENSIBLE <= min(len(data), _LOOK):
         return None

@@ -61,7 +61,10 @@ def protocol(encoder: EncoderInForce) -> str:
     name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
     major, minor = encoder.protocol_version
     mode, unit = encoder.sync
-    sync = f"sync every {1 << unit + 4} {_UNITS[SyncMode(mode)]}" if mode else "no periodic sync"
+    what = _UNITS[SyncMode(mode)] if mode else ""
+    if encoder.format == Format.E_TRACE:
+        what = what.replace("messages", "packets")
+    sync = f"sync every {1 << unit + 4} {what}" if mode else "no periodic sync"
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
     parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
     of_etrace = encoder.format == Format.E_TRACE and not major

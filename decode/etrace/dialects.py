@@ -1,8 +1,8 @@
 """Whose packets differ from the document's, and how.
 
 Facts from public sources: rv_tracer's RTL (pulp-platform/rv_tracer, `te_packet_emitter`); Espressif's decoders
-(tore-espressif/riscv-trace-spec, branches esp-implementation for PT10 and trace_v2 for ET20); the patches "hw/riscv:
-initial e-trace support" of QEMU, versions 2 and 3.
+(tore-espressif/riscv-trace-spec, branches esp-implementation for PT10 and trace_v2 for ET20) and bjoernQ's
+esp-trace-decoder (PT10); the patches "hw/riscv: initial e-trace support" of QEMU, versions 2 and 3.
 """
 
 from collections.abc import Callable, Mapping
@@ -73,6 +73,10 @@ def _has_more(_: Modes, fields: Mapping[str, int], left: int) -> bool:
     return left >= 8
 
 
+def _has_tval(_: Modes, fields: Mapping[str, int], left: int) -> bool:
+    return not fields["interrupt"] or left >= 32
+
+
 _PULP: Layout = {
     (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(_has_more), *_PULP_REPORTING),
     (Format.ADDR_ONLY, None): _PULP_REPORTING,
@@ -81,7 +85,8 @@ _PULP: Layout = {
     **_CONTEXT,
 }
 
-# PT10: as the document before thaddr and irreport were in it; tval is the EPC of illegal instructions, and always sent.
+# PT10: as the document before thaddr and irreport were in it; tval is the EPC of illegal instructions. It is sent for
+# interrupts too, as one decoder has it; the other takes any length.
 _PT10_REPORTING = (
     Field("address", address_bits, Kind.REPORTED),
     Field("notify", fixed(1), Kind.FLAG),
@@ -92,7 +97,10 @@ _PT10: Layout = {
     (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_PT10_REPORTING),
     (Format.ADDR_ONLY, None): _PT10_REPORTING,
     **_START,
-    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), Kind.IMPLIED), ADDRESS, TVAL),
+    (Format.SYNC, Sync.TRAP): (
+        *(BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), Kind.IMPLIED), ADDRESS),
+        TVAL._replace(given=_has_tval),
+    ),
     **_CONTEXT,
 }
 

@@ -6,7 +6,7 @@ rules are in `encoder_chart` and `encoder_rules`; here is what a hart calls.
 
 from collections.abc import Sequence
 
-from decode.etrace.encoder_chart import Next, Resync
+from decode.etrace.encoder_chart import Next
 from decode.etrace.encoder_options import ContextType as ContextType
 from decode.etrace.encoder_options import EncoderOptions as EncoderOptions
 from decode.etrace.encoder_options import Stop as Stop
@@ -126,5 +126,4 @@ class Encoder(Rules):
 
     def _is_target(self) -> bool:
         """Whether the last instruction is reported for the uninferable discontinuity that led there."""
-        synchronizes = self._trap is not None or self._first or self._changed or self._resync is Resync.DUE
-        return self._updiscon and not synchronizes
+        return self._updiscon and self._trap is None and not self._synchronizes()

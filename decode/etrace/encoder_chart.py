@@ -15,12 +15,14 @@ from decode.etrace.encoder_options import EncoderOptions, Stop, SyncMode
 from decode.etrace.encoder_output import Output
 from decode.etrace.encoder_returns import Reached, ReturnCount
 from decode.etrace.layout import Format, Sync
+from decode.etrace.options import Dialect
 from decode.history import Context
 from decode.ingress import Block, Trap
 
 _SYNC = int(Format.SYNC)
 _START, _TRAP, _CONTEXT = int(Sync.START), int(Sync.TRAP), int(Sync.CONTEXT)
 
+_ILLEGAL_INSTRUCTION = 2
 OTHERWISE = Reached.OTHERWISE
 
 
@@ -66,6 +68,8 @@ class Chart:
         self._seen = set(Next) - {Next.SAME}  # what is told by updiscon
         if options.stop is Stop.LATE:
             self._seen.remove(Next.END)
+        self._flags_targets = options.dialect in (Dialect.PULP, Dialect.QEMU)  # with updiscon, whatever follows
+        self._knows_epc = options.dialect is not Dialect.PT10  # packets have thaddr
         self._time_mask = (1 << parameters.time_width) - 1
         self._context_mask = (1 << parameters.context_width) - 1
         self._now = 0  # time when the next instruction retires, and
@@ -90,6 +94,7 @@ class Chart:
         self._trap_context = self._context  # in which it was taken
         self._context_due = False
         self._reported = False  # the instruction before it was, with its address
+        self._withheld = False  # the resync FSM waits for the next instruction
         self._notify = self._notify_next = False  # it is, or the next block's first one will be, to be reported
         self._resync = Resync.COUNTING
         self._spent = 0  # cycles or halfwords since the last synchronization
@@ -98,17 +103,16 @@ class Chart:
     def _chart(self, pc: int, next: Next, taken: bool | None, now: int) -> None:
         """The instruction at *pc*; *taken* if it is a branch."""
         branches = self._branches
-        reported, self._reported = self._reported, False
+        synchronizes = self._synchronizes()
+        self._reported = False
         self.at = now
-        # Execution may have come to a target before, by another way: a resync is announced there (updiscon).
-        synchronizes = self._resync is Resync.DUE and (reported or not self._updiscon)
         if self._trap is not None:
             trap, self._trap = self._trap, None
             if self._trap_told:
                 self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
             else:
                 self._report_trap(trap, 1, pc, taken, self._where(self._context, now))
-        elif self._first or self._changed or synchronizes:
+        elif synchronizes:
             self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
         elif self._updiscon or self._notify or self._is_reported(next):
             self._report(pc, next)
@@ -120,14 +124,23 @@ class Chart:
             self._out.send(_SYNC, _CONTEXT, self._where(self._context, now))
             self._context_due = False
             self._sent()
-        if self._resync is Resync.REACHED and not self._counts_packets:
+        if self._resync is Resync.REACHED and not self._counts_packets and not self._withheld:
             self._resync = Resync.DUE  # there was nothing to report before
+
+    def _synchronizes(self) -> bool:
+        """Whether the instruction has a synchronization packet, traps apart.
+
+        Execution may have come to a target before, by another way: so a resync is announced there, by updiscon. And
+        only formats 0 to 2 can say that a return went elsewhere than expected (irreport).
+        """
+        due = self._changed or (self._resync is Resync.DUE and (self._reported or not self._updiscon))
+        return self._first or (due and self._reached is not Reached.MISSED)
 
     def _is_reported(self, next: Next) -> bool:
         """Whether what follows needs the place to be known."""
         if next > Next.CHANGE or self._branches.count >= MOST:
             return True
-        reached = self._resync is Resync.REACHED
+        reached = self._resync is Resync.REACHED and not self._withheld
         if self._branches.count and (reached or next is Next.CHANGE):
             return True
         if self._returns is None or not self._returns.is_open:
@@ -142,7 +155,7 @@ class Chart:
         if not self._updiscon:
             if self._notify:
                 fields["notify"] = 1
-        elif next in self._seen or self._resync is not Resync.COUNTING:
+        elif self._flags_targets or next in self._seen or self._resync is not Resync.COUNTING or self._changed:
             fields["updiscon"] = 1
         if self._returns is not None:
             fields.update(self._returns.fields(self._reached, target=self._updiscon))
@@ -163,7 +176,9 @@ class Chart:
     def _report_trap(self, trap: Trap, thaddr: int, pc: int, taken: bool | None, where: dict[str, int]) -> None:
         parameters = self.options.parameters
         fields = {"ecause": trap.cause & (1 << parameters.ecause_width) - 1, "interrupt": int(trap.interrupt)}
-        fields |= {"thaddr": thaddr, "tval": trap.tval & (1 << parameters.iaddress_width) - 1}
+        is_illegal = trap.cause == _ILLEGAL_INSTRUCTION and not trap.interrupt
+        tval = trap.tval if self._knows_epc or not is_illegal else trap.epc  # tvalepc, before there was thaddr
+        fields |= {"thaddr": thaddr, "tval": tval & (1 << parameters.iaddress_width) - 1}
         self._synchronize(_TRAP, fields, pc, taken, where)
 
     def _synchronize(

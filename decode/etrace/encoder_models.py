@@ -89,6 +89,10 @@ class Returns:
             del self._stack[0]
         self._stack.append([fall, 0])
 
+    def misses(self, target: int) -> bool:
+        """A return to *target* would go elsewhere than expected."""
+        return bool(self._stack) and self._is_stack and self._stack[-1][0] != target
+
     def expects(self, target: int) -> bool | None:
         """A return led to *target*: whether that was expected; None when nothing was. A counter expects anything.
 

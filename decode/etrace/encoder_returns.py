@@ -52,8 +52,14 @@ class ReturnCount:
         """A synchronization packet alone would leave open which of several returns came before it."""
         return self._irets > 0 if self._counts_returns else self._ambiguous
 
-    def follow(self, block: Block, target: int) -> Reached:
-        """*block* has led to *target*."""
+    def misses(self, block: Block, target: int) -> bool:
+        """Whether `follow` would be `Reached.MISSED`."""
+        if block.itype is not IType.RETURN:
+            return False
+        return self._model.misses(target) or (self._is_full() and len(self._model) > 0)
+
+    def follow(self, block: Block, target: int, *, told: bool) -> Reached:
+        """*block* has led to *target*, which is *told* by the code."""
         itype = block.itype
         if block.ending == BRANCH:
             self._irets = 0
@@ -61,16 +67,25 @@ class ReturnCount:
         elif itype in PUSH:
             self._model.call(block.fall)
             self._ambiguous = False
+        elif itype is IType.RETURN and told:
+            if self._counts_returns:
+                self._model.expects(target)
         elif itype is IType.RETURN:
-            expected = self._model.expects(target)
-            self._ambiguous = True
-            if expected is None:
-                return Reached.UNKNOWN
-            if not expected or (self._counts_returns and self._irets == _MOST_IRETS):
-                return Reached.MISSED
-            self._irets += 1
-            return Reached.EXPECTED
+            return self._follow_return(target)
         return Reached.OTHERWISE
+
+    def _follow_return(self, target: int) -> Reached:
+        expected = self._model.expects(target)
+        self._ambiguous = True
+        if expected is None:
+            return Reached.UNKNOWN
+        if not expected or self._is_full():
+            return Reached.MISSED
+        self._irets += 1
+        return Reached.EXPECTED
+
+    def _is_full(self) -> bool:
+        return self._counts_returns and self._irets == _MOST_IRETS
 
     def fields(self, reached: Reached, *, target: bool) -> dict[str, int]:
         """irreport and what goes with it, for an instruction reached so; *target*: of an uninferable discontinuity."""

@@ -66,7 +66,7 @@ class Rules(Chart):
                 self._chart(last_pc, Next.SAME, None, self._now - self._each)
                 quiet = self._is_quiet()
         if self._returns is not None and last.itype:
-            reached = self._returns.follow(last, pc)
+            reached = self._returns.follow(last, pc, told=self._is_told(last, pc))
         if ending == UNINFERABLE:
             inferred = reached is Reached.EXPECTED or self._is_told(last, pc)
             if not inferred or alone:
@@ -106,9 +106,9 @@ class Rules(Chart):
 
     def _is_due(self) -> bool:
         """Whether the next instruction may send something, whatever it is."""
-        if self._resync is Resync.REACHED:
-            return not self._counts_packets or self._branches.count > 0
-        return self._resync is Resync.DUE or self._context_due
+        if self._resync is Resync.DUE or self._context_due or self._changed:
+            return True
+        return self._resync is Resync.REACHED and (not self._counts_packets or self._branches.count > 0)
 
     def _finish(self, pc: int, next: Next) -> None:
         """Execution goes on at *pc*: the last instruction of the block before can be dealt with."""
@@ -120,11 +120,15 @@ class Rules(Chart):
         if block.ending == BRANCH:
             taken = pc != block.fall
             self._branches.follow(last_pc, taken)
-        self._chart(last_pc, next, taken, self._pending_time)
-        self._updiscon, self._reached = False, OTHERWISE
         inferred = self._is_told(block, pc)
+        missed = self._returns is not None and not inferred and self._returns.misses(block, pc)
+        # What a synchronization of the next instruction would need of this one, irreport there makes superfluous.
+        self._withheld = missed and next < Next.TRAP
+        self._chart(last_pc, Next.SAME if self._withheld else next, taken, self._pending_time)
+        self._withheld = False
+        self._updiscon, self._reached = False, OTHERWISE
         if self._returns is not None:
-            self._reached = self._returns.follow(block, pc)
+            self._reached = self._returns.follow(block, pc, told=inferred)
             inferred = inferred or self._reached is Reached.EXPECTED
         self._updiscon = block.ending == UNINFERABLE and not inferred
 
@@ -144,10 +148,11 @@ class Rules(Chart):
         self._finish(trap.epc, Next.TRAP)
         self._switch()
         self.at = self._now
-        if self._trap is not None and not self._trap_told:
+        if self._trap is not None and not self._trap_told and self._knows_epc:
             self._report_trap(self._trap, 0, trap.epc, None, self._where(self._trap_context, self._now))
         self._trap, self._trap_context = trap, self._context
-        self._trap_told = self._updiscon or self._first or (jumped and self.options.epc_after_inferred)
+        at_target = self._updiscon or self._first or (jumped and self.options.epc_after_inferred)
+        self._trap_told = at_target and self._knows_epc
         if self._trap_told:
             self._report_trap(trap, 0, trap.epc, None, self._where(self._context, self._now))
         self._updiscon, self._reached = False, OTHERWISE

@@ -129,8 +129,6 @@ class Reader:
             self.at = self.at + width if width else self.at + 7 & ~7
         elif kind is Kind.IMPLIED:
             self.fields[name] = width
-        elif kind is Kind.PLAIN_FLAG:
-            self.fields[name] = self.take(1)
         elif kind is Kind.SILENT:
             self.fields[name] = 0
             self.at += 1
@@ -166,12 +164,11 @@ def _signed(value: int, width: int, place: Place) -> int:
 class Writer:
     """A payload in the making: *bits* as a number, not negative, *at* of them."""
 
-    __slots__ = ("_fields", "_left", "_map_bits", "_modes", "at", "bits")
+    __slots__ = ("_fields", "_map_bits", "_modes", "at", "bits")
 
     def __init__(self, fields: Mapping[str, int], modes: Modes, map_bits: Sequence[int]) -> None:
         self.bits = self.at = 0
         self._fields = fields
-        self._left = ANY if "address" in fields else 0
         self._modes = modes
         self._map_bits = map_bits
 
@@ -193,7 +190,8 @@ class Writer:
     def write(self, shape: Sequence[Place]) -> None:
         """Writes these fields. Raises ValueError for one that is missing or does not fit."""
         for place in shape:
-            if place.given is None or place.given(self._modes, self._fields, self._left):
+            left = ANY if (place.name or "address") in self._fields else 0
+            if place.given is None or place.given(self._modes, self._fields, left):
                 self._write(place)
             elif place.kind is Kind.GATE:
                 break
@@ -210,8 +208,6 @@ class Writer:
             self.put(name, self._given(name), self._map_bits[self._given("branches")])
         elif kind in (Kind.SILENT, Kind.IMPLIED):
             self._leave_out(place)
-        elif kind is Kind.PLAIN_FLAG:
-            self.put(name, self._fields.get(name, 0), 1)
         elif kind in (Kind.VALUE, Kind.DEPTH):
             self.put(name, self._given(name), width)
         elif kind is Kind.LAST_FLAG:

@@ -94,7 +94,9 @@ class Flow(Places):
         fields = packet.fields
         returns = fields.get("irets", fields.get("irdepth")) if fields.get("irreport") else None
         counted = setup.parameters.iret_ext and setup.modes.implicit_return
-        return Goal(address, not fields.get("updiscon"), returns, counted)
+        # irets tells of none only where the address is what a return really led to.
+        returned = counted and returns == 0
+        return Goal(address, not (fields.get("updiscon") or returned), returns, counted)
 
     def _mapped(self, walker: Walker, walk: Walk, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
         """Over the branches of branch_map, then up to the address. The outcome: of the branch that is there."""
@@ -159,5 +161,5 @@ class Flow(Places):
         walk = walker.start(NOWHERE, address, None)
         walker.stand_at(walk, address, outcome)
         following = place._replace(mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None)
-        resumed = Report(EventKind.SYNC, "an address in code that is there", next_pc=address, resumed=address)
+        resumed = Report(EventKind.SYNC, "decoding goes on at an address in known code", next_pc=address, resumed=address)
         return Result(Step(None, self._state(following), (*reports, resumed), landing(address)))

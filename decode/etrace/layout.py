@@ -68,8 +68,6 @@ class Kind(Enum):
     """Bits that say nothing, *bits* of them, or up to a whole byte if that is 0. Sent as copies of the one before."""
     IMPLIED = "implied"
     """Not sent: its value is what *bits* says."""
-    PLAIN_FLAG = "plain flag"
-    """One bit that says something where it is 1."""
     SILENT = "silent"
     """One bit that says nothing, and stands for a field that is 0."""
     BYTES_ADDRESS = "bytes address"
@@ -84,7 +82,7 @@ class Kind(Enum):
 
 Given = Callable[[Modes, Mapping[str, int], int], bool]
 """Whether a packet has a field: by modes, the fields before, and how many bits of the payload are left for it and what
-follows. In building, these are 0 if no address is to be sent, and else ANY."""
+follows. In building, these are ANY if the field is to be sent (of a GATE: an address), else 0."""
 
 ANY = 1 << 16
 

@@ -59,6 +59,8 @@ class Codec:
             raise Malformed("a packet of no bytes")
         read = Reader(payload, self._modes, self._rules.map_bits)
         format, subformat = self._key(read)
+        if format == Format.OPT_EXT:
+            self._check_extension(subformat)
         read.read(self._shape(format, subformat))
         self._check_length(read, format == Format.SYNC and subformat == Sync.SUPPORT)
         fields = read.fields
@@ -109,6 +111,13 @@ class Codec:
             if counts != jumps:
                 return Ext.BRANCH_COUNT if counts else Ext.JUMP_TARGET
         raise Malformed("format 0 without subformat, and neither modes nor sizes say which one it has")
+
+    def _check_extension(self, subformat: int | None) -> None:
+        """Raises Malformed for one that such an encoder does not have."""
+        if subformat == Ext.JUMP_TARGET and not self._parameters.cache_size:
+            raise Malformed("an entry of the jump target cache, but there is none: cache_size is 0")
+        if subformat == Ext.BRANCH_COUNT and not self._parameters.bpred_size:
+            raise Malformed("a count of predicted branches, but no branch predictor: bpred_size is 0")
 
     def _check_length(self, read: Reader, open_ended: bool) -> None:
         """Raises Malformed for a payload that has too much, or too little where nothing is compressed.

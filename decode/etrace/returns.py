@@ -8,6 +8,10 @@ from decode.callstack import MAX_DEPTH, CallEffect, Calls, Stack, pushed
 from decode.etrace.options import Parameters
 
 
+_ANY = 1 << 30
+"""A peak no stack has room for."""
+
+
 class Depth:
     """How deep the stack of an encoder is. *entries*: return addresses; *repeats*: of equal ones, in one entry."""
 
@@ -40,9 +44,11 @@ class ReturnStack(Calls):
 
     def push(self, address: int) -> None:
         """A call."""
-        if self._limits.repeats and self._shares(address):
-            super().push(address)
-            return
+        if self._limits.repeats:
+            self.peak = _ANY  # whether an entry has room depends on the whole stack
+            if self._shares(address):
+                super().push(address)
+                return
         if self.depth >= self._limits.entries:
             self.overflowed = True
         else:
@@ -75,18 +81,17 @@ class ReturnStack(Calls):
         if not self.overflowed:
             return whole
         kept: list[int] = []
-        entries = self.depth
-        while whole is not None and entries:
-            kept.append(whole[0])
-            below = whole[1]
-            if not (self._limits.repeats and below is not None and below[0] == whole[0]):
-                entries -= 1
-            whole = below
+        room, each = self.depth, self._limits.repeats + 1
+        while whole is not None and room:
+            address, whole, run = _top_run(whole)
+            entries = min(-(-run // each), room)
+            kept += [address] * min(run, (run - 1) % each + 1 + each * (entries - 1))
+            room -= entries
         return pushed(None, kept[::-1])
 
     def follow(self, taken: tuple[int | None, ...], left: tuple[int, ...], peak: int) -> bool:
         """Do what another walk did, which had *peak* entries more than at its start, if all is the same here."""
-        if not taken and not left:
+        if not taken and not left and not peak:
             return True
         if self.overflowed or self._limits.repeats or self.depth + peak > self._limits.entries:
             return False
@@ -98,11 +103,8 @@ class ReturnStack(Calls):
 
     def _shares(self, address: int) -> bool:
         """Whether the entry on top has room for one more call that returns to *address*, or has had one."""
-        stack: Stack = super().stack()
-        run = 0
-        while stack is not None and stack[0] == address:
-            run += 1
-            stack = stack[1]
+        stack = super().stack()
+        run = _top_run(stack)[2] if stack is not None and stack[0] == address else 0
         return run % (self._limits.repeats + 1) != 0
 
 
@@ -112,12 +114,18 @@ def _entries(stack: Stack, limits: Depth) -> int:
         return stack[2] if stack is not None else 0
     entries = 0
     while stack is not None:
-        address, run = stack[0], 0
-        while stack is not None and stack[0] == address:
-            run += 1
-            stack = stack[1]
+        _, stack, run = _top_run(stack)
         entries += -(-run // (limits.repeats + 1))
     return entries
+
+
+def _top_run(stack: tuple[int, Stack, int]) -> tuple[int, Stack, int]:
+    """The return address on top, what is below all that are equal to it, and how many these are."""
+    address, rest, run = stack[0], stack[1], 1
+    while rest is not None and rest[0] == address:
+        rest = rest[1]
+        run += 1
+    return address, rest, run
 
 
 def _addresses(stack: Stack) -> tuple[int, ...]:

@@ -158,12 +158,13 @@ class Walker(Code):
     def _reach(self, walk: Walk, goal: Goal) -> Arrival:
         calls, address = walk.calls, goal.address
         steps, marked, mark = 0, NOWHERE, _NO_MARK
+        first = 0  # instruction of a segment the walk may end at
         while True:
             known = walk.at != NOWHERE
             segment = self._next(walk)
             pcs = segment.pcs if known else ()
-            if goal.inferable and address in pcs and self._may_stop(walk, goal):
-                last = pcs.index(address) + 1
+            if goal.inferable and address in pcs[first:] and self._may_stop(walk, goal):
+                last = pcs.index(address, first) + 1
                 walk.parts.append(pcs[:last])
                 self._stand(walk, segment, last)
                 return Arrival.INFERRED
@@ -177,6 +178,8 @@ class Walker(Code):
                 calls.pop()
             if reported or not self._pass(walk, segment):
                 return self._jump(walk, segment, address, returned)
+            # irets does not count a return whose target is reported, so what an implicit one leads to is not meant.
+            first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
             if (walk.at == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
                 walk.fault = f"the code never comes to 0x{address or 0:x}"
@@ -214,6 +217,8 @@ class Walker(Code):
             walk.at = segment.taken if outcome else segment.fall
         elif segment.pcs:
             self._stand(walk, segment, 1)
+        if self._sequential and walk.at != NOWHERE:
+            walk.pair = self.pair(walk.behind, walk.at)
 
     def leave(self, walk: Walk) -> None:
         """Only what the instruction the walk stands behind does to the call stack, wherever it leads."""

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from decode.causes import trap_text
 from decode.etrace import support
+from decode.etrace.data import wording as data
+from decode.etrace.data.options import DataOptions
 from decode.etrace.items import Item
 from decode.etrace.known import Setup
 from decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
@@ -19,7 +21,7 @@ from decode.etrace.packet import Packet
 from decode.memory_access import Access
 
 _FLAGS = frozenset({"notify", "updiscon", "irreport"})
-_PATTERNS = frozenset({"branch_map", "context", "tval", "address", "data", "operand"})
+_PATTERNS = frozenset({"branch_map", "context", "tval", "address"})
 """Fields shown in hexadecimal; the others are counts and codes."""
 
 _MOST_RAW = 64  # bytes shown of a payload
@@ -64,9 +66,12 @@ class Wording:
             meaning = words.meaning
             if words.missing and item.address is None:
                 meaning += f"; {words.missing}"
-        elif item.data is not None:
-            line = f"te_data kind={item.data.code.kind} {_sent(item.data.fields)}{source}{_accessed(item.access)}"
-            meaning = _access(item)
+        elif item.data is not None and item.setup is not None:
+            sent = " ".join((f"kind={item.data.code.kind}", *data.columns(item.data)))
+            line = f"te_data {sent}{source}{_accessed(item.access)}"
+            meaning = data.meaning(item.data, DataOptions.of(*item.setup))
+            if item.access is not None and item.access.note:
+                meaning += f"; {item.access.note}"
         else:
             name = "Idle" if item.is_idle else "NoPacket" if item.problem else "Other"
             line, meaning = f"{name} BYTES={item.length}{source}", item.problem
@@ -240,13 +245,3 @@ def _accessed(access: Access | None) -> str:
         return ""
     known = (("addr", access.address), ("value", access.value), ("operand", access.operand))
     return "".join(f" {name}={value:#x}" for name, value in known if value is not None)
-
-
-def _access(item: Item) -> str:
-    """A data packet in words."""
-    access = item.access
-    if access is None:
-        return item.data.name if item.data else ""
-    what = " ".join(filter(None, (access.kind, access.operation)))
-    words = [f"{what} of {_many(access.size, 'byte')}", "failed" if access.failed else "", access.note]
-    return "; ".join(filter(None, words))

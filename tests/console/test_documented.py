@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from console.main import main, parser
+from tests.decode import esp32_images
+from tests.decode.etrace_vectors import ROOT
 from tests.executed.logs import PROGRAMS, spike_log
 from tests.simulated.build import build
 
@@ -35,7 +37,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     encode = ["encode", "--elf", str(folder / "app.elf"), "--pcs", str(log)]
     assert main([*encode, "-o", str(folder / "x.rvt")]) == 0
     assert main([*encode, "--src-bits", "2", "--src-id", "1", "-o", str(folder / "raw.bin")]) == 0
+    told = [str(ROOT / "data" / "basic" / "qsort.te_data_raw"), "--etrace", "--encapsulation", "smi"]
+    told += ["--data-reference", "--parameters", str(ROOT / "data" / "basic" / "hw.scf"), "--lrid-width", "0"]
+    told += ["--elf", str(ROOT / "qsort" / "qsort.riscv"), "-o", str(folder / "data.rvt")]
+    assert main(["import", *told]) == 0
+    (folder / "etrace").mkdir()
+    (folder / "etrace" / "app.elf").write_bytes((folder / "app.elf").read_bytes())
+    for_raw = ["--etrace", "--support", "standard", "-o", str(folder / "etrace" / "raw.bin")]
+    assert main([*encode, *for_raw]) == 0
+    _esp32(folder / "esp32")
     return folder
+
+
+_PLACES = {"core.elf": "esp32", "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace"}
+"""Folders whose files of the same names are others."""
+
+
+def _esp32(folder: Path) -> None:
+    """With what docs/esp32.md names."""
+    folder.mkdir()
+    (folder / "app.elf").write_bytes(esp32_images.ELF.read_bytes())
+    buffer = esp32_images.stream("pt10")
+    (folder / "core.elf").write_bytes(esp32_images.elf_core([esp32_images.Described(buffer + bytes(48), len(buffer))]))
+    command = ["import", str(folder / "core.elf"), "--elf", str(folder / "app.elf"), "-o", str(folder / "crash.rvt")]
+    assert main(command) == 0
 
 
 @pytest.mark.parametrize("line", documented(BLOCK))
@@ -45,14 +70,15 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
         parser().parse_args(line.split()[1:])
         return
     line = line.replace(" [options of the encoder]", "")
+    place = folder / _PLACES.get(next((word for word in _PLACES if word in line), ""), "")
     for spelled in {re.sub(r"\[(.*?)\]", kept, line) for kept in ("", r"\1")}:
         command = spelled.replace("rvtrace", f"PYTHONPATH={HOME} {sys.executable} -m console.main", 1)
         done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+            ["bash", "-o", "pipefail", "-c", command], cwd=place, capture_output=True, text=True, check=False
         )
         assert (done.returncode, "warning" in done.stderr + done.stdout) == (0, False), done.stderr
         output = re.search(r"-o (\S+)", spelled)
-        assert done.stdout or (output and (folder / output[1]).stat().st_size)
+        assert done.stdout or (output and (place / output[1]).stat().st_size)
 
 
 @pytest.mark.parametrize("line", documented(INLINE))

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from console import raw
+from console.main import main, parser
+from session.accesses import NO_ACCESSES
 from session.capture import load
-from session.etrace import made
+from session.etrace import ETrace, made
 from session.harts import feeding, options_of
 from tests.decode.etrace_vectors import ROOT, expected, vector
 
@@ -105,15 +107,16 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
     assert options_of(feeding(capture.sinks[0], capture.encoders)) == wanted
 
 
-def test_a_dialect_goes_with_a_transport_and_parameters(tmp_path: Path) -> None:
+def said(*words: object) -> ETrace:
+    """How the bytes of an RV64 program were made, in these words."""
+    return raw.etrace(parser().parse_args(["dump", STREAM, "--etrace", *map(str, words)]), 64)
+
+
+def test_a_dialect_goes_with_a_transport_and_parameters() -> None:
     """Unless others are said."""
     for words, transport, width in (("", "esp32", 5), ("--encapsulation encap --ecause-width 8", "encap", 8)):
-        command = ["import", STREAM, "--etrace", "--elf", ELF, "-o", str(tmp_path / "x.rvt"), "--dialect", "pt10"]
-        assert main([*command, *words.split()]) == 0
-        capture = load(tmp_path / "x.rvt")
-        how = options_of(list(capture.encoders))
-        assert how.encapsulation.name == transport  # type: ignore[union-attr]
-        assert how.options.parameters.ecause_width == width  # type: ignore[union-attr]
+        how = said("--dialect", "pt10", *words.split())
+        assert (how.encapsulation.name, how.options.parameters.ecause_width) == (transport, width)
 
 
 def test_a_capture_and_its_raw_bytes_are_the_same(tmp_path: Path, rom: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +151,7 @@ def test_packets_of_one_source(capsys: pytest.CaptureFixture[str]) -> None:
         ("br_j_asm/o01_delta_resync16.te_inst_raw", "", "with --ecause-width 5 and with --context-width 32"),
         ("br_j_asm/o10_all_ext.te_inst_raw", "--parameters {json}", "with --support standard"),
         ("br_j_asm/o01_delta_resync16.te_inst_raw", f"{ALIKE} --src-bits 4", "without --src-bits"),
-        ("encap/br_j_asm.src8_T0_type1.bin", ALIKE, "with --src-bits 8 and with --type-bits 1"),
+        ("encap/br_j_asm.src12_T2_allts.bin", ALIKE, "with --src-bits 12 and with --timestamp-bytes 2"),
     ],
 )
 def test_forgotten_options_are_named(
@@ -158,6 +161,16 @@ def test_forgotten_options_are_named(
     command = ["import", ROOT / file, "--etrace", "--elf", ELF, "--kernel-pages", rom, "-o", tmp_path / "x.rvt"]
     shown, _ = run(capsys, *command, *words.split())
     assert shown[-1] == f"hint:     the trace fits far better {hint}"
+
+
+def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the wrong ELF no reading is right."""
+    elf = ROOT / "towers" / "towers.riscv"
+    for program in ("dhrystone", "br_j_asm", "xrle"):
+        stream = next((ROOT / program).glob("o01*raw"))
+        command = ["import", stream, "--etrace", "--encapsulation", "smi", *ALIKE.split(), "--elf", elf]
+        shown, _ = run(capsys, *command, "--kernel-pages", rom, "-o", tmp_path / "x.rvt")
+        assert not [line for line in shown if line.startswith("hint")], program
 
 
 @pytest.mark.parametrize(
@@ -191,10 +204,7 @@ def test_forgotten_options_are_named(
         ("dump {raw} --etrace --parameters text", "--parameters text: has no lines like `iaddress_width_p = 64`"),
         ("dump {raw} --etrace --parameters wide", "--iaddress-width is 99, must be a number from 2 to 64"),
         ("dump {raw} --etrace --parameters word", "--parameters word: cache_size is 'many', which is no number"),
-        (
-            "data {raw} --etrace --elf {elf}",
-            "no data trace: the encoder sent no data packets (`trace start -data` makes it)",
-        ),
+        ("data {raw} --etrace --elf {elf}", NO_ACCESSES),
         ("encode --etrace --elf {elf} --pcs x --branch-prediction", "--branch-prediction needs a --bpred-size"),
         (
             "encode --etrace --elf {elf} --pcs x --src-id 3",
@@ -245,9 +255,7 @@ def test_parameters_are_read_from_files_of_other_tools(tmp_path: Path) -> None:
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-        words = ["import", STREAM, "--etrace", "--elf", ELF, "-o", str(tmp_path / "x.rvt")]
-        assert main([*words, "--parameters", str(tmp_path / name)]) == 0
-        assert options_of(list(load(tmp_path / "x.rvt").encoders)) == made(wanted[name])
+        assert said("--parameters", tmp_path / name) == made(wanted[name])
 
 
 # Data
@@ -272,3 +280,21 @@ def test_accesses_are_listed_with_their_values(capsys: pytest.CaptureFixture[str
     assert len(run(capsys, *words, "0x80025b30")[0]) == len(place) > 0
     assert main([*map(str, words), "nowhere"]) == 1
     assert "nowhere: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of " in capsys.readouterr().err
+
+
+def test_the_reference_page_shows_what_dump_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bytes by hand, LSB first: 1f is format 3, subformat 3, ienable and zeros; 73000000e0 format 3, subformat 0,
+    branch 1, privilege 3, 0x80000000 >> 1 in 31 bits and its sign; 26 format 2 and 9, half of 0x12; 0df1 format 1,
+    branches 3, map 010, and -4 from bit 10 on.
+    """
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "messages.md").read_text(encoding="utf-8")
+    example = bytes.fromhex("01 1f 05 73 00 00 00 e0 01 26 02 0d f1 00 00 00")
+    assert f"The bytes `{example.hex(' ')}`" in page
+    (tmp_path / "raw").write_bytes(example)
+    shown, beside = run(capsys, "dump", tmp_path / "raw", "--etrace", "--iaddress-width", 32)
+    assert (len(shown), beside) == (5, [])
+    for line in shown:
+        assert f"\n    {line}\n" in page
+    values = [dict(word.split("=") for word in line.partition(" # ")[0].split() if "=" in word) for line in shown]
+    assert [row.get("addr") for row in values] == [None, "0x80000000", "0x80000012", "0x8000000a", None]
+    assert values[3]["map"] == "TNT"

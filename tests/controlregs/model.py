@@ -114,6 +114,7 @@ class ModelEncoder(Model):
         features_mask: int = 0xFFFF_07FF,
         features_fixed: int = 0,
         timestamps: int = 0x00FF_837F,
+        data: int = 0,
         tail: bytes = b"TAIL",
         **common: int,
     ) -> None:
@@ -121,6 +122,7 @@ class ModelEncoder(Model):
         self.sink, self.modes, self.sync_modes, self.sync_max = sink, modes, sync_modes, sync_max
         self.fixed_ones, self.fixed_zeros = fixed_ones, fixed_zeros
         self.features_mask, self.features_fixed, self.timestamps = features_mask, features_fixed, timestamps
+        self.data = data  # bits of trTeDataControl that can be written, and bit 0: data trace is implemented
         self.tail = tail
         self.overflow = True  # from before
 
@@ -131,7 +133,9 @@ class ModelEncoder(Model):
             return value & self.features_mask | self.features_fixed
         if offset == 0x40:
             return value & self.timestamps & ~4
-        return value & {0xC: 0xFFFF, 0x10: 0, 0x1C: 0, 0x50: 0, 0x54: 0xFF, 0x58: 0}.get(offset, 0)
+        if offset == 0x10:
+            return value & self.data | self.data & 1
+        return value & {0xC: 0xFFFF, 0x1C: 0, 0x50: 0, 0x54: 0xFF, 0x58: 0}.get(offset, 0)
 
     def _legal_control(self, value: int) -> int:
         if value & OVERFLOW:
@@ -155,7 +159,8 @@ class ModelEncoder(Model):
 
     def configured(self) -> bool:
         """All registers software must initialise have their initial value."""
-        return not any(self.registers.get(n, 0) for n in (0xC, 0x10, 0x1C, 0x50, 0x54, 0x58))
+        tracing = self.registers.get(0x10, 0) & 0x7E  # what is traced of data may be chosen, but not begun
+        return not tracing and not any(self.registers.get(n, 0) for n in (0xC, 0x1C, 0x50, 0x54, 0x58))
 
 
 def _pick(value: int, lsb: int, mask: int, allowed: tuple[int, ...]) -> int:
@@ -198,7 +203,8 @@ class ModelSink(Model):
 
     def legal(self, offset: int, value: int) -> int:
         if offset == 0:
-            return _pick(_pick(value & 0x0000_7713, 4, 1, self.modes), 8, 1, self.stops) & ~(0x7600 & ~(self.asyncs << 12))
+            writable = 0x0000_0113 | self.asyncs << 12
+            return _pick(_pick(value & writable, 4, 1, self.modes), 8, 1, self.stops)
         if offset in self.fixed:
             return self.fixed[offset]
         if offset in (0x14, 0x1C, 0x24, 0x2C):

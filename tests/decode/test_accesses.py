@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from decode.access_wording import touches, words
-from decode.accesses import AMBIGUOUS, BEYOND, DISAGREE, NOT_IN_SYNC, attach
-from decode.history import Accounting, EventKind, History, HistoryBuilder, Path
+from decode.accesses import AMBIGUOUS, BEYOND, DISAGREE, NOT_IN_SYNC, TOO_FAR, attach
+from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.image import Image
 from decode.memory_access import ATOMIC, CSR, LOAD, LOST_AFTER, MULTIPLE, NO_REQUEST, STORE, STORE_FAILURE, Access
 from tests.decode.etrace_vectors import expected, image
@@ -223,6 +223,22 @@ def test_a_gap_ends_a_stretch() -> None:
 def test_code_that_is_missing_accesses_nothing() -> None:
     found, _ = history([LW, SW], range(2))
     assert notes((found, Image(64)), load(), store()) == [BEYOND, BEYOND]
+
+
+def test_a_history_out_of_proportion_is_not_looked_through() -> None:
+    """A few bytes can say that a loop went round 10**12 times: no reason to count all its loads, or to wait."""
+    program = Image(64)
+    program.add_code(0, LW.to_bytes(4, "little") + NOP.to_bytes(4, "little") + SW.to_bytes(4, "little"))
+    for unit in (0, 4):  # with and without accesses in the loop
+        builder = HistoryBuilder()
+        builder.append(Path([(0, 4, 8)]))
+        builder.append(RepeatPath(Path([(unit,)]), 10**12))
+        builder.append(Path([(0, 8)]))
+        ran = builder.finish(Accounting(0, 0, 0, 0))
+        told = [load(4, 0), store(4, 0), store(4, 3 + 10**12)]
+        assert notes((ran, program), *told) == [TOO_FAR] * 3
+        late = [load(4, 3 + 10**12), store(4, 3 + 10**12)]
+        assert placed((ran, program), *late) == [3 + 10**12, 4 + 10**12]
 
 
 def test_what_spike_says_of_qsort() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from decode.accesses import NOT_IN_SYNC
 from decode.etrace.data.encoder import DataEncoder
-from decode.etrace.decoder import decode
+from decode.etrace.decoder import Decoder, decode
 from decode.etrace.encapsulation import Encapsulation, Kind
 from decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
 from decode.etrace.options import Modes, Parameters
@@ -187,3 +187,15 @@ def test_the_trace_begins_in_the_middle() -> None:
         assert access.position == (was - skipped if number >= first and was is not None else None)
     tail = [(access.address, access.value) for access in history.accesses[first - 3000 :]]
     assert tail == [(access.address, access.value) for access in clean[first:]]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 4096])
+def test_the_same_bytes_in_pieces(piece: int) -> None:
+    modes = Modes()
+    stream = trace(modes)[:60000]
+    decoder = Decoder(image("qsort"), EncoderOptions(PARAMETERS, modes).decoder, TYPED)
+    for at in range(0, len(stream), piece):
+        decoder.feed(stream[at : at + piece])
+    whole = list(decoded(stream, modes).accesses)
+    assert list(decoder.finish().accesses) == whole
+    assert len(whole) > 5000

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decode.etrace.data.options import DataOptions
+from decode.etrace.data.packet import codec as data_codec
 from decode.etrace.encapsulation import Encapsulation, Kind
 from decode.etrace.items import Item, Itemizer
 from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
@@ -124,9 +126,11 @@ def test_targets_that_cannot_be_known() -> None:
         options = Options(parameters, modes)
         index = build(0, 1, {"index": 0x1010 >> 1 & 15, "branches": 0}, options, modes)
         absent = build(0, 1, {"index": 3, "branches": 0}, options, modes)
-        taken = items(framed([*packets, index, jump(6), absent, jump(6)]), options)
+        taken = items(framed([*packets, index, jump(6), absent, jump(6), index]), options)
         known = None if address is None else address + 6
-        assert [item.address for item in taken[2:]] == [0x1032, address, known, None, None]
+        assert [item.address for item in taken[2:]] == [0x1032, address, known, None, None, None]
+        synchronized = items(framed([*packets, sync(0x2000), index]), options)
+        assert synchronized[-1].address is None
         lost = items(framed([*packets, b"\x06" + bytes(9) + b"\x12", index]), options)
         assert lost[-1].address is None
 
@@ -247,8 +251,81 @@ def test_a_copy_goes_on(option: str) -> None:
     assert begun + rest == items(data, found.options, xlen=64)
 
 
+def test_a_copy_is_independent() -> None:
+    """Also of what is in the jump target cache, and of the last address."""
+    modes = Modes(jump_target_cache=True)
+    options = Options(replace(RV32.parameters, cache_size=4), modes)
+    index = framed([build(0, 1, {"index": 8, "branches": 0}, options, modes)])
+    first = Itemizer(options, ENCAP, 32)
+    assert not list(first.feed(framed([sync(0x1000), jump(0x10), jump(2)])))  # items come a slice at a time
+    filling = bytes(4096 - len(framed([sync(0x1000), jump(0x10), jump(2)])))
+    assert [item.address for item in first.feed(filling)] == [0x1000, 0x1010, 0x1012]
+    second = deepcopy(first)
+    list(first.feed(framed([jump(0x1E), jump(2)]) + bytes(4096)))  # 0x1030 takes the place of 0x1010
+    assert [item.address for item in [*second.feed(index), *second.finish()]] == [None, 0x1010]
+
+
+def test_packets_that_are_missing() -> None:
+    """What differs from them is not known."""
+    encapsulation = Encapsulation("esp32")
+    framer = encapsulation.framer()
+    packets = [framer.packet(payload) for payload in (sync(0x1000), jump(4), jump(4), jump(4), sync(0x2000))]
+    del packets[2]  # their indices are 0, 1, 3, 4
+    taken = items(framer.synchronization() + b"".join(packets), encapsulation=encapsulation)
+    assert [item.address for item in taken if item.packet] == [0x1000, 0x1004, None, 0x2000]
+    missing = next(item for item in taken if item.problem)
+    assert (missing.length, missing.offset) == (0, taken[-2].offset)
+
+
+def store(*, address: int, value: int = 0, diff: int = 0, modes: Modes = PLAIN) -> bytes:
+    """A data packet: a store of 4 bytes; *address* in units of 4 bytes."""
+    fields = {"size": 2, "diff": diff, "data_len": 0, "data": value, "address": address}
+    return data_codec(DataOptions.of(RV32.parameters, modes)).build("store", "", fields)
+
+
+def test_data_packets() -> None:
+    """Relative to those before them, since the last synchronization or loss; in the form the support packet told."""
+    encapsulation = Encapsulation("encap", type_bits=1, block_size=64)
+    framer = encapsulation.framer()
+
+    def addresses(*packets: bytes | str) -> list[int | None]:
+        """Of data packets; those of instruction trace begin with 3 (format 3). "lost": bytes that are no packet."""
+        data = b""
+        for packet in packets:
+            if packet == "lost":  # a packet that would go on in the next block
+                data += framer.idle(60 - len(data) % 64) + b"\x1f" * 4
+            else:
+                assert isinstance(packet, bytes)
+                data += framer.packet(packet, Kind.INSTRUCTION if packet[0] & 3 == 3 else Kind.DATA)
+        return [item.access.address for item in items(data, encapsulation=encapsulation) if item.access]
+
+    near = store(address=1, diff=1)
+    assert near[0] & 3 != 3
+    assert addresses(sync(0), store(address=0x400), near, near) == [0x1000, 0x1004, 0x1008]
+    assert addresses(sync(0), store(address=0x400), near, sync(0), near) == [0x1000, 0x1004, None]
+    assert addresses(sync(0), store(address=0x400), "lost", near) == [0x1000, None]
+    bare = Modes(data_no_data=True)
+    only = store(address=0x400, modes=bare)
+    assert addresses(support(bare), sync(0), only) == [0x1000]
+    assert addresses(sync(0), store(address=0x400), support(bare), sync(0), only) == [0x1000, 0x1000]
+
+
+def test_a_copy_knows_data_of_its_own() -> None:
+    """The last address of each size is not shared."""
+    encapsulation = Encapsulation("encap", type_bits=1)
+    framer = encapsulation.framer()
+    begin = framer.packet(sync(0)) + framer.packet(store(address=0x400), Kind.DATA)
+    near = framer.packet(store(address=1, diff=1), Kind.DATA)
+    first = Itemizer(RV32, encapsulation, 32)
+    assert len(list(first.feed(begin + framer.idle(4096 - len(begin))))) == 2
+    second = deepcopy(first)
+    for itemizer in (first, second):
+        told = [item.access for item in [*itemizer.feed(near), *itemizer.finish()] if item.access]
+        assert [access.address for access in told] == [0x1004]
+
+
 def test_data_packets_of_the_reference_model() -> None:
-    """The accesses of vectors/data/basic, as its table has them: the first and the last."""
+    """The accesses of vectors/data/basic, as its table has them: how many, and the first ones."""
     folder = VECTORS / "etrace" / "data"
     data = (folder / "basic" / "qsort.te_data_raw").read_bytes()
     options = Options(Parameters(64, 1, 2, 5, context_width=32, data_reference=True))
@@ -261,7 +338,7 @@ def test_data_packets_of_the_reference_model() -> None:
     ]  # fmt: skip
     assert lines(data, options, Encapsulation("smi"), 64)[1] == (
         "te_data kind=load size=3 diff=1 data_len=7 data=0x80000000 address=0x203 addr=0x1018 value=0x80000000"
-        " # load of 8 bytes"
+        " # load of 8 bytes, differential address, differential data"
     )
 
 

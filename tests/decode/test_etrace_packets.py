@@ -257,7 +257,8 @@ def test_width_of_subformat_if_nothing_is_said() -> None:
     """ "Format 0 subformat field": with both extensions it "must be non-zero"."""
     both = Parameters(32, 1, bpred_size=5, cache_size=5)
     assert parse(bits("00" + "1" + "11001" + "00000" + "0"), Options(both), PLAIN).subformat == 1
-    assert parse(bits("00" + "11001" + "00000" + "0"), Options(Parameters(32, 1, cache_size=5)), PLAIN).subformat == 1
+    one = parse(bits("00" + "11001" + "00000" + "0"), Options(Parameters(32, 1, cache_size=5)), PLAIN)
+    assert (one.subformat, one.fields["index"]) == (1, 19)
 
 
 def test_reserved_subformat() -> None:
@@ -265,6 +266,19 @@ def test_reserved_subformat() -> None:
     parameters = Parameters(32, 1, bpred_size=2, cache_size=5, f0s_width=2)
     with pytest.raises(Malformed, match="format 0 subformat 2 is not one"):
         parse(bits("00" + "01" + "1100"), Options(parameters), PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "modes", "why"),
+    [
+        (PREDICTOR, CACHES, "an entry of the jump target cache, but there is none: cache_size is 0"),
+        (CACHE, PREDICTS, "a count of predicted branches, but no branch predictor: bpred_size is 0"),
+    ],
+)
+def test_extensions_that_are_not_there(parameters: Parameters, modes: Modes, why: str) -> None:
+    """Modes say they are on, sizes that they do not exist: "a value of 0 indicates that there is no"."""
+    with pytest.raises(Malformed, match=why):
+        parse(bits("00" + "1100100"), Options(parameters), modes)
 
 
 @pytest.mark.parametrize(

@@ -120,13 +120,16 @@ def test_pt10() -> None:
 
 
 def test_pt10_interrupts_have_tval_too() -> None:
-    """Its packets of this kind all have 10 bytes."""
+    """Its packets of this kind all have 10 bytes; one that ends before tval is understood, no exception's."""
     fields = {"branch": 1, "privilege": 1, "ecause": 7, "interrupt": 1, "thaddr": 1, "address": 0x40800000, "tval": 0}
     payload = build(3, 1, fields, options(Dialect.PT10), FULL)
     assert len(payload) == 10
     assert parse(payload, options(Dialect.PT10), FULL) == Packet(3, 1, fields)
+    short = parse(payload[:6], options(Dialect.PT10), FULL)
+    assert short == Packet(3, 1, {name: value for name, value in fields.items() if name != "tval"})
+    exception = build(3, 1, fields | {"interrupt": 0}, options(Dialect.PT10), FULL)
     with pytest.raises(Malformed, match="9 bytes, but its fields take 10"):
-        parse(payload[:-1], options(Dialect.PT10), FULL)
+        parse(exception[:-1], options(Dialect.PT10), FULL)
 
 
 @pytest.mark.parametrize(

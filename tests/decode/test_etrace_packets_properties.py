@@ -28,7 +28,7 @@ def parameters(draw: st.DrawFn) -> Parameters:
         ecause_width=draw(st.integers(4, 6)),
         context_width=draw(st.sampled_from([0, 1, 16, 32])),
         time_width=draw(st.sampled_from([0, 16, 64])),
-        bpred_size=draw(st.integers(0, 4)),
+        bpred_size=draw(st.integers(1, 4)),
         cache_size=draw(st.integers(1, 6)),
         return_stack_size=draw(st.integers(0, 4)),
         call_counter_size=draw(st.integers(0, 4)),

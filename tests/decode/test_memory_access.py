@@ -134,7 +134,8 @@ def test_the_first_30000_instructions_of_qsort_access_what_spike_says() -> None:
     addresses = expected("qsort", "o01")
     builder = HistoryBuilder()
     builder.append(Ran([tuple(addresses)]))
-    slots = Slots.of(builder.finish(Accounting(0, 0, 0, 0)), image("qsort"), {LOAD, STORE})
+    told = [Access(LOAD, 1, sync=0), Access(STORE, 1, sync=0)]
+    slots = Slots.of(builder.finish(Accounting(0, 0, 0, 0)), image("qsort"), told)
     with gzip.open(Path(__file__).resolve().parent.parent / "data" / "etrace-data" / "qsort.csv.gz") as file:
         rows = list(csv.DictReader(io.TextIOWrapper(file)))
     assert len(addresses) == 30000 and len(slots.reaches) == 8754

@@ -132,13 +132,13 @@ def test_an_encoder_that_has_hardly_anything(tmp_path: Path) -> None:
     options = f"{EVERYTHING} -btm -repeated-history -context -implicit-return full"
     (outcome,) = traced(compiled(tmp_path, "rv64imac"), tmp_path, [options], *sim)
     assert re.findall(r"note: +(.*)", outcome.started) == [
-        "encoder0 produces E-Trace, which has no BTM",
-        "encoder0 tells privilege always, and contexts if it was built to (trTeContext stays 0)",
         "encoder0 has no omission of trap addresses (trTeInstNoTrapAddr stays 0)",
         "encoder0 has no branch prediction (trTeInstEnBranchPrediction stays 0)",
         "encoder0 has no jump target cache (trTeInstEnJumpTargetCache stays 0)",
         "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)",
         "encoder0 has no implicit return (trTeInstEnImplicitReturn stays 0)",
+        "encoder0 produces E-Trace, which has no BTM",
+        "encoder0 tells privilege always, and contexts if it was built to (trTeContext stays 0)",
         "encoder0 has no data trace",
         "encoder0 has no timestamps",
     ]

@@ -37,7 +37,7 @@ def in_program() -> tuple[int, list[Access]]:
 
 def facts(lines: list[str]) -> list[tuple[int, ...]]:
     """(number, number of the instruction, pc, size, address, value) of lines."""
-    found = []
+    found: list[tuple[int, ...]] = []
     for line in lines:
         match = LINE.fullmatch(line)
         assert match, line
@@ -64,15 +64,15 @@ def test_all_accesses(capture: Path) -> None:
 
 
 def test_those_of_one_object(capture: Path) -> None:
-    """The array the program sorts, by its symbol: address and size by nm, the accesses to it by Spike."""
+    """The array most accesses are to, by its symbol: address and size by nm, the accesses to it by Spike."""
     nm = subprocess.run(["riscv64-unknown-elf-nm", "-S", str(ELF)], check=True, capture_output=True, text=True).stdout
-    [(start, size)] = [line.split()[:2] for line in nm.splitlines() if line.endswith(" input_data")]
-    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace data input_data 1,100000"])
+    [(start, size)] = [line.split()[:2] for line in nm.splitlines() if line.endswith(" verify_data")]
+    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", "trace data verify_data 1,100000"])
     _, accesses = in_program()
     begin, end = int(start, 16), int(start, 16) + int(size, 16)
     want = wanted([access for access in accesses if begin <= (access.address or 0) < end])
     assert len(want) > 100
-    assert facts(out["trace data input_data 1,100000"].splitlines()[-len(want) :]) == want
+    assert facts(out["trace data verify_data 1,100000"].splitlines()[-len(want) :]) == want
 
 
 def test_forms_of_the_argument(capture: Path) -> None:

@@ -13,6 +13,10 @@ def test_options_become_a_request() -> None:
     assert start_options.parse(words) == {
         "btm": True, "implicit_return": "partial", "sync_period": 64, "stop_on_wrap": True, "timestamps": True,
     }  # fmt: skip
+    words = ["-format", "etrace", "-implicit-return", "on", "-jump-target-cache", "-no-data-values"]
+    assert start_options.parse(words) == {
+        "format": "etrace", "implicit_return": "on", "jump_target_cache": True, "no_data_values": True,
+    }  # fmt: skip
     assert start_options.parse([]) == {}
 
 
@@ -26,6 +30,7 @@ def test_options_become_a_request() -> None:
         ("-sync-period", "-sync-period takes a number of halfwords, got: none."),
         ("-sync-period 0", "-sync-period takes a number of halfwords, got: 0."),
         ("-sync-period 1e3", "-sync-period takes a number of halfwords, got: 1e3."),
+        ("-format nexus", "-format takes one of ntrace, etrace, got: nexus."),
         ("-stall yes", "unknown option yes. See `help trace start`."),
     ],
 )
@@ -58,6 +63,7 @@ def test_every_option_is_explained_within_the_terminal() -> None:
         ("-implicit-return p", ["-implicit-return partial"]),
         ("-implicit-return full -ti", ["-implicit-return full -timestamps"]),
         ("-sync-period ", []),
+        ("-format ", ["-format etrace", "-format ntrace"]),
     ],
 )
 def test_completion(typed: str, offered: list[str]) -> None:

@@ -15,6 +15,8 @@ from session.captured import (
     PlacedElf,
     Unregistered,
 )
+from session.etrace import values_of
+from tests.session.etraces import etraces
 
 SMALL = Capture(
     created="2025-01-02T03:04:05Z",
@@ -59,11 +61,18 @@ _words = st.integers(0, 0xFFFF_FFFF)
 _addresses = st.integers(0, (1 << 64) - 1)
 _numbers = st.integers(0, 1 << 40)
 _bits = st.none() | st.integers(0, 64)
+_etrace_controls = _words.map(lambda word: word & ~(7 << 24))  # trTeFormat 0
 _encoders = st.builds(
     CapturedEncoder,
     _numbers,
-    st.builds(EncoderInForce, _names, _addresses, _words, _words, _words, _words),
-    st.builds(Unregistered, st.none() | st.sampled_from(sorted(DIALECTS)), _bits, _bits),
+    st.builds(EncoderInForce, _names, _addresses, _words | _etrace_controls, _words, _words, _words, _words),
+    st.builds(
+        Unregistered,
+        st.none() | st.sampled_from(sorted(DIALECTS)),
+        _bits,
+        _bits,
+        st.just({}) | etraces.map(values_of),
+    ),
 )
 _elves = st.builds(ElfIdentity, _names, st.none() | _names, _names)
 _code = st.lists(st.tuples(_addresses, st.binary(max_size=99)), max_size=3).map(tuple)

@@ -1,6 +1,8 @@
 """E-Trace as a session reads it: sources in a stream, several sinks, pages of packets, hints."""
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +18,11 @@ from session.importing import Raw, capture_of
 from session.importing_etrace import etrace_sources
 from session.packets import Packets
 from session.session import Session
+from support.errors import RvtraceError
 from tests.decode.etrace_vectors import ROOT, expected, vector
+from tests.session.etraces import etraces
 
+_TIMES = 12
 ENCAP = ROOT / "encap"
 SAID = made({"iaddress_width": 64, "ecause_width": 5, "context_width": 32, "ecall_retires": True})
 # What br_j_asm.json beside the files says of each, in its words srcbits, srcid, T, typebits.
@@ -114,13 +119,20 @@ def test_each_hart_may_have_a_sink_of_its_own() -> None:
 # Pages of packets
 
 
+@cache
+def numbered(name: str) -> tuple[Packets, list[tuple[int, Any]]]:
+    """The packets of a stream that is longer than a slice, and all of them."""
+    transport = next(one for known, one, _ in VARIANTS if known == name)
+    packets = Packets(stream(name) * _TIMES, replace(SAID, encapsulation=transport), 64)
+    return packets, list(packets.items(1, len(packets) + 1))
+
+
 @given(st.data())
 @settings(deadline=None, max_examples=30)
 def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
     """However far into the trace, and in the middle of which slice: the streams are longer than some of them."""
-    name, transport, _ = data.draw(st.sampled_from(VARIANTS))
-    packets = Packets(stream(name) * 12, replace(SAID, encapsulation=transport), 64)
-    everything = list(packets.items(1, len(packets) + 1))
+    name = data.draw(st.sampled_from([name for name, _, _ in VARIANTS]))
+    packets, everything = numbered(name)
     assert [number for number, _ in everything] == list(range(1, len(packets) + 1))
     begin = data.draw(st.integers(1, len(packets)))
     end = data.draw(st.integers(begin, len(packets) + 1))
@@ -129,7 +141,7 @@ def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
     ]
     number, item = data.draw(st.sampled_from([one for one in everything if one[1].length]))
     assert packets.number_at(item.offset) == packets.number_at(item.end - 1) == number
-    assert packets.number_at(len(stream(name)) * 12) == len(packets) + 1
+    assert packets.number_at(len(stream(name)) * _TIMES) == len(packets) + 1
 
 
 # Hints
@@ -138,7 +150,7 @@ def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("name", "forgotten"),
     [
-        ("src8_T0_type1", {"src_bits": 8, "type_bits": 1}),
+        ("src8_T0_type1", {"src_bits": 9}),  # 8 bits of srcID, and one of type that is always 0
         ("src0_T8_somets", {"timestamp_bytes": 8}),
         ("src8_T2_nulls_unframed", {"src_bits": 8, "timestamp_bytes": 2}),
         ("atb32", {"encapsulation": "atb"}),
@@ -154,3 +166,27 @@ def test_what_was_forgotten_of_the_transport_is_found_without_a_program(
 def test_what_makes_sense_is_left_alone(name: str, transport: Encapsulation, _: int) -> None:
     assert better_layout(stream(name), ETrace(SAID.options, transport), 64) is None
 
+
+
+# Any bytes, whatever is said of them
+
+_packets = st.sampled_from(vector("br_j_asm", "o10").packets + vector("br_j_asm", "o01").packets)
+_pieces = st.lists(st.binary(max_size=12) | _packets.map(lambda packet: bytes([len(packet)]) + packet), max_size=40)
+
+
+@given(_pieces.map(b"".join), etraces, st.booleans())
+@settings(deadline=None, max_examples=1500)
+def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: bool) -> None:
+    session = Session()
+    try:
+        lines = session.look_at(capture_of(Raw("x", data, how, program(), wrapped=wrapped)), "x", None)
+        lines += session.status(Context())
+        lines += session.history("", 10, Context()).lines
+    except RvtraceError as error:
+        lines = [str(error)]
+    assert all(line.isprintable() for line in lines)
+    if data:
+        listing = session.dump("1,+999", None, Context())
+        rows = session.messages(listing.begin, listing.end)
+        assert all(text.isprintable() for _, _, text in rows)
+    better_layout(data, how, 64, wrapped=wrapped)

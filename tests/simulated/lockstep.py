@@ -18,7 +18,7 @@ from tests.simulated.spike import Step as SpikeStep
 from transport.simulated.bus import Bus
 from transport.simulated.clint import MTI, Clint
 from transport.simulated.csr import DCSR, MCYCLE, MINSTRET, STEP
-from transport.simulated.hart import Hart, HartBlock, Retired, Situation, TrapEntry
+from transport.simulated.hart import Accessed, Hart, HartBlock, Retired, Situation, TrapEntry
 from transport.simulated.loader import ElfFile, load_elf
 
 CAUSES = {
@@ -65,7 +65,7 @@ def told_by_hart(retired: Iterable[Retired]) -> Iterable[Told]:
     for item in retired:
         if isinstance(item, TrapEntry):
             yield ("interrupt" if item.interrupt else "exception", item.epc, item.cause)
-        elif not isinstance(item, Situation):
+        elif not isinstance(item, Situation | Accessed):
             block, count = (item, item.n) if isinstance(item, HartBlock) else item
             yield from (("retired", pc, word) for pc, word in zip(block.pcs[:count], block.words[:count], strict=True))
 

@@ -24,7 +24,7 @@ from tests.simulated.code import (
     sw,
 )
 from transport.simulated.csr import IllegalCsr
-from transport.simulated.hart import DebugCause, Hart, Situation, TrapEntry
+from transport.simulated.hart import Accessed, DebugCause, Hart, Situation, TrapEntry
 
 EBREAKM, EBREAKU, STEPIE, STEP = 1 << 15, 1 << 12, 1 << 11, 1 << 2
 EXECUTE, STORE, LOAD, U, M = 4, 2, 1, 1 << 3, 1 << 6
@@ -71,7 +71,7 @@ def test_instructions_before_the_ebreak_are_told() -> None:
     hart.run(10)
     (item,) = hart.retired
     assert isinstance(item, tuple)
-    assert not isinstance(item, TrapEntry | Situation)
+    assert not isinstance(item, TrapEntry | Situation | Accessed)
     block, count = item
     assert (count, hart.instret) == (2, 2)
     assert block.pcs[:2] == (BASE, BASE + 4)

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from console import sim, sim_encoder
+from console import sim, sim_encoder, sim_etrace
+from decode.etrace.encoder import Stop
+from decode.etrace.options import SupportLayout
 from decode.ntrace.dialect import RC7
 from decode.ntrace.encoder import EncoderOptions, SyncPlacement
 from decode.ntrace.layout import Tcode
 from tests.compiling import compile_program, demo
+from transport.simulated.trace_etrace import ETraceBuild
 
 HOME = Path(__file__).resolve().parent.parent.parent
 STARTER = (
@@ -156,6 +159,15 @@ def test_bad_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str], elf: P
         ("--encoder-option", "dialect=2.0", "dialect=2.0: it is one of 1.0, rc7, sifive"),
         ("--encoder-option", "sync-placement=never", "it is one of at-once, separate, next-branch"),
         ("--encoder-option", "icnt-full-sync=on", "icnt-full-sync: SYNC=4 for a full I-CNT is for btm only"),
+        ("--formats", "etrace,etrace", "--formats etrace,etrace: give ntrace or etrace, or both with a comma between"),
+        ("--formats", "nexus", "--formats nexus: give ntrace or etrace"),
+        ("--etrace-option", "bpred-size", "give NAME=VALUE; what registers do not say is bpred-size, "),
+        ("--etrace-option", "sync-mode=off", "give NAME=VALUE; what registers do not say is bpred-size, "),
+        ("--etrace-option", "bpred-size=many", "bpred-size=many: it is a number"),
+        ("--etrace-option", "data-trace=perhaps", "data-trace=perhaps: it is on or off"),
+        ("--etrace-option", "support=own", "support=own: it is one of reference, standard, pulp, et20, pt10"),
+        ("--etrace-option", "inst-mode=3", "--etrace-option: inst-mode is 6 or 7, not 3"),
+        ("--etrace-option", "context-width=200", "--etrace-option: context-width is 0 to 64, not 200"),
         ("--ram", "0x1000", "does not fit: no RAM at 0x80000000"),
     ],
 )
@@ -185,6 +197,27 @@ def test_how_the_encoder_is_built_can_be_said() -> None:
         sync_placement=SyncPlacement.NEXT_BRANCH, icnt_full_sync=True,
     )  # fmt: skip
     assert sim_encoder.built_with(arguments()) == EncoderOptions()
+
+
+def test_how_the_etrace_side_is_built_can_be_said() -> None:
+    options = {
+        "bpred-size": "0x3", "iret-ext": "off", "support": "reference", "hcontext_at": "16", "context-width": "30",
+        "stop": "early", "data-trace": "off", "inst-mode": "6", "timestamp-sparse": "9",
+    }  # fmt: skip
+    words = [word for name, value in options.items() for word in ("--etrace-option", f"{name}={value}")]
+    built = sim_etrace.built(arguments(*words))
+    assert (built.data_trace, built.inst_mode, built.timestamp_sparse) == (False, 6, 9)
+    encoder = built.encoder
+    assert (encoder.support, encoder.hcontext_at, encoder.stop) == (SupportLayout.REFERENCE, 16, Stop.EARLY)
+    parameters = encoder.parameters
+    assert (parameters.bpred_size, parameters.iret_ext, parameters.context_width) == (3, False, 30)
+    assert sim_etrace.built(arguments()) == ETraceBuild()
+
+
+@pytest.mark.parametrize(("words", "formats"), [("ntrace,etrace", (1, 0)), ("etrace", (0,)), ("etrace,ntrace", (0, 1))])
+def test_which_protocols_there_are_can_be_said(words: str, formats: tuple[int, ...]) -> None:
+    assert sim_encoder.formats(arguments("--formats", words)) == formats
+    assert sim_encoder.formats(arguments()) == (1, 0)
 
 
 def test_fields_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:

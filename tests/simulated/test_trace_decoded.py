@@ -10,7 +10,7 @@ from decode.image import Image
 from decode.ntrace.decoder import Options, decode
 from tests.compiling import compile_program, demo
 from tests.simulated.test_trace_devices import BUFFER, Registers, start, stop
-from transport.simulated.hart import HartBlock, Retired, Situation, TrapEntry
+from transport.simulated.hart import Accessed, HartBlock, Retired, Situation, TrapEntry
 from transport.simulated.loader import ElfFile
 from transport.simulated.machine import Machine, MemoryMap, build
 
@@ -29,7 +29,7 @@ def addresses(retired: list[Retired]) -> Iterator[int]:
     for item in retired:
         if isinstance(item, HartBlock):
             yield from item.pcs
-        elif not isinstance(item, TrapEntry | Situation):
+        elif not isinstance(item, TrapEntry | Situation | Accessed):
             yield from item[0].pcs[: item[1]]
 
 

@@ -4,6 +4,7 @@ The hart is checked against instructions worked out by hand; the packets against
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from decode.etrace.data import DataDecoder
 from decode.etrace.encapsulation import Kind
 from decode.memory_access import Access
 from tests.simulated.code import BASE, SPIN, addi, hart_with, lw, sw
-from tests.simulated.test_trace_devices import stop
-from tests.simulated.traced import compiled
+from tests.simulated.test_trace_devices import BUFFER, STOP_ON_WRAP, stop
+from tests.simulated.traced import compiled, told_to
 from tests.simulated.traced_etrace import (
     CYCLES,
     DATA_CONTROL,
@@ -34,7 +35,7 @@ from tests.simulated.traced_etrace import (
     trace,
 )
 from transport.simulated.block import Accessed
-from transport.simulated.hart import Hart
+from transport.simulated.hart import Hart, Retired
 from transport.simulated.trace_etrace import ETraceBuild
 
 BUILT = ETraceBuild()
@@ -206,6 +207,38 @@ def test_the_history_has_them_with_their_instructions(form: int, sync: int, elf:
     assert [access.position for access in found] == traced.places
     want = [told(access, address=not form & DATA_NO_ADDR, value=not form & DATA_NO_VALUE) for access in traced.accessed]
     assert [access[:6] for access in found] == want
+
+
+def test_after_a_loss_accesses_are_told_with_their_instructions_again(elf: Path) -> None:
+    """The buffer is full and stops; later it is emptied. Support packets then have dloss."""
+    machine = machine_with(elf)
+    log: list[int] = []
+    made: list[tuple[int, Accessed]] = []
+
+    def watch(retired: Sequence[Retired]) -> None:
+        for item in retired:
+            if isinstance(item, Accessed):
+                made.append((len(log) + item.place, item))
+            else:
+                told_to(log, [item])
+
+    machine.encoder.watch = watch
+    te, ram = start(machine, PACKETS, 0, 0, DATA_TRACING, sink=STOP_ON_WRAP, size=256)
+    machine.run_slice(2000)
+    assert te[0] & 1 << 12, "lost"
+    ram[0x18], ram[0x20] = BUFFER + (1 << 15) - 4, BUFFER
+    ram[0] = ram[0] | 2
+    ram.poll(2, 2)
+    machine.run_slice(2000)
+    traced = trace(machine_with(elf), elf, PACKETS, 0, 0, DATA_TRACING)._replace(data=stop(te, ram))
+    support = int.from_bytes(traced.payloads()[0], "little")
+    assert (support >> 7 & 3, support >> 35 & 3) == (2, 3), "qual_status trace_lost; denable and dloss"
+    history = traced.history()
+    pcs = list(history.pcs(0, len(history)))
+    assert 1500 < len(pcs) < len(log) and pcs == log[-len(pcs) :]
+    first = len(log) - len(pcs)
+    want = [(place - first, told(access)) for place, access in made if place >= first]
+    assert [(access.position, access[:6]) for access in history.accesses] == want
 
 
 def test_it_can_be_switched_while_instructions_are_traced(elf: Path) -> None:

@@ -93,15 +93,26 @@ def machine_with(
 
 
 def start(
-    machine: Machine, control: int = RARE_SYNC, features: int = 0, timestamps: int = 0, data: int = 0, sink: int = 0
+    machine: Machine,
+    control: int = RARE_SYNC,
+    features: int = 0,
+    timestamps: int = 0,
+    data: int = 0,
+    *,
+    sink: int = 0,
+    size: int | None = None,
 ) -> tuple[Registers, Registers]:
-    """As the document has it, with trTeDataControl before trTeEnable. *sink*: more bits of trRamControl."""
+    """As the document has it, with trTeDataControl before trTeEnable. *sink*: more bits of trRamControl.
+
+    *size*: of the buffer; None: all there is.
+    """
     te, ram = Registers(machine.bus, TE), Registers(machine.bus, RAM)
     for component in (ram, te):
         component.activate()
     te[CONTROL] = ACTIVE | control
     ram[CONTROL] = ACTIVE | SMEM | sink
-    ram[0x10], ram[0x18], ram[0x20] = BUFFER, BUFFER + machine.memory_map.trace_ram_size - 4, BUFFER
+    size = size or machine.memory_map.trace_ram_size
+    ram[0x10], ram[0x18], ram[0x20] = BUFFER, BUFFER + size - 4, BUFFER
     ram[CONTROL] = ACTIVE | ENABLE | SMEM | sink
     ram.poll(ENABLE, ENABLE)
     te[8], te[DATA_CONTROL] = features, data

@@ -20,9 +20,10 @@ from transport.simulated.hart import DebugCause, Hart, IllegalCsr
 from transport.simulated.loader import ElfFile, load_elf
 from transport.simulated.system_bus import SystemBusAccess
 from transport.simulated.tap import Dtm, Tap
-from transport.simulated.trace_devices import BLOCK_SIZE, RamSink
+from transport.simulated.trace_devices import BLOCK_SIZE
 from transport.simulated.trace_encoder import TraceEncoder
 from transport.simulated.trace_etrace import ETraceBuild
+from transport.simulated.trace_ram_sink import RamSink
 
 DCSR, DCSR_STEP = 0x7B0, 1 << 2
 GPR, FPR, END_OF_REGISTERS = 0x1000, 0x1020, 0x1040  # abstract register numbers

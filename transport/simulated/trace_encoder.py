@@ -16,11 +16,12 @@ from transport.simulated import timestamp_unit
 from transport.simulated.block import HartBlock
 from transport.simulated.hart import Retired
 from transport.simulated.timestamp_unit import TimestampUnit
-from transport.simulated.trace_devices import UNDEFINED, RamSink, TraceComponent
+from transport.simulated.trace_devices import UNDEFINED, TraceComponent
 from transport.simulated.trace_etrace import ETrace, ETraceBuild
 from transport.simulated.trace_ingress import TracedHart
 from transport.simulated.trace_ntrace import NTrace
 from transport.simulated.trace_protocol import Begin, End, TraceProtocol
+from transport.simulated.trace_ram_sink import RamSink
 from transport.simulated.triggers import Action
 
 _WORD = 4  # the encoder hands bytes on in words of this size; a flush fills the last one up

@@ -32,6 +32,7 @@ _MODES = {
 }
 """The features E-Trace has, and what they are called in `Modes`."""
 _DATA = ("trTeDataTracing", "trTeDataNoValue", "trTeDataNoAddr", "trTeDataAddrCompress")
+_OF_THE_HART = Parameters().iaddress_width  # stands for as wide as the hart's
 _MAX_PACKET_BITS = 31 * 8  # of srcID behind its whole bytes, type and payload
 _MAX_SRC_REST = 7
 
@@ -72,10 +73,10 @@ class ETraceBuild:
 
 
 def _longest_packet(parameters: Parameters) -> int:
-    """Bits of format 3, subformat 1."""
+    """Bits of format 3, subformat 1, on the widest hart."""
     where = parameters.privilege_width + parameters.time_width + parameters.context_width
-    address = parameters.iaddress_width - parameters.iaddress_lsb
-    return 2 + 2 + 1 + where + parameters.ecause_width + 2 + address + parameters.iaddress_width
+    width = 64 if parameters.iaddress_width == _OF_THE_HART else parameters.iaddress_width
+    return 2 + 2 + 1 + where + parameters.ecause_width + 2 + 2 * width - parameters.iaddress_lsb
 
 
 class ETrace:
@@ -97,7 +98,7 @@ class ETrace:
     @staticmethod
     def _built_for(hart: TracedHart, options: EncoderOptions) -> EncoderOptions:
         parameters = options.parameters
-        if parameters.iaddress_width == Parameters().iaddress_width != hart.xlen:
+        if parameters.iaddress_width == _OF_THE_HART:
             parameters = dataclasses.replace(parameters, iaddress_width=hart.xlen)
         if not parameters.csr_width and parameters.data_width != hart.xlen:
             parameters = dataclasses.replace(parameters, csr_width=hart.xlen)

@@ -163,7 +163,7 @@ class Ingress(Generic[AnyEncoder]):
         if pc_before + before.length != jump.pc:
             return jump
         target = sequential_target(before, pc_before, classify(word, xlen), xlen)
-        return jump if target is None else Block(jump.pc, jump.lengths, jump.itype, jump.taken_target, target)
+        return jump if target is None else Block(jump.pc, jump.lengths, jump.itype, inferred=target)
 
     def _convert(self, item: Retired) -> Block | Trap | Accessed:
         if isinstance(item, TrapEntry):

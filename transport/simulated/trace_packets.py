@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from decode.etrace.data.encoder import DataEncoder
 from decode.etrace.encapsulation import Encapsulation, Kind
 from decode.etrace.encoder import Encoder, EncoderOptions
-from decode.etrace.encoder_chart import Next
-from decode.etrace.packet import codec
 from decode.history import Context
 from decode.ingress import Block, Trap
 from decode.memory_access import Access
@@ -20,16 +18,6 @@ from transport.simulated.hart import Retired
 _SYNCHRONIZING = (0b0011, 0b0111)  # format 3, subformats 0 and 1: the low four bits of the payload
 _SUPPORT = 0b1111
 _KIND = 0b1111
-
-
-class _Encoder(Encoder):
-    """With the time of the instruction that is reported."""
-
-    at = 0
-
-    def _chart(self, pc: int, next: Next, taken: bool | None, now: int) -> None:
-        self.at = now
-        super()._chart(pc, next, taken, now)
 
 
 class PacketStream:
@@ -48,26 +36,21 @@ class PacketStream:
         self._accesses: list[Accessed] = []  # of the block that is told next
         self._due: list[Accessed] = []  # of the instruction told last, which has not been through the encoder yet
         self._data_wanted = self._has_accesses = False  # the second: some may be told since the encoder was enabled
-        self._configure(options, encapsulation)
+        self.configure(options, encapsulation)
 
     def configure(
-        self, options: EncoderOptions, encapsulation: Encapsulation, source: int, async_interval: int
-    ) -> None:
-        """The encoder was enabled. *async_interval*: bytes between synchronization sequences, 0: none are wanted."""
-        self._configure(options, encapsulation, source, async_interval)
-
-    def _configure(
         self, options: EncoderOptions, encapsulation: Encapsulation, source: int = 0, async_interval: int = 0
     ) -> None:
-        self._encoder = _Encoder(options, self._instruction_packet)
+        """The encoder was enabled. *async_interval*: bytes between synchronization sequences, 0: none are wanted."""
+        self._encoder = Encoder(options, self._instruction_packet)
         self._data = DataEncoder(options.parameters, options.modes, self._data_packet)
         self._framer = encapsulation.framer()
         self._source, self._async_interval = source, async_interval
         self._timed = encapsulation.timestamp_bytes > 0
         self._time = self._now = self._due_since = 0
         self._unstamped = 0  # packets since the last with a timestamp
-        self._codec = codec(options.decoder, options.modes)
-        self._enabled = self._data_lost = False
+        self._encoder.denable = self._data_wanted
+        self._enabled = False
         self._has_accesses = self._data_wanted
         self._accesses.clear()
         self._due.clear()
@@ -89,8 +72,7 @@ class PacketStream:
     def lost(self) -> None:
         """Packets were lost, and the last one may have been cut."""
         self._synchronization()
-        self._data_lost = self._has_accesses
-        self._encoder.lost()
+        self._encoder.lost(data=self._data_wanted)
 
     def notify(self) -> None:
         """The next instruction is reported."""
@@ -99,7 +81,7 @@ class PacketStream:
     def trace_data(self, wanted: bool) -> None:
         """Accesses are traced, too. A support packet says so when the encoder is at work."""
         if wanted != self._data_wanted:
-            self._data_wanted = wanted
+            self._data_wanted = self._encoder.denable = wanted
             self._has_accesses = self._has_accesses or wanted
             if self._enabled:
                 self._encoder.enable()
@@ -178,17 +160,9 @@ class PacketStream:
         kind = payload[0] & _KIND
         if kind == _SUPPORT:
             self._tell_due()  # the last instruction's, at the end of a trace
-            payload = self._with_data_trace(payload)
         self._send(payload, Kind.INSTRUCTION, self._encoder.at, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING)
         if kind in _SYNCHRONIZING:
             self._data.synchronize()
-
-    def _with_data_trace(self, payload: bytes) -> bytes:
-        """A support packet, with what it says of data trace, too: denable and dloss."""
-        packet = self._codec.parse(payload)
-        of_data = {"denable": int(self._data_wanted), "dloss": int(self._data_lost)}
-        self._data_lost = False
-        return self._codec.build(packet.format, packet.subformat, packet.fields | of_data)
 
     def _data_packet(self, payload: bytes) -> None:
         self._send(payload, Kind.DATA, self._due_since)
@@ -225,4 +199,4 @@ def _piece(block: Block, begin: int, end: int) -> Block:
     lengths = block.lengths[begin : end + 1]
     if end < last:
         return Block(pc, lengths)
-    return Block(pc, lengths, block.itype, block.taken_target, block.inferred)
+    return Block(pc, lengths, block.itype, block.taken_target, block.inferred, block.absolute)

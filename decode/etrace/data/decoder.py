@@ -2,8 +2,8 @@
 
 from decode.etrace.data.layout import Form
 from decode.etrace.data.options import DataOptions
-from decode.etrace.data.packet import DataPacket, parse
-from decode.etrace.data.state import Differences, Mode, extended, modes, response_mode
+from decode.etrace.data.packet import DataPacket, codec
+from decode.etrace.data.state import Differences, Mode, extended, modes_of, response_mode
 from decode.etrace.options import Modes, Parameters
 from decode.etrace.packet import Malformed
 from decode.memory_access import CSR, LOST_AFTER, NO_REQUEST, Access
@@ -29,6 +29,7 @@ class DataDecoder:
         """A support packet told these."""
         options = DataOptions.of(parameters, modes)
         self._options = options
+        self._codec = codec(options)
         self._addresses = Differences(options.reference)
         self._values = Differences(options.reference)
 
@@ -77,7 +78,7 @@ class DataDecoder:
 
     def shown(self, payload: bytes) -> tuple[DataPacket, Access]:
         """One packet, and the access it tells of or the phase of one: *accesses* does not get it. Raises Malformed."""
-        packet = parse(payload, self._options, self._sizes.get)
+        packet = self._codec.parse(payload, self._sizes.get)
         fields = packet.fields
         if "resp" in fields:
             return packet, self._response(packet)
@@ -99,7 +100,7 @@ class DataDecoder:
     def _access(self, packet: DataPacket) -> Access:
         form, code, fields = packet
         size = fields["size"]
-        by_address, by_value = modes(fields["diff"], form, self._options)
+        by_address, by_value = modes_of(fields["diff"], form, self._options)
         address = self._address(fields, size, by_address, code.aligned)
         operand = self._value("operand", fields, size, by_value)
         value = self._value("data", fields, size, by_value)
@@ -130,7 +131,7 @@ class DataDecoder:
         _, code, fields = packet
         bytes_of_csr = self._options.csr_width // 8
         size = bytes_of_csr.bit_length() - 1
-        by_address, by_value = modes(fields["diff"], Form.CSR, self._options)
+        by_address, by_value = modes_of(fields["diff"], Form.CSR, self._options)
         number: int | None = fields["addr_msbs"] << 6 | fields["addr_lsbs"]
         if "data" not in fields and not self._options.reference:
             number = self._addresses.decoded(fields["addr_msbs"] << 6 | fields["addr_lsbs"], _CSRS, by_address, 12)

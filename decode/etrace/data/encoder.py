@@ -5,8 +5,8 @@ from enum import Enum
 
 from decode.etrace.data.layout import Form
 from decode.etrace.data.options import Content, DataOptions
-from decode.etrace.data.packet import build
-from decode.etrace.data.state import Differences, Mode, extended, has_one_bit, modes, response_mode, told
+from decode.etrace.data.packet import codec
+from decode.etrace.data.state import Differences, Mode, extended, has_one_bit, modes_of, response_mode, told
 from decode.etrace.options import Modes, Parameters
 from decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE_FAILURE, Access
 
@@ -39,6 +39,8 @@ class DataEncoder:
             raise ValueError("data_no_address and data_no_data: data packets would hold nothing")
         self._options = options = DataOptions.of(parameters, modes)
         self._emit = emit
+        self._codec = codec(options)
+        self._modes = {(form, diff): modes_of(diff, form, options) for form in Form for diff in range(4)}
         self._offered: frozenset[Mode] = frozenset() if options.full_data else compression.value
         self._addresses = Differences()
         self._values = Differences()
@@ -71,11 +73,13 @@ class DataEncoder:
     def has_packet(self, access: Access) -> bool:
         """Whether there is a packet for such an access.
 
-        Atomics and CSRs need the full width of *format*; a store-conditional that failed is told only without values,
-        a compare-and-swap that failed only by the v0.8 extension, and not by values alone; several accesses of one
-        instruction only by the extension.
+        None is wider than the bus. Atomics and CSRs need the full width of *format*. A store-conditional that failed is
+        told only without values, a compare-and-swap that failed only by the v0.8 extension, and not by values alone;
+        several accesses of one instruction only by the extension.
         """
         options = self._options
+        if access.kind != CSR and 8 * access.size > options.data_width:
+            return False
         if access.kind in (ATOMIC, CSR) and options.format_width < (2 if options.extended else 3):
             return False
         if access.operation == MULTIPLE:
@@ -124,10 +128,14 @@ class DataEncoder:
         aligned = access.kind in (ATOMIC, CSR) or not (access.address or 0) & access.size - 1
         values = self._values_of(access, form)
         payloads = []
+        told_before: dict[Mode, dict[str, int]] = {}
         for diff in self._diffs(form, size, aligned, len(values)):
+            by_address, by_value = self._modes[form, diff]
             fields = {"size": size, "lrid": lrid or 0, "diff": diff}
-            fields |= self._address_fields(access, size, aligned, diff, form)
-            fields |= self._value_fields(values, size, diff, form)
+            fields |= self._address_fields(access, size, aligned, by_address)
+            if by_value not in told_before:
+                told_before[by_value] = self._value_fields(values, size, by_value, form)
+            fields |= told_before[by_value]
             payloads.append(self._built(access.kind, access.operation, fields, aligned=aligned))
         self._emit(min(payloads, key=len))
         self._keep(access, size, aligned, values)
@@ -180,7 +188,7 @@ class DataEncoder:
         if form is Form.SPLIT_DATA:
             return [code for code in (0b01, 0b11) if response_mode(code, options) in self._offered]
         codes = (0b1,) if has_one_bit(form, options) else (0b01, 0b11)
-        return [code for code in codes if modes(code, form, options)[1] in self._offered]
+        return [code for code in codes if self._modes[form, code][1] in self._offered]
 
     def _fixed_diff(self) -> int:
         """The reference model's."""
@@ -196,16 +204,14 @@ class DataEncoder:
         address = (access.address or 0) & (1 << self._options.address_width) - 1
         return address >> size if aligned else address
 
-    def _address_fields(self, access: Access, size: int, aligned: bool, diff: int, form: Form) -> dict[str, int]:
-        number = access.address or 0
-        if form is Form.CSR:
+    def _address_fields(self, access: Access, size: int, aligned: bool, mode: Mode) -> dict[str, int]:
+        if access.kind == CSR:
+            number = access.address or 0
             return {"addr_msbs": number >> 6 & 63, "addr_lsbs": number & 63}
-        mode, _ = modes(diff, form, self._options)
         last = self._addresses.last(size)
         return {"address": told(self._field(access, size, aligned), last, mode, self._options.address_width)}
 
-    def _value_fields(self, values: list[tuple[str, str, int]], size: int, diff: int, form: Form) -> dict[str, int]:
-        _, mode = modes(diff, form, self._options)
+    def _value_fields(self, values: list[tuple[str, str, int]], size: int, mode: Mode, form: Form) -> dict[str, int]:
         counted = self._options.content is Content.BOTH or form is Form.CSR
         fields: dict[str, int] = {}
         last = self._values.last(size)
@@ -237,15 +243,7 @@ class DataEncoder:
     ) -> bytes:
         """The packet; *response_size* is log2 of the size of a data phase's request."""
         is_response = response_size is not None
-        return build(
-            kind,
-            operation,
-            fields,
-            self._options,
-            aligned=aligned,
-            response=is_response,
-            size_of=lambda _: response_size,
-        )
+        return self._codec.build(kind, operation, fields, aligned=aligned, response=is_response)
 
 
 def _log2(size: int) -> int:

@@ -67,6 +67,13 @@ _CSR_DATA = (
     Field("addr_lsbs", 6),
 )
 
+_RESP_DATA = (
+    _LRID,
+    _RESP,
+    Field("data_len", Width.LENGTH, _NO_ERROR),
+    Field("data", Width.DATA_LEN, _NO_ERROR),
+)
+
 BODIES: dict[tuple[Form, Content], tuple[Field, ...]] = {
     (Form.LOAD_STORE, Content.BOTH): (_SIZE, _DIFF2, *_DATA, _ADDRESS),
     (Form.LOAD_STORE, Content.ADDRESS): (_SIZE, _DIFF1, _ADDRESS),
@@ -80,22 +87,13 @@ BODIES: dict[tuple[Form, Content], tuple[Field, ...]] = {
     (Form.CAS_FAILED, Content.BOTH): (_SIZE, _DIFF2, *_OPERAND, _ADDRESS),
     (Form.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF, *_OPERAND, _ADDRESS),
     (Form.SPLIT_ATOMIC, Content.DATA): (_SIZE, _LRID, _DIFF, Field("operand", Width.DATA)),
+    (Form.SPLIT_ATOMIC_DATA, Content.BOTH): _RESP_DATA,
+    (Form.SPLIT_ATOMIC_DATA, Content.DATA): _RESP_DATA,
     (Form.CSR, Content.BOTH): _CSR_DATA,
     (Form.CSR, Content.DATA): _CSR_DATA,  # the specification has no packet for the data of a CSR alone
     (Form.CSR, Content.ADDRESS): (_DIFF1, *_CSR_ADDRESS),
 }
-"""What follows format, subformat and subtype. *size* may stand for data_len in the data phase of an atomic: below."""
-
-_RESP_DATA = (
-    _LRID,
-    _RESP,
-    Field("data_len", Width.LENGTH, _NO_ERROR),
-    Field("data", Width.DATA_LEN, _NO_ERROR),
-)
-BODIES |= {
-    (Form.SPLIT_ATOMIC_DATA, Content.BOTH): _RESP_DATA,
-    (Form.SPLIT_ATOMIC_DATA, Content.DATA): _RESP_DATA,
-}
+"""What follows format, subformat and subtype. Where the data phase of an atomic has no size, the request's holds."""
 
 _BODIES_EXTENDED = {
     (Form.SPLIT_ATOMIC, Content.BOTH): (_SIZE, _LRID, _DIFF2, *_OPERAND, _ADDRESS),

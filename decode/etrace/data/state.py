@@ -20,7 +20,7 @@ class Mode(Enum):
     DIFFERENCE = 2
 
 
-def modes(diff: int, form: Form, options: DataOptions) -> tuple[Mode, Mode]:
+def modes_of(diff: int, form: Form, options: DataOptions) -> tuple[Mode, Mode]:
     """What *diff* says of the address and of the values of a packet."""
     if options.content is Content.ADDRESS or form is Form.SPLIT_LOAD:
         return (Mode.DIFFERENCE if diff else Mode.FULL), Mode.FULL

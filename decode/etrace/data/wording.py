@@ -3,7 +3,7 @@
 from decode.etrace.data.layout import Form
 from decode.etrace.data.options import Content, DataOptions
 from decode.etrace.data.packet import DataPacket
-from decode.etrace.data.state import Mode, modes, response_mode
+from decode.etrace.data.state import Mode, modes_of, response_mode
 from decode.memory_access import MULTIPLE
 
 _COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
@@ -24,7 +24,7 @@ def meaning(packet: DataPacket, options: DataOptions) -> str:
         whose = f"data of load ID {fields['lrid']}"
         return f"{whose}: {_told_data(fields['resp'], options)}" if fields["resp"] else f"{whose}: the load failed"
     parts = [_what(packet)]
-    by_address, by_value = modes(fields["diff"], form, options)
+    by_address, by_value = modes_of(fields["diff"], form, options)
     if "address" in fields or (form is Form.CSR and options.content is Content.ADDRESS):
         parts.append(f"{_HOW[by_address]} address")
     if "data" in fields or "operand" in fields:

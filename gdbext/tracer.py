@@ -1,0 +1,108 @@
+"""What the `trace` commands share: the session, and what gdb knows that the session needs."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import gdb
+
+from . import parameters
+from .client import Client, SessionError
+from .progress import ProgressLine
+
+HARTS_AT_MOST = 4096
+ADDRESSES = (1 << 64) - 1
+
+
+class Tracer:
+    """What the commands share: the session process and what gdb knows that the session needs."""
+
+    def __init__(self, home: str) -> None:
+        self._progress = ProgressLine()
+        self._client = Client(home, self._progress)
+        self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
+        self._tvec: int | None = None
+        self.needs_tvec = False
+        """The trace leaves out where traps lead, so that the session has to be told."""
+
+    def request(self, method: str, **params: Any) -> Any:
+        """The session's result; its errors become gdb.GdbError, one line."""
+        try:
+            return self._client.request(method, **params)
+        except SessionError as error:
+            raise gdb.GdbError(str(error)) from None
+        finally:
+            self._progress.clear()
+
+    def context(self) -> dict[str, Any]:
+        """The program and the target as gdb and the user's settings have them now."""
+        target_file, overrides = parameters.target_settings()
+        return {
+            "elf": program(),
+            "target_file": target_file,
+            "overrides": overrides,
+            "runs": self._runs,
+            "hart": parameters.hart(),
+            "thread_hart": selected_hart(),
+            "tvec": self._trap_vector() if self.needs_tvec else None,
+        }
+
+    def _trap_vector(self) -> int | None:
+        """mtvec, as it is now or was when it could be read last."""
+        with contextlib.suppress(gdb.error, ValueError):
+            self._tvec = int(gdb.newest_frame().read_register("mtvec")) & ADDRESSES
+        return self._tvec
+
+    def resumed(self) -> None:
+        """The program goes on."""
+        self._runs += 1
+
+    def close(self) -> None:
+        self._client.close()
+
+
+_tracer: Tracer | None = None
+
+
+def open_tracer(home: str) -> None:
+    """Make the tracer there is, with the session from the project in the folder *home*."""
+    global _tracer
+    _tracer = Tracer(home)
+
+
+def tracer() -> Tracer:
+    """The tracer there is."""
+    assert _tracer is not None  # set before any command exists
+    return _tracer
+
+
+def program() -> str | None:
+    """The program gdb has loaded."""
+    space = gdb.current_progspace()
+    return space.filename if space else None
+
+
+def selected_hart() -> int | None:
+    """The hart of the selected thread, where threads are harts.
+
+    OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0. Threads of an operating system, and the
+    one thread of a target that has none, have large numbers.
+    """
+    thread = gdb.selected_thread()
+    number = thread.ptid[1] - 1 if thread is not None and thread.is_valid() else -1
+    return number if 0 <= number < HARTS_AT_MOST else None
+
+
+def print_lines(result: dict[str, Any]) -> None:
+    """Print the lines of a session's answer."""
+    for line in result.get("lines", ()):
+        print(line)
+
+
+def arguments(text: str, usage: str) -> list[str]:
+    """The words of a command line, as gdb takes them apart. Raises gdb.GdbError, with *usage* behind it."""
+    try:
+        return gdb.string_to_argv(text)
+    except gdb.error as error:
+        raise gdb.GdbError(f"{error} {usage}") from None
