@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from console import decode, raw
+from console import decode, programs, raw
 from console.progress import ProgressLine
 from decode.image import Image
 from session import report
@@ -35,7 +35,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
     )  # fmt: skip
     parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: all)")
-    raw.add_program_arguments(parser)
+    programs.add_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run, stop_at_error=False)
     return parser

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from console import hints, raw
+from console import hints, programs, raw
 from console.progress import ProgressLine
 from decode import merged
 from decode.history import History
@@ -50,7 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )  # fmt: skip
     parser.add_argument("--events", action="store_true", help="what happened between the instructions, a line each")
     parser.add_argument("--stop-at-error", action="store_true", help="decode up to the first loss only")
-    raw.add_program_arguments(parser)
+    programs.add_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run)
     return parser

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from console import hints, raw
+from console import hints, programs, raw
 from console.progress import ProgressLine
 from session import capture as capture_file
 from session import report
@@ -25,7 +25,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
     )
-    raw.add_program_arguments(parser, capture=False)
+    programs.add_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
     parser.set_defaults(run=run)
     return parser

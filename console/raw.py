@@ -7,23 +7,20 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from console import etrace_options
-from decode.elf import read_elf
+from console import etrace_options, programs
 from decode.etrace.options import Dialect
 from decode.image import Image
-from decode.linux import Files, add_kernel_pages, process_image
-from decode.maps import Mapping, read_maps
 from decode.ntrace.dialect import DIALECTS, RATIFIED
 from decode.ntrace.layout import MAX_SRC_BITS
 from decode.ntrace.options import ImplicitReturn, Options
 from session import capture as capture_file
 from session import esp32
-from session.captured import Capture, CapturedImage
+from session.captured import Capture
 from session.etrace import ETrace
 from session.formats import How
-from session.importing import Raw, capture_of, captured_image
+from session.importing import Raw, capture_of
 from support.errors import RvtraceError
 
 _RETURNS = {
@@ -104,23 +101,6 @@ def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--address-bits", type=number_from(1, 64), metavar="N", help="addresses were sent with so many bits only"
     )
-
-
-def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
-    """Which programs ran: one, or the kernel and processes of Linux."""
-    default = " (default: the capture's)" if capture else ""
-    parser.add_argument(
-        "--elf", action="append", default=[], metavar="FILE",
-        help=f"the program that ran{default}; more than one: files the --maps name",
-    )  # fmt: skip
-    group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
-    group.add_argument(
-        "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
-        help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
-    )  # fmt: skip
-    group.add_argument("--vdso", metavar="FILE", help="what [vdso] in the maps is")
-    group.add_argument("--sysroot", metavar="DIR", help="the target's root file system, for the other files")
-    group.add_argument("--kernel-pages", metavar="DIR", help="pages of the kernel, in files kmem.0xADDRESS")
 
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
@@ -215,9 +195,9 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """The raw bytes in *file* as a capture. Raises `RawError`, `BadETrace`, BadElf, BadMaps, BadMemory."""
+    """The raw bytes in *file* as a capture. Raises `RawError`, `BadETrace`, ProgramError, BadElf, BadMaps, BadMemory."""
     how(args)  # what is wrong with the options is said before what is wrong with files
-    image, images = _programs(args)
+    image, images = programs.of_arguments(args)
     if args.xlen not in (None, image.xlen):
         raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
     data = b"".join(pieces(file))
@@ -250,52 +230,6 @@ def _check_beginning(data: bytes, name: str) -> None:
     for beginning, what in _NO_TRACES.items():
         if data.startswith(beginning):
             raise RawError(f"{name}: {what}")
-
-
-def _programs(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
-    """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes."""
-    for option in ("vdso", "sysroot"):
-        if getattr(args, option) is not None and not args.maps:
-            raise RawError(f"--{option} {getattr(args, option)}: there is nothing to look for without --maps")
-    maps = [_maps(text) for text in args.maps]
-    named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
-    elves = [os.path.abspath(elf) for elf in args.elf]
-    mapped = [elf for elf in elves if PurePath(elf).name in named]
-    given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
-    if args.vdso is not None:
-        given["[vdso]"] = os.path.abspath(args.vdso)
-    image = _base([elf for elf in elves if elf not in mapped], mapped, args)
-    files = Files(given, args.sysroot)
-    images = tuple(
-        captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
-        for scontext, name, mappings in maps
-    )
-    return image, images
-
-
-def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace) -> Image:
-    if len(elves) > 1:
-        raise RawError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
-    if elves:
-        image = Image.from_elf(elves[0])
-    elif args.maps or args.kernel_pages:
-        image = Image(args.xlen or (read_elf(mapped[0]).xlen if mapped else 64))
-    else:
-        raise RawError("which program ran? Give its ELF (--elf FILE)")
-    if args.kernel_pages is not None:
-        add_kernel_pages(image, args.kernel_pages)
-    return image
-
-
-def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:
-    """(scontext, name, mappings) of a --maps."""
-    context, equals, file = text.partition("=")
-    if not equals:
-        return None, PurePath(text).name, read_maps(text)
-    try:
-        return int(context, 0), PurePath(file).name, read_maps(file)
-    except ValueError:
-        raise RawError(f"--maps {text}: {context} is not a number, the value of scontext is needed") from None
 
 
 def number_from(least: int, most: int) -> Callable[[str], int]:

@@ -9,7 +9,7 @@ would seldom come back to the same place with them.
 
 from collections.abc import Callable
 
-from decode.callstack import CallEffect, Stack
+from decode.callstack import Stack
 from decode.causes import trap_text
 from decode.etrace import support
 from decode.etrace.flow import Flow
@@ -18,6 +18,7 @@ from decode.etrace.options import Dialect, SupportLayout
 from decode.etrace.packet import Packet
 from decode.etrace.places import FORGET, Result, landing
 from decode.etrace.predictor import Effect, Tables
+from decode.etrace.returns import exactly
 from decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
 from decode.etrace.support import QualStatus
 from decode.etrace.walk import Walker
@@ -51,7 +52,7 @@ class Automaton(Flow):
         address = packet.fields["address"] & self._mask
         context = self._context(place, packet)
         if place.mode is not Mode.ON:
-            return Result(self._resume(place, packet, address, context))
+            return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
         walker = self._walker(place)
         walk = self._before_start(place, walker, address, stack)
         same = place.context.prv is None or context.prv == place.context.prv
@@ -67,7 +68,7 @@ class Automaton(Flow):
             walk.parts = []
         elif arrival is Arrival.FAULT:
             report = self._contradiction(place, packet, walk.place, walk.fault)
-            resumed = self._resume(place._replace(mode=Mode.LOST), packet, address, context)
+            resumed = self._resume(place._replace(mode=Mode.LOST), packet, address, context, None)
             reports = (report, *(one for one in resumed.reports))
             return Result(resumed._replace(path=walk.path, reports=reports), not walk.calls.overflowed)
         known = walk.at if arrival is Arrival.INFERRED else NOWHERE
@@ -107,12 +108,15 @@ class Automaton(Flow):
         return Result(step, not (walk.calls.overflowed or keeps))
 
     def _settle(
-        self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool
+        self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
     ) -> tuple[Walk, State, Effect | None]:
-        """Behind the instruction a synchronizing packet reports. *keeps*: predictor and cache are not reset."""
+        """Behind the instruction a synchronizing packet reports. *keeps*: predictor and cache are not reset.
+
+        *stack*: of the calls that count any more.
+        """
         place = place._replace(context=context)
         walker = self._walker(place)
-        walk = walker.start(NOWHERE, address, None)
+        walk = walker.start(NOWHERE, address, stack)
         walker.stand_at(walk, address, not packet.fields["branch"] if walker.is_branch(address) else None)
         following = place._replace(
             mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None, trap=None
@@ -123,10 +127,11 @@ class Automaton(Flow):
             effect = Effect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._state(following), effect
 
-    def _resume(self, place: Place, packet: Packet, address: int, context: Context) -> Step:
+    def _resume(self, place: Place, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
         """Decoding starts at the address of a synchronizing packet."""
         goes_on = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
-        walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on)
+        kept = stack if goes_on else None
+        walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on, stack=kept)
         if place.mode is Mode.TRAPPED:
             reports = self._held_trap(place, address)
         elif place.mode is Mode.OFF:
@@ -137,8 +142,7 @@ class Automaton(Flow):
         else:
             reports = (Report(EventKind.SYNC, "synchronization", next_pc=address, resumed=address),)
         reports += self._context_reports(place, context)
-        calls = CallEffect((), tuple(walk.calls.left), not goes_on)
-        return Step(None, following, reports, landing(address), calls, effect, True)
+        return Step(None, following, reports, landing(address), exactly(walk.calls.stack()), effect, True)
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Subformat 1: an exception or interrupt."""
@@ -151,8 +155,9 @@ class Automaton(Flow):
             seen = TrapSeen(text, epc, told)
             following = place._replace(mode=Mode.TRAPPED, at=NOWHERE, behind=NOWHERE, inferred=None, trap=seen)
             reports = self._held_trap(place, None)
-            step = Step(None, self._state(following), reports, calls=self._trap_calls(place, stack))
-            return Result(step, step.calls is None)
+            kept = self._behind_trap(place, stack)
+            calls = None if kept is stack else exactly(kept)
+            return Result(Step(None, self._state(following), reports, calls=calls), calls is None)
         handler = told
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
@@ -166,14 +171,12 @@ class Automaton(Flow):
         context = self._context(place, packet)
         starts = place.mode in (Mode.LOST, Mode.OFF, Mode.ADRIFT)
         keeps = place.setup.modes.resync_disabled and not starts
-        walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps)
+        kept = self._behind_trap(place, stack) if keeps else None
+        walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts else None
         trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, resumed=resumed)
         reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
-        calls = CallEffect((), tuple(walk.calls.left), True)
-        if keeps:
-            kept = self._trap_calls(place, stack) or CallEffect((), ())
-            calls = kept._replace(left=(*kept.left, *walk.calls.left))
+        calls = exactly(walk.calls.stack())
         return Result(Step(None, state, reports, landing(handler), calls, effect, True), not keeps)
 
     def _epc(self, place: Place, thaddr: int, told: int, stack: Stack) -> int:
@@ -197,16 +200,16 @@ class Automaton(Flow):
         implicit = place.setup.modes.implicit_return and walker.is_return(place.behind)
         return stack[0] if implicit and stack is not None else NOWHERE
 
-    def _trap_calls(self, place: Place, stack: Stack) -> CallEffect | None:
-        """What a trap right behind a call or return does to the call stack, if it outlives synchronization.
+    def _behind_trap(self, place: Place, stack: Stack) -> Stack:
+        """The call stack behind a trap, if it outlives synchronization.
 
-        The instruction retired, so the encoder has counted it; where it leads to was not walked any more.
+        A call or return right before the trap retired, so the encoder has counted it; its way was not walked any more.
         """
         if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.at != NOWHERE:
-            return None
+            return stack
         walk = self._walker(place).start(NOWHERE, place.behind, stack)
         self._walker(place).leave(walk)
-        return walk.calls.effect()
+        return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
 
     def _context_change(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Subformat 2: the context has changed, somewhere near here. The flow goes on."""

@@ -63,7 +63,7 @@ class Encoder(Rules):
         """
         self._support(QualStatus.TRACE_LOST, dloss=data)
         if self._tracing:
-            trap = None if self._trap_told else self._trap
+            trap = self._trap if self._pending is None and not self._trap_told else None
             self._reset()
             self._trap = trap
 

@@ -140,13 +140,13 @@ class Chart:
         """Whether what follows needs the place to be known."""
         if next > Next.CHANGE or self._branches.count >= MOST:
             return True
-        reached = self._resync is Resync.REACHED and not self._withheld
-        if self._branches.count and (reached or next is Next.CHANGE):
+        resyncs = self._resync is Resync.REACHED and not self._withheld
+        if self._branches.count and (resyncs or next is Next.CHANGE):
             return True
         if self._returns is None or not self._returns.is_open:
             return False
         # The flow chart knows of branches only; "irreport and irdepth" of the rest.
-        return next is Next.CHANGE or (reached and (self._context_due or not self._counts_packets))
+        return next is Next.CHANGE or (resyncs and (self._context_due or not self._counts_packets))
 
     def _report(self, pc: int, next: Next) -> None:
         """Format 0, 1 or 2: the instruction at *pc* and the branches before it."""

@@ -52,7 +52,7 @@ class Stop(Enum):
 class EncoderOptions:
     """How the encoder is built and configured. Raises ValueError for what no encoder can be.
 
-    parameters     what it is built with
+    parameters     what it is built with; that ecall_retires, the blocks show that the hart tells
     modes          what is switched on
     dialect        whose packets it makes
     support        layout of its support packets

@@ -11,6 +11,11 @@ class Malformed(Exception):
     """A payload that is no packet; the text says why."""
 
 
+def counted(size: int) -> str:
+    """So many bytes."""
+    return f"{size} byte{'' if size == 1 else 's'}"
+
+
 class Packet(NamedTuple):
     """The fields of a te_inst packet, by their names in the specification.
 
@@ -141,14 +146,16 @@ class Reader:
 
     def _last(self, place: Place) -> None:
         size = (self.end - self.at) // 8
-        if not 0 < size <= (place.bits + 7) // 8:
-            raise Malformed(f"{size} bytes for an address of {place.bits} bits")
+        if size < 1:
+            raise Malformed(f"too short for an address: {counted(self.end // 8)}")
+        if size > (place.bits + 7) // 8:
+            raise Malformed(f"{counted(size)} for an address of {place.bits} bits")
         self.fields[place.name] = _signed(self.take(8 * size), 8 * size, place)
 
     def _whole_bytes(self, place: Place) -> None:
         size = (self.end - self.at - place.after - 1) // 8
         if size < 1:
-            raise Malformed(f"too short for an address: {self.end // 8} bytes")
+            raise Malformed(f"too short for an address: {counted(self.end // 8)}")
         width = 8 * min(size, (place.bits + 7) // 8) + 1
         self.fields[place.name] = _signed(self.take(width), width, place)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from decode.etrace import dialects, layout, support
-from decode.etrace.fields import Malformed, Packet, Place, Reader, Writer, places
+from decode.etrace.fields import Malformed, Packet, Place, Reader, Writer, counted, places
 from decode.etrace.layout import FORMAT_BITS, Ext, Format, Key, Sync
 from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 
@@ -125,9 +125,9 @@ class Codec:
         Bits up to a whole byte may be anything (e-trace-encap, "Packet Length"); whole bytes must not tell anything.
         """
         if not self._rules.compressed and read.at > read.end:
-            raise Malformed(f"{read.end // 8} bytes, but its fields take {(read.at + 7) // 8}")
+            raise Malformed(f"{counted(read.end // 8)}, but its fields take {(read.at + 7) // 8}")
         if read.bits >> (read.at + 7 & ~7) not in (0, -1) and not open_ended:
-            raise Malformed(f"{read.end // 8} bytes, of which {(read.at + 7) // 8} are fields")
+            raise Malformed(f"{counted(read.end // 8)}, of which {(read.at + 7) // 8} are fields")
 
 
 _codec = lru_cache(maxsize=256)(Codec)

@@ -128,6 +128,11 @@ def _top_run(stack: tuple[int, Stack, int]) -> tuple[int, Stack, int]:
     return address, rest, run
 
 
+def exactly(stack: Stack) -> CallEffect:
+    """What makes any stack this one."""
+    return CallEffect((), _addresses(stack), True)
+
+
 def _addresses(stack: Stack) -> tuple[int, ...]:
     """All return addresses, the one on top last."""
     addresses: list[int] = []

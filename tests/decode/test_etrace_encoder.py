@@ -108,6 +108,14 @@ def test_a_trap_is_not_lost_with_the_packets_before() -> None:
     assert told.words() == ["on trace_lost", "trap 4000 cause 2", "off ended_rep"]
 
 
+def test_a_trap_is_lost_with_the_first_instruction_of_its_handler() -> None:
+    told = Told().retires(plain(0x1000), branch(0x1002), exception(0x1004, HANDLER), plain(HANDLER))
+    told.words()
+    told.encoder.lost()
+    told.retires(plain(HANDLER + 2)).encoder.stop()
+    assert told.words() == ["on trace_lost", "start 4002", "off ended_rep"]
+
+
 def test_packets_lost_while_nothing_is_traced() -> None:
     told = Told()
     told.encoder.enable()

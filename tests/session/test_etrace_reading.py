@@ -175,7 +175,7 @@ _pieces = st.lists(st.binary(max_size=12) | _packets.map(lambda packet: bytes([l
 
 
 @given(_pieces.map(b"".join), etraces, st.booleans())
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=60)
 def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: bool) -> None:
     session = Session()
     try:

@@ -1,0 +1,81 @@
+"""The programs that ran, on the command line: one, or the kernel and processes of Linux."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+from decode.elf import read_elf
+from decode.image import Image
+from decode.linux import Files, add_kernel_pages, process_image
+from decode.maps import Mapping, read_maps
+from session.captured import CapturedImage
+from session.importing import captured_image
+from support.errors import RvtraceError
+
+
+class ProgramError(RvtraceError):
+    """Options for programs that do not fit together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
+    """Which programs ran: one, or the kernel and processes of Linux."""
+    default = " (default: the capture's)" if capture else ""
+    parser.add_argument(
+        "--elf", action="append", default=[], metavar="FILE",
+        help=f"the program that ran{default}; more than one: files the --maps name",
+    )  # fmt: skip
+    group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
+    group.add_argument(
+        "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
+        help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
+    )  # fmt: skip
+    group.add_argument("--vdso", metavar="FILE", help="what [vdso] in the maps is")
+    group.add_argument("--sysroot", metavar="DIR", help="the target's root file system, for the other files")
+    group.add_argument("--kernel-pages", metavar="DIR", help="pages of the kernel, in files kmem.0xADDRESS")
+
+
+def of_arguments(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
+    """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes."""
+    for option in ("vdso", "sysroot"):
+        if getattr(args, option) is not None and not args.maps:
+            raise ProgramError(f"--{option} {getattr(args, option)}: there is nothing to look for without --maps")
+    maps = [_maps(text) for text in args.maps]
+    named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
+    elves = [os.path.abspath(elf) for elf in args.elf]
+    mapped = [elf for elf in elves if PurePath(elf).name in named]
+    given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
+    if args.vdso is not None:
+        given["[vdso]"] = os.path.abspath(args.vdso)
+    image = _base([elf for elf in elves if elf not in mapped], mapped, args)
+    files = Files(given, args.sysroot)
+    images = tuple(
+        captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
+        for scontext, name, mappings in maps
+    )
+    return image, images
+
+
+def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace) -> Image:
+    if len(elves) > 1:
+        raise ProgramError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
+    if elves:
+        image = Image.from_elf(elves[0])
+    elif args.maps or args.kernel_pages:
+        image = Image(args.xlen or (read_elf(mapped[0]).xlen if mapped else 64))
+    else:
+        raise ProgramError("which program ran? Give its ELF (--elf FILE)")
+    if args.kernel_pages is not None:
+        add_kernel_pages(image, args.kernel_pages)
+    return image
+
+
+def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:
+    """(scontext, name, mappings) of a --maps."""
+    context, equals, file = text.partition("=")
+    if not equals:
+        return None, PurePath(text).name, read_maps(text)
+    try:
+        return int(context, 0), PurePath(file).name, read_maps(file)
+    except ValueError:
+        raise ProgramError(f"--maps {text}: {context} is not a number, the value of scontext is needed") from None
