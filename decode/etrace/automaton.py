@@ -97,14 +97,10 @@ class Automaton(Flow):
         if known != NOWHERE and following.place.at == NOWHERE and not self._walker(place).is_branch(address):
             following = self._state(following.place._replace(at=known))
         reports = self._context_reports(place, context)
-        last_one = None
-        if (reports or "time" in packet.fields) and walk.parts and len(walk.parts[-1]):
-            last = walk.parts[-1]
-            assert isinstance(last, tuple)
-            walk.parts[-1] = last[:-1]
-            last_one = landing(address)
+        splits = bool(walk.parts) and (bool(reports) or "time" in packet.fields)
+        path, last_one = (walk.before_last(), landing(address)) if splits else (walk.path, None)
         calls = walk.calls.effect() if keeps else walk.calls.effect(clears=True, left=tuple(settled.calls.left))
-        step = Step(walk.path, following, reports, last_one, calls, effect, True)
+        step = Step(path, following, reports, last_one, calls, effect, True)
         return Result(step, not (walk.calls.overflowed or keeps))
 
     def _settle(

@@ -58,6 +58,9 @@ class Flow(Places):
         training = tables.change(before) if counted else tables.training(walk.outcomes)
         effect = Effect(training, targets) if training or targets else None
         step = Step(walk.path, self._state(following), calls=walk.calls.effect(), tables=effect)
+        if packet.fields.get("notify") and address is not None:
+            report = Report(EventKind.SYNC, "trace event: notification by a trigger", next_pc=address)
+            step = step._replace(path=walk.before_last(), reports=(report,), landing=landing(address))
         return Result(step, not walk.calls.overflowed, guard)
 
     def _continued(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:

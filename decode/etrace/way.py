@@ -71,3 +71,13 @@ class Walk:
         """The instructions walked, None for none."""
         parts = [part for part in self.parts if len(part)]
         return Path(parts) if parts else None
+
+    def before_last(self) -> Path | None:
+        """The instructions walked but for the last one, None for none."""
+        parts = [part for part in self.parts if len(part)]
+        if not parts:
+            return None
+        last = parts.pop()
+        assert isinstance(last, tuple)  # a walk ends with the instructions that lead to an address
+        parts += [last[:-1]] if len(last) > 1 else []
+        return Path(parts) if parts else None
