@@ -31,7 +31,7 @@ from decode.ntrace import encoder as ntrace_encoder
 from decode.ntrace.layout import Evcode, Sync
 from decode.ntrace.options import ImplicitReturn
 from tests.compiling import compile_program
-from transport.simulated.block import HartBlock, Situation, TrapEntry
+from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.machine import build
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -194,7 +194,7 @@ def executed(elf: Path, count: int) -> Iterator[Block | Trap]:
                 if whole is None:
                     whole = known[item] = _block(item, hart.xlen)
                 yield whole
-            elif not isinstance(item, Situation):  # the hart was interrupted in the middle of a block
+            elif not isinstance(item, Situation | Accessed):  # the hart was interrupted in the middle of a block
                 block, count = item
                 yield Block(block.pc, _block(block, hart.xlen).lengths[:count])
         hart.retired.clear()

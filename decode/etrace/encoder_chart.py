@@ -94,7 +94,8 @@ class Chart:
         self._trap_context = self._context  # in which it was taken
         self._context_due = False
         self._reported = False  # the instruction before it was, with its address
-        self._withheld = False  # the resync FSM waits for the next instruction
+        self._withheld = False  # the resync FSM waits: none may follow the instruction in the chart
+        self._joined = False  # that one is a jump, and goes where the instruction before it says
         self._notify = self._notify_next = False  # it is, or the next block's first one will be, to be reported
         self._resync = Resync.COUNTING
         self._spent = 0  # cycles or halfwords since the last synchronization
@@ -130,15 +131,20 @@ class Chart:
     def _synchronizes(self) -> bool:
         """Whether the instruction has a synchronization packet, traps apart.
 
-        Execution may have come to a target before, by another way: so a resync is announced there, by updiscon. And
-        only formats 0 to 2 can say that a return went elsewhere than expected (irreport).
+        Execution may have come to the target of a jump or return before, by another way: so it is reported first, and
+        the resync comes one instruction later. And only formats 0 to 2 can say that a return went elsewhere than
+        expected (irreport). Who starts to decode at a jump does not know the constant it jumps to.
         """
-        due = self._changed or (self._resync is Resync.DUE and (self._reported or not self._updiscon))
-        return self._first or (due and self._reached is not Reached.MISSED)
+        due = self._resync is Resync.DUE and not self._joined
+        if due and not self._reported:
+            due = not self._updiscon and self._reached is not Reached.EXPECTED
+        return self._first or ((due or self._changed) and self._reached is not Reached.MISSED)
 
     def _is_reported(self, next: Next) -> bool:
         """Whether what follows needs the place to be known."""
         if next > Next.CHANGE or self._branches.count >= MOST:
+            return True
+        if self._resync is Resync.DUE and self._reached is Reached.EXPECTED:
             return True
         resyncs = self._resync is Resync.REACHED and not self._withheld
         if self._branches.count and (resyncs or next is Next.CHANGE):
@@ -155,7 +161,7 @@ class Chart:
         if not self._updiscon:
             if self._notify:
                 fields["notify"] = 1
-        elif self._flags_targets or next in self._seen or self._resync is not Resync.COUNTING or self._changed:
+        elif self._flags_targets or next in self._seen or self._changed or self._is_resynchronizing():
             fields["updiscon"] = 1
         if self._returns is not None:
             fields.update(self._returns.fields(self._reached, target=self._updiscon))
@@ -165,6 +171,10 @@ class Chart:
         self._notify = False
         branches.clear()
         self._sent()
+
+    def _is_resynchronizing(self) -> bool:
+        """Whether a resync follows the instruction."""
+        return self._resync is not Resync.COUNTING and not self._withheld
 
     def _cached(self, pc: int, fields: dict[str, int]) -> int | None:
         """The index in the jump target cache that tells as much as the address does, None if there is none."""

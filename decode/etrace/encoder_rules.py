@@ -96,8 +96,12 @@ class Rules(Chart):
     def _walk(self, block: Block) -> None:
         """All but the last instruction of *block*, as long as something is due."""
         pc, now = block.pc, self._now
+        left = block.instructions - 1
         for length in block.lengths[:-1]:
+            left -= 1
+            self._withheld = left == 0 and self._is_joined(block)
             self._chart(pc, Next.SAME, None, now)
+            self._withheld = False
             self._updiscon, self._reached = False, OTHERWISE
             if not self._is_due():
                 return
@@ -124,8 +128,9 @@ class Rules(Chart):
         missed = self._returns is not None and not inferred and self._returns.misses(block, pc)
         # What a synchronization of the next instruction would need of this one, irreport there makes superfluous.
         self._withheld = missed and next < Next.TRAP
+        self._joined = self._is_joined(block)
         self._chart(last_pc, Next.SAME if self._withheld else next, taken, self._pending_time)
-        self._withheld = False
+        self._withheld = self._joined = False
         self._updiscon, self._reached = False, OTHERWISE
         if self._returns is not None:
             self._reached = self._returns.follow(block, pc, told=inferred)
@@ -135,6 +140,10 @@ class Rules(Chart):
     def _is_told(self, block: Block, pc: int) -> bool:
         """Whether the code tells that *block* jumps to *pc* ("Jump classification and target inference")."""
         return pc == block.absolute or (self._sijump and pc == block.inferred)
+
+    def _is_joined(self, block: Block) -> bool:
+        """Whether the last instruction of *block* is a jump to the constant the one before it loads."""
+        return self._sijump and block.inferred >= 0
 
     def _leads_away(self, pc: int) -> bool:
         """Whether the last block ends with a discontinuity that takes it to *pc*."""

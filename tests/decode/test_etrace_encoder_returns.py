@@ -199,3 +199,10 @@ def test_a_return_whose_target_is_a_constant() -> None:
     told = Block(0x2000, bytes([1, 1]), IType.RETURN, inferred=0x3000)
     items: Items = [plain(0x1000), call(0x1002, 0x2000), told, plain(0x3000), ret(0x3002), plain(0x1004, 2)]
     assert sent(*items, parameters=IRETS, modes=modes) == ["start 1000", "1004", "1006"]
+
+
+def test_a_resync_at_an_expected_return_comes_later() -> None:
+    """The address may just have been passed: a function that begins behind its call is entered, and returned to."""
+    items: Items = [plain(0x1000, 14), call(0x101C, 0x101E), ret(0x101E), ret(0x101E), plain(0x666, 3)]
+    found = sent(*items, parameters=IRETS, modes=RETURNS, sync_mode=SyncMode.HALFWORDS)
+    assert found == ["start 1000", "101e irets=0", "start 666", "66a"]

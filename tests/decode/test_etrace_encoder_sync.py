@@ -5,6 +5,7 @@ import pytest
 from decode.etrace.encoder import ContextType, Encoder, EncoderOptions, SyncMode
 from decode.etrace.options import Modes, Parameters
 from decode.history import Context
+from decode.ingress import Block
 from decode.instructions import IType
 from tests.decode.etrace_encoder_words import Item, Told, U, branch, ends, exception, jr, plain, sent
 
@@ -199,3 +200,12 @@ def test_the_time_of_a_packet_without_one() -> None:
     encoder.time(500)
     encoder.stop()
     assert times == [0, 100, 110, 111, 111]
+
+
+@pytest.mark.parametrize("before", [13, 14, 15])
+def test_a_resync_is_not_between_a_constant_and_the_jump_to_it(before: int) -> None:
+    """Who starts to decode at the jump cannot tell where it goes. It comes before, or behind the jump."""
+    modes = Modes(full_address=True, sijump=True)
+    pair = Block(2 * before, bytes([1, 1]), IType.OTHER_UNINFERABLE, inferred=0x66)
+    found = sent(plain(0, before), pair, plain(0x66, 6), modes=modes, sync_mode=SYNC.HALFWORDS)
+    assert found == ["start 0", "start 66" if before < 15 else "start 68", "70"]
