@@ -53,7 +53,8 @@ class Flow(Places):
         inferred = Inferred(goal.returns, walk.irets) if arrival is Arrival.INFERRED and not settled else None
         reference = place.reference if address is None else address
         following = place._replace(at=walk.at, behind=walk.behind, reference=reference, inferred=inferred)
-        targets = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
+        jumped = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
+        targets = jumped if place.setup.modes.jump_target_cache else ()
         guard = tuple(before.items())
         training = tables.change(before) if counted else tables.training(walk.outcomes)
         effect = Effect(training, targets) if training or targets else None

@@ -190,9 +190,7 @@ def _traps(items: Iterable[Item]) -> Iterator[tuple[int, Trap]]:
             position += item.instructions
 
 
-def _told(
-    run: Run, image: Image, parameters: Parameters, causes: dict[int, int], rng: random.Random
-) -> Iterator[Item]:
+def _told(run: Run, image: Image, parameters: Parameters, causes: dict[int, int], rng: random.Random) -> Iterator[Item]:
     """The items, a constant and the jump to it in one block, traps with causes and values."""
     before: Block | None = None
     for item in _settled(run.items, image):

@@ -59,9 +59,7 @@ class Spot(NamedTuple):
 Placed = list[tuple[bytes, Spot]]
 
 
-def place(
-    line: Line, address: int, target: int, xlen: int, rng: random.Random, *, possible: bool = False
-) -> Placed:
+def place(line: Line, address: int, target: int, xlen: int, rng: random.Random, *, possible: bool = False) -> Placed:
     """The bytes and spots of a line at *address* that goes to *target*, if it goes anywhere.
 
     *possible*: no jump to a constant that executions take for a jump to anywhere.

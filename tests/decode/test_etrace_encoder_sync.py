@@ -202,10 +202,18 @@ def test_the_time_of_a_packet_without_one() -> None:
     assert times == [0, 100, 110, 111, 111]
 
 
-@pytest.mark.parametrize("before", [13, 14, 15])
-def test_a_resync_is_not_between_a_constant_and_the_jump_to_it(before: int) -> None:
+@pytest.mark.parametrize(("before", "where"), [(14, 0x66), (15, 0x66), (16, 0x20)])
+def test_a_resync_is_not_between_a_constant_and_the_jump_to_it(before: int, where: int) -> None:
     """Who starts to decode at the jump cannot tell where it goes. It comes before, or behind the jump."""
     modes = Modes(full_address=True, sijump=True)
     pair = Block(2 * before, bytes([1, 1]), IType.OTHER_UNINFERABLE, inferred=0x66)
     found = sent(plain(0, before), pair, plain(0x66, 6), modes=modes, sync_mode=SYNC.HALFWORDS)
-    assert found == ["start 0", "start 66" if before < 15 else "start 68", "70"]
+    assert found == ["start 0", f"start {where:x}", "70"]
+
+
+def test_a_resync_due_at_the_target_that_loads_a_constant() -> None:
+    """The target is reported, but without updiscon, as the resync cannot follow at once."""
+    modes = Modes(full_address=True, sijump=True)
+    pair = Block(0x100, bytes([1, 1]), IType.OTHER_UNINFERABLE, inferred=0x66)
+    found = sent(plain(0, 15), jr(30), pair, plain(0x66, 6), modes=modes, sync_mode=SYNC.HALFWORDS)
+    assert found == ["start 0", "100", "start 66", "70"]

@@ -35,7 +35,7 @@ def ends(example: Example) -> tuple[Fields, Fields]:
 
 
 def test_implicit_return_background() -> None:
-    """"Implicit Return extension", "Background": one function returns, then a second one, and its return address is
+    """Implicit Return extension, Background: one function returns, then a second one, and its return address is
     reported, as a trap follows. irets says that one return was made before.
     """
     example = calls()
@@ -84,7 +84,7 @@ def test_implicit_return_that_is_mispredicted() -> None:
     begin, end = ends(example)
     packets = [begin, start(0x1000), address(0xC, irreport=1, irets=0), trap(0x4000, 1, 2), address(4), end]
     example.decodes(packets, [0x1000, *F, 0x100C, *HANDLER])
-    pcs = [0x1000, *F, 0x100C, Trap(0x1010, False, 2, 0, 0x4000), *HANDLER]
+    pcs: list[int | Trap | str] = [0x1000, *F, 0x100C, Trap(0x1010, False, 2, 0, 0x4000), *HANDLER]
     updiscon = [{**packet, "updiscon": 1} if packet.get("irreport") else packet for packet in packets]
     example.decodes(updiscon, [0x1000, *F, 0x100C, *HANDLER])
     example.encodes(pcs, updiscon)
@@ -101,7 +101,7 @@ def test_implicit_return_of_a_call_that_was_not_traced() -> None:
 
 
 def test_implicit_return_with_an_empty_stack_and_returns_made() -> None:
-    """"The return stack is empty, but the number of implicit returns is non-zero": irreport."""
+    """The return stack is empty, but the number of implicit returns is non-zero: irreport."""
     # 1000 nop; 1004 jal ra, 2000; 1008 ret
     example = calls(listing="1000 00000013\n 1004 7fd000ef\n 1008 00008067\n 2000 00000013\n 2004 00008067")
     begin, end = ends(example)
@@ -116,8 +116,8 @@ def test_implicit_return_of_a_recursive_function(counter: int) -> None:
     """Five calls of itself and back, a branch in each call; the return addresses are the same (with a call counter,
     one entry counts them).
     """
-    sizes = {"return_stack_size": 2 + (not counter), "call_counter_size": counter}
-    parameters = Parameters(iaddress_width=64, iret_ext=True, **sizes)
+    entries = 2 if counter else 3
+    parameters = Parameters(iaddress_width=64, return_stack_size=entries, call_counter_size=counter, iret_ext=True)
     # 1000 jal ra, 2000; 1004 nop; 2000 c.beqz a0, 2006; 2002 jal ra, 2000; 2006 ret
     example = calls(parameters, "1000 000010ef\n 1004 00000013\n 2000 c119\n 2002 fffff0ef\n 2006 00008067")
     begin, end = ends(example)
@@ -147,7 +147,7 @@ ROUND = [0x1000, 0x1004]
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_branch_prediction_with_an_address(fails: bool) -> None:
-    """"Format 0 branch_fmt field": an interrupt right behind the branch needs an address. 10: it was predicted
+    """Format 0 branch_fmt field: an interrupt right behind the branch needs an address. 10: it was predicted
     correctly, and is one of those counted; 11: it failed, and comes after them.
     """
     parameters = Parameters(iaddress_width=64, bpred_size=4)
@@ -216,7 +216,7 @@ def test_sequentially_inferable_jumps() -> None:
 
 
 def test_a_jump_to_a_constant_address_is_inferable() -> None:
-    """"Jump classification": jalr with rs1 = x0 has its target in the opcode."""
+    """Jump classification: jalr with rs1 = x0 has its target in the opcode."""
     example = Example(code(64, "1000 00000013\n 1004 10000067\n 100 00000013\n 104 00000013"))
     begin, end = ends(example)
     pcs = [0x1000, 0x1004, 0x100, 0x104]

@@ -101,7 +101,7 @@ ROUND = [0x1000, 0x1004]
 
 
 def test_start_at_a_branch_with_an_exception_behind_it() -> None:
-    """"Format 3 subformat 0 branch field": two format 3 packets, and nothing between them to tell the outcome."""
+    """Format 3 subformat 0 branch field: two format 3 packets, and nothing between them to tell the outcome."""
     image = code(64, "1000 02b50063\n 1004 00000013\n 1020 00000013\n 2000 00000013\n 2004 00000013")
     example = Example(image)
     for branch, epc in ((0, 0x1020), (1, 0x1004)):
@@ -112,7 +112,7 @@ def test_start_at_a_branch_with_an_exception_behind_it() -> None:
 
 
 def test_thaddr_of_a_second_trap_before_the_handler_retires() -> None:
-    """"Format 3 thaddr, address and privilege fields": the first one has thaddr=0 and an address without a meaning."""
+    """Format 3 thaddr, address and privilege fields: the first one has thaddr=0 and an address without a meaning."""
     image = code(64, "1000 00000013\n 1004 00000013\n 2000 00000013\n 3000 00000013\n 3004 00000013")
     example = Example(image)
     for undefined in (0, 0x2000, 0x1008, 0xFFFF_FFFF_FFFF_FFFE):
@@ -125,7 +125,7 @@ def test_thaddr_of_a_second_trap_before_the_handler_retires() -> None:
 
 
 def test_thaddr_of_a_trap_before_the_first_traced_instruction() -> None:
-    """"An exception occuring on the 1st traced instruction is treated in the same way": its EPC, then format 3.0."""
+    """An exception occuring on the 1st traced instruction is treated in the same way: its EPC, then format 3.0."""
     packets = [BEGIN, trap(0x1000, thaddr=0, ecause=2), start(HANDLER), address(4), END]
     history = LOOP.decodes(packets, [HANDLER, HANDLER + 4])
     assert [event.last_pc for event in history.events if event.kind is EventKind.TRAP] == [0x1000]
@@ -141,7 +141,7 @@ def test_thaddr_with_the_epc_where_no_code_is() -> None:
 
 
 def test_a_full_branch_map_needs_no_address() -> None:
-    """"Format 1 branch_map field": branches is 0 for 31 of them, and the last of these is where it ends."""
+    """Format 1 branch_map field: branches is 0 for 31 of them, and the last of these is where it ends."""
     pcs = [*ROUND * 32, 0x1008]
     packets = [BEGIN, start(0x1000), branches(*[0] * 31), branches(1, to=8), END]
     MAP.decodes(packets, pcs)
@@ -166,7 +166,7 @@ def test_branch_maps_of_every_size(count: int) -> None:
 
 
 def test_context_packets_move_nothing() -> None:
-    """"Format 3 subformat 2": neither the path nor the branches reported so far."""
+    """Format 3 subformat 2: neither the path nor the branches reported so far."""
     context: Fields = {"format": 3, "subformat": 2, "privilege": 3}
     packets = [BEGIN, start(0x1000), context, branches(*[0] * 31), context, context, branches(1, to=8), END]
     MAP.decodes(packets, [*ROUND * 32, 0x1008])

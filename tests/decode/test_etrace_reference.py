@@ -151,7 +151,8 @@ def pieces(history: History) -> Iterator[list[int]]:
 def test_captures_of_real_rtl(capture: str) -> None:
     """rv_tracer's packets, which deviate from the document in many ways: what the project's own decoder found in them.
 
-    At the end the hart loops in one instruction, which is reported again and again by synchronizations.
+    At the end the hart loops in one instruction, which synchronizations report again and again: whether it ran or was
+    just told again each time, nobody knows.
     """
     folder = ROOT / "rv_tracer" / capture
     told = {name: value for name, value in DEFAULTS[Dialect.PULP].items() if name in vars(Parameters())}
@@ -159,7 +160,10 @@ def test_captures_of_real_rtl(capture: str) -> None:
     told_options = Options(parameters, support=SupportLayout.PULP, dialect=Dialect.PULP)
     code = Image.from_elf(folder / RTL[capture])
     found = decode((folder / "packets.bin").read_bytes(), code, told_options, Encapsulation("pulp"))
-    assert [pc for piece in pieces(found) for pc in piece] == listed(folder / "pulp_py.pcs")
+    known = listed(folder / "pulp_py.pcs")
+    pcs = [pc for piece in pieces(found) for pc in piece]
+    assert pcs[: len(known)] == known
+    assert {*pcs[len(known) :]} <= {known[-1]}
     encapsulated = Encapsulation(timestamp_bytes=8)
     same = decode((folder / "encap.bin").read_bytes(), code, told_options, encapsulated)
     assert list(same.pcs()) == list(found.pcs())

@@ -170,8 +170,8 @@ def test_what_makes_sense_is_left_alone(name: str, transport: Encapsulation, _: 
 
 # Any bytes, whatever is said of them
 
-_packets = st.sampled_from(vector("br_j_asm", "o10").packets + vector("br_j_asm", "o01").packets)
-_pieces = st.lists(st.binary(max_size=12) | _packets.map(lambda packet: bytes([len(packet)]) + packet), max_size=40)
+_any_packets = st.sampled_from(vector("br_j_asm", "o10").packets + vector("br_j_asm", "o01").packets)
+_pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: bytes([len(packet)]) + packet), max_size=40)
 
 
 @given(_pieces.map(b"".join), etraces, st.booleans())
