@@ -27,9 +27,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
         " instruction, what was done. Only E-Trace has data trace.",
     )
-    parser.add_argument(
-        "capture", metavar="FILE", help='a capture, or raw bytes with --etrace; "-": standard input'
-    )
+    parser.add_argument("capture", metavar="FILE", help='a capture, or raw bytes with --etrace; "-": standard input')
     parser.add_argument(
         "where", nargs="?", metavar="PLACE",
         help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",

@@ -1,7 +1,7 @@
 """`rvtrace encode --etrace`: the options of the E-Trace encoder, and its packets in their encapsulation."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from console import etrace_options
 from console.encode_options import dashed, in_words, named
 from console.encoding import Encoding
 from decode.etrace.encoder import ContextType, Encoder, EncoderOptions, Stop, SyncMode
-from decode.etrace.options import TrapHandlers
+from decode.etrace.options import Parameters, TrapHandlers
 from decode.executed.reading import Executed
 from decode.history import Context
 from decode.image import Image
@@ -70,7 +70,16 @@ def encoding(args: argparse.Namespace, image: Image) -> Encoding:
     given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
     idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
     notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
-    return _ETrace(options, how, args.src_id, args.alignment, notes)
+    return _ETrace(options, how, args.src_id, args.alignment, notes + list(_unfit(image, how.options.parameters)))
+
+
+def _unfit(image: Image, parameters: Parameters) -> Iterator[str]:
+    """Why addresses of the program cannot be sent whole."""
+    ends = [address for start, data in image.segments for address in (start, start + len(data) - 1)]
+    sign = parameters.iaddress_width - 1
+    wide = [end for end in ends if end >> parameters.iaddress_width and end >> sign != (1 << image.xlen - sign) - 1]
+    if wide:
+        yield f"the program has addresses like {max(wide):#x}: --iaddress-width {parameters.iaddress_width} cuts them"
 
 
 _NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
@@ -123,6 +132,7 @@ class _ETrace(Encoding):
         self._framer = how.encapsulation.framer()
         self._pieces: list[bytes] = []
         self._encoder = Encoder(options, self._emit)
+        self._low_bits = 0  # of addresses
         self._handlers: dict[tuple[int, bool], int] = {}
         self._several: set[tuple[int, bool]] = set()
 
@@ -143,19 +153,15 @@ class _ETrace(Encoding):
         for item in items:
             if isinstance(item, Trap):
                 self._learn(item)
-        try:
-            self._retire(items)
-        except ValueError as error:  # what packets of a dialect have no place for
-            raise etrace_options.BadETrace(f"what ran cannot be told in packets of this dialect: {error}") from None
-        return self._taken()
-
-    def _retire(self, items: Sequence[Block | Trap | Context]) -> None:
+            elif isinstance(item, Block):
+                self._low_bits |= item.pc
         if not self._timed:
             self._encoder.retire(items)
-            return
-        for item in items:
-            self._encoder.retire([item])
-            self._now += item.instructions if isinstance(item, Block) else 0
+        else:
+            for item in items:
+                self._encoder.retire([item])
+                self._now += item.instructions if isinstance(item, Block) else 0
+        return self._taken()
 
     def stop(self) -> bytes:
         self._encoder.stop()
@@ -163,6 +169,9 @@ class _ETrace(Encoding):
 
     def notes(self, executed: Executed) -> list[str]:
         lines = list(self._idle)
+        lsb = self._how.options.parameters.iaddress_lsb
+        if self._low_bits & (1 << lsb) - 1:
+            lines.append(f"not all addresses are multiples of {1 << lsb}: --iaddress-lsb {lsb} cuts them")
         if self._how.options.parameters.context_width and not self.contexts_seen:
             lines.append(f"all contexts are 0: none are in this log (format {executed.format})")
         if self._how.options.modes.implicit_exception and self._several:

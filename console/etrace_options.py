@@ -119,9 +119,7 @@ def _add(group: Any, key: str, setting: Setting) -> None:
         group.add_argument(option(key), type=_address, metavar="TVEC", help=text, **common)
     else:
         text += ': the number of the cause, of an interrupt with an "i" before; may be repeated'
-        group.add_argument(
-            option(key), type=_handler, action="append", metavar="CAUSE=ADDRESS", help=text, **common
-        )
+        group.add_argument(option(key), type=_handler, action="append", metavar="CAUSE=ADDRESS", help=text, **common)
 
 
 def _text(setting: Setting) -> str:

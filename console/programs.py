@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> N
 
 
 def of_arguments(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
-    """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes."""
+    """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes.
+
+    Raises `ProgramError`, BadElf, BadMaps, BadMemory.
+    """
     for option in ("vdso", "sysroot"):
         if getattr(args, option) is not None and not args.maps:
             raise ProgramError(f"--{option} {getattr(args, option)}: there is nothing to look for without --maps")

@@ -195,7 +195,7 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
-    """The raw bytes in *file* as a capture. Raises `RawError`, `BadETrace`, ProgramError, BadElf, BadMaps, BadMemory."""
+    """The raw bytes in *file* as a capture. Raises as `how` and `programs.of_arguments`."""
     how(args)  # what is wrong with the options is said before what is wrong with files
     image, images = programs.of_arguments(args)
     if args.xlen not in (None, image.xlen):

@@ -119,6 +119,7 @@ SETTINGS: Mapping[str, Setting] = {
 }  # fmt: skip
 """By name, in the order of the help."""
 
+
 class BadSetting(ValueError):
     """A setting that does not exist or has no usable value; *key* is its name."""
 

@@ -54,8 +54,8 @@ class Automaton(Flow):
         if place.mode is not Mode.ON:
             return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
         walker = self._walker(place)
-        walk = self._before_start(place, walker, address, stack)
         same = place.context.prv is None or context.prv == place.context.prv
+        walk = self._before_start(place, walker, address if same else NOWHERE, stack)
         repeats = address == place.behind
         arrival = walker.reach(walk, Goal(address, inferable=same))
         if arrival is Arrival.FAULT and not same:
@@ -80,9 +80,10 @@ class Automaton(Flow):
         return result
 
     def _before_start(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
-        """The walk up to a synchronization. An address that was reported because of it is one step before it.
+        """The walk up to a synchronization at *address*, NOWHERE if the code cannot lead there (but by an xRET).
 
-        Where the last address is not, it was the target of a jump there: as in `_continued`.
+        An address that was reported because of it is one step before it. Where the last address is not, it was the
+        target of a jump there: as in `_continued`.
         """
         if place.at in (NOWHERE, address):
             place = place._replace(inferred=None)
@@ -129,7 +130,7 @@ class Automaton(Flow):
         kept = stack if goes_on else None
         walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on, stack=kept)
         if place.mode is Mode.TRAPPED:
-            reports = self._held_trap(place, address)
+            reports = tuple(report._replace(resumed=address) for report in self._held_trap(place, address))
         elif place.mode is Mode.OFF:
             elsewhere = place.at not in (NOWHERE, address)
             reports = (

@@ -94,6 +94,8 @@ def test_the_streams_of_the_vectors_come_out(program: str, option: str, tmp_path
         "--encapsulation pulp",
         "--block-size 256",
         "--dialect et20",
+        "--dialect pt10",
+        "--dialect pulp",
     ],
 )
 def test_a_capture_is_decoded_as_it_says(more: str, words: list[str], tmp_path: Path) -> None:
@@ -104,11 +106,20 @@ def test_a_capture_is_decoded_as_it_says(more: str, words: list[str], tmp_path: 
     assert list(history.pcs()) == expected("br_j_asm", "o01")
 
 
-def test_what_a_dialect_has_no_packet_for_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """PT10 is of before thaddr: it cannot tell a trap where a jump has just led to, as there is one in br_j_asm."""
-    assert main([*words, "--dialect", "pt10"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("rvtrace: what ran cannot be told in packets of this dialect: ") and said.count("\n") == 1
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        ("--iaddress-width 31", "the program has addresses like 0x80"),
+        ("--iaddress-lsb 2", "not all addresses are multiples of 4: --iaddress-lsb 2 cuts them"),
+        ("--iaddress-width 32 --iaddress-lsb 1", ""),
+    ],
+)
+def test_addresses_that_do_not_fit_are_named(
+    more: str, note: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, *more.split()]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "addresses" in line]
+    assert [line.startswith(f"note: {note}") for line in said] == ([True] if note else [])
 
 
 def test_times_are_numbers_of_instructions(words: list[str], tmp_path: Path) -> None:

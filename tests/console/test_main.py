@@ -23,7 +23,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"rvtrace \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("words", ["dump x.nex --ntrace --elf app.elf", "gdb-script --elf app.elf"])
+@pytest.mark.parametrize("words", ["dump x.nex --ntrace --pcs app.elf", "gdb-script --pcs app.elf"])
 def test_what_a_command_does_not_know_is_its_error(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words.split())
@@ -31,10 +31,10 @@ def test_what_a_command_does_not_know_is_its_error(words: str, capsys: pytest.Ca
     command = f"rvtrace {words.split()[0]}"
     said = capsys.readouterr().err
     assert said.startswith(f"usage: {command} ")
-    assert said.endswith(f"{command}: error: unrecognized arguments: --elf app.elf\n")
+    assert said.endswith(f"{command}: error: unrecognized arguments: --pcs app.elf\n")
 
 
-@pytest.mark.parametrize("command", ["", "sim", "decode", "dump", "import", "encode", "gdb-script"])
+@pytest.mark.parametrize("command", ["", "sim", "decode", "dump", "data", "import", "encode", "gdb-script"])
 def test_the_help_fits_80_columns(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

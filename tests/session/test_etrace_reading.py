@@ -78,9 +78,7 @@ def test_sources_are_those_decoding_can_start_at() -> None:
 
 
 def test_one_source_of_several_is_chosen() -> None:
-    mixed = b"".join(
-        packet for pair in zip(*(_packets(source) for source in (1, 2)), strict=True) for packet in pair
-    )
+    mixed = b"".join(packet for pair in zip(*(_packets(source) for source in (1, 2)), strict=True) for packet in pair)
     how = replace(SAID, encapsulation=Encapsulation(src_bits=8))
     both = looking_at(capture_of(Raw("x", mixed, how, program())))
     assert {hart: list(history.pcs()) for hart, history in both.harts().harts.histories.items()} == dict.fromkeys(
@@ -165,7 +163,6 @@ def test_what_was_forgotten_of_the_transport_is_found_without_a_program(
 @pytest.mark.parametrize(("name", "transport", "_"), VARIANTS, ids=[name for name, _, _ in VARIANTS])
 def test_what_makes_sense_is_left_alone(name: str, transport: Encapsulation, _: int) -> None:
     assert better_layout(stream(name), ETrace(SAID.options, transport), 64) is None
-
 
 
 # Any bytes, whatever is said of them
