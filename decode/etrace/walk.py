@@ -165,6 +165,12 @@ class Walker(Code):
             pcs = segment.pcs if known else ()
             if goal.inferable and address in pcs[first:] and self._may_stop(walk, goal):
                 last = pcs.index(address, first) + 1
+                if self._comes_again(walk, segment, last, goal):
+                    walk.fault = (
+                        f"irets {goal.returns} fits two executions of the return at 0x{address:x}, which a call to its"
+                        " own return address leads to"
+                    )
+                    return Arrival.FAULT
                 walk.parts.append(pcs[:last])
                 self._stand(walk, segment, last)
                 return Arrival.INFERRED
@@ -186,6 +192,11 @@ class Walker(Code):
                 return Arrival.FAULT
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.at, calls.mark()
+
+    def _comes_again(self, walk: Walk, segment: Segment, last: int, goal: Goal) -> bool:
+        """Whether the instruction reported is a return to itself: irets tells of both times alike."""
+        is_return = last == len(segment.pcs) and segment.kind == JUMP and segment.returns
+        return is_return and goal.counted and goal.returns is not None and walk.calls.top() == goal.address
 
     def is_ambiguous(self, walk: Walk, goal: Goal) -> bool:
         """Whether irdepth fits the first return on the way, and another one, or the address, behind it.
