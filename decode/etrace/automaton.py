@@ -154,7 +154,8 @@ class Automaton(Flow):
             reports = self._held_trap(place, None)
             kept = self._behind_trap(place, stack)
             calls = None if kept is stack else exactly(kept)
-            return Result(Step(None, self._state(following), reports, calls=calls), calls is None)
+            lasting = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
+            return Result(Step(None, self._state(following), reports, calls=calls), lasting)
         handler = told
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
@@ -170,7 +171,7 @@ class Automaton(Flow):
         keeps = place.setup.modes.resync_disabled and not starts
         kept = self._behind_trap(place, stack) if keeps else None
         walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
-        resumed = handler if starts else None
+        resumed = handler if starts or place.mode is Mode.TRAPPED else None
         trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, resumed=resumed)
         reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
         calls = exactly(walk.calls.stack())

@@ -116,6 +116,10 @@ class Encoder(Rules):
             if self._is_target() and self.options.stop is Stop.LATE:
                 status = QualStatus.ENDED_NTR
             self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
+        if self._trap is not None and not self._trap_told:  # its handler does not retire any more
+            self.at = self._now
+            now = self._where(self._trap_context, self._now)
+            self._report_trap(self._trap, 0, self._trap.epc, None, now)
         self._tracing = False
         self._enabled = not disable
         self._support(status)

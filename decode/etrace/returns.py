@@ -71,7 +71,7 @@ class ReturnStack(Calls):
         if self.overflowed:
             return CallEffect((), _addresses(self.stack()) if left is None and not clears else left or (), True)
         kept = left if left is not None else () if clears else tuple(self.left)
-        if not (clears or kept or self.taken):
+        if not (clears or kept or self.taken or self.peak > self.first):
             return None
         return CallEffect(tuple(self.taken), kept, clears, self.peak - self.first)
 

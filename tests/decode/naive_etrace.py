@@ -136,9 +136,13 @@ class NaiveDecoder:
     def trap(self, fields: dict[str, Any]) -> None:
         """The EPC is told, or what would have retired next (None where that is not known)."""
         epc: int | None = None
-        if not fields["thaddr"] and (not self.started or self.is_uninferable(self.pc)) and not self.broken:
-            epc = fields["address"]
-        elif self.started and not self.broken and not self.is_uninferable(self.pc):
+        inferred = self.started and (self.due is not None or self.follows_constant() is not None)
+        jumped = not self.started or self.is_uninferable(self.pc)
+        if self.broken or inferred:  # behind an inferred jump the address may be the EPC, but need not
+            epc = None
+        elif jumped:
+            epc = None if fields["thaddr"] else fields["address"]
+        else:
             instruction = self.instruction(self.pc)
             if instruction.itype is IType.EXCEPTION:
                 epc = self.pc

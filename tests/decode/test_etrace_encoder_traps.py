@@ -123,9 +123,10 @@ def test_implicit_exception_leaves_the_handler_out() -> None:
     assert sent(*items, plain(HANDLER), modes=implicit) == wanted
 
 
-def test_a_trap_no_instruction_follows_is_not_reported() -> None:
-    """ "Usually the cause is reported along with the 1st address of the trap handler, when that instruction retires."""
-    assert sent(plain(0x1000, 2), exception(0x1004, HANDLER)) == ["start 1000", "1002"]
+def test_a_trap_no_instruction_follows_is_reported_at_the_end() -> None:
+    """ "Details of this must still be reported, even though the 1st instruction of the handler hasn't retired."""
+    wanted = ["start 1000", "1002", "trap 1004 thaddr 0 cause 2"]
+    assert sent(plain(0x1000, 2), exception(0x1004, HANDLER)) == wanted
 
 
 def test_a_trap_that_was_reported_is_not_reported_after_a_loss() -> None:

@@ -19,6 +19,7 @@ from decode.ingress import Block
 from tests.decode.etrace_packets import read, write
 from tests.decode.etrace_programs import FREEDOMS, MODES, PARAMETERS, Case, any_options
 from tests.decode.ntrace_messages import difference
+from tests.decode.synthetic_code import INDIRECT
 
 examples = settings(derandomize=True, max_examples=60, deadline=None)
 many = settings(examples, max_examples=300)
@@ -64,7 +65,8 @@ def check_traps(case: Case, history: History) -> None:
     """Each at its place, with its handler and where it hit, as far as the packets tell.
 
     Not told is where a second trap before the first handler's first instruction hit (that is the first handler), nor
-    the first one's handler; and behind an inferred jump or an ecall counted as retired, it is the code that tells.
+    the first one's handler. Behind a jump that is inferred a first trap of two tells its EPC or does not, as encoders
+    please (the flow chart takes the jump for none, the pseudo-code does not), and the packet looks the same.
     """
     end = len(case.pcs)  # of a trap whose handler did not run any more not all encoders' packets tell
     traps = [event for event in history.events if event.kind is EventKind.TRAP and event.position < end]
@@ -75,7 +77,9 @@ def check_traps(case: Case, history: History) -> None:
         assert event.text.startswith(f"{kind} {trap.cause}"), event
         if i + 1 == len(traps) or traps[i + 1].position > position:
             assert event.next_pc == trap.handler
-        if i == 0 or traps[i - 1].position < position:
+        jumped = position > 0 and case.program.spots[case.pcs[position - 1]].kind in INDIRECT
+        unsure = jumped and i + 1 < len(traps) and traps[i + 1].position == position
+        if not unsure and (i == 0 or traps[i - 1].position < position):
             assert event.last_pc in (trap.epc, None)
 
 

@@ -137,6 +137,6 @@ def test_the_program_switches_its_trace(tmp_path: Path) -> None:
 def test_reset_is_a_gap(tmp_path: Path) -> None:
     """While halted, and while running."""
     commands = [START, "stepi 100", "monitor reset halt", "stepi 100 ", "monitor resume", "monitor reset run"]
-    outcome = session("branchy.c", tmp_path, [*commands, "monitor halt"], "--trace-size", "0x100000")
+    outcome = session("branchy.c", tmp_path, [*commands, "shell sleep 0.2", "monitor halt"], "--trace-size", "0x100000")
     assert instructions(outcome.listing) == outcome.retired
     assert len(outcome.gaps) == 2
