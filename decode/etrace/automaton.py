@@ -175,7 +175,8 @@ class Automaton(Flow):
         trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, resumed=resumed)
         reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
         calls = exactly(walk.calls.stack())
-        return Result(Step(None, state, reports, landing(handler), calls, effect, True), not keeps)
+        told_by_stack = place.setup.modes.implicit_return and place.at == NOWHERE  # the EPC may be
+        return Result(Step(None, state, reports, landing(handler), calls, effect, True), not (keeps or told_by_stack))
 
     def _epc(self, place: Place, thaddr: int, told: int, stack: Stack) -> int:
         """Where a trap hit, NOWHERE when it is not known. *told*: the packet's address."""

@@ -165,5 +165,6 @@ class Flow(Places):
         walk = walker.start(NOWHERE, address, None)
         walker.stand_at(walk, address, outcome)
         following = place._replace(mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None)
-        resumed = Report(EventKind.SYNC, "decoding goes on at an address in known code", next_pc=address, resumed=address)
+        text = "decoding goes on at an address in known code"
+        resumed = Report(EventKind.SYNC, text, next_pc=address, resumed=address)
         return Result(Step(None, self._state(following), (*reports, resumed), landing(address)))

@@ -7,7 +7,6 @@ entries with a count: the Implicit Return extension v0.8.
 from decode.callstack import MAX_DEPTH, CallEffect, Calls, Stack, pushed
 from decode.etrace.options import Parameters
 
-
 _ANY = 1 << 30
 """A peak no stack has room for."""
 

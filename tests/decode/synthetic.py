@@ -28,8 +28,8 @@ class Program:
 
     *mix*: groups of MIXES, for a row of instructions without any structure; () for functions with loops, calls and
     returns (*functions*: where they start), some of them trap handlers (*handlers*). *forward*: without a structure,
-    too, direct jumps go forward only, so that there is no loop without a branch or an indirect jump; and jumps to
-    constants go there.
+    too, direct jumps go forward only and over something, so that there is no loop without a branch or an indirect jump,
+    and no call of the instruction behind it; and jumps to constants go there.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ def _soup(rng: random.Random, size: int, mix: Sequence[str], forward: bool) -> l
     lines = [*[Line(rng.choice(kinds)) for _ in range(size)], Line("ret")]  # nothing runs off the end
     if not forward:
         return lines
-    return [
-        line._replace(to=rng.randint(i + 1, size)) if line.kind in DIRECT or "pair" in line.kind else line
-        for i, line in enumerate(lines)
-    ]
+    far = [i for i, line in enumerate(lines) if line.kind in DIRECT or "pair" in line.kind]
+    for i in far:
+        lines[i] = lines[i]._replace(to=rng.randint(i + 2, size)) if i + 2 <= size else Line("c.nop")
+    return lines
 
 
 def _functions(rng: random.Random, size: int, entries: tuple[list[int], list[int]]) -> list[Line]:

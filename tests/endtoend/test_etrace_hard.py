@@ -38,7 +38,8 @@ def test_nested_traps_of_user_code(start: str, tmp_path: Path) -> None:
     start = start.replace(" -implicit-exceptions", "")
     commands = [start, "hbreak user", "continue", "stepi", "stepi 3", "delete", "break inner_handler"]
     commands += ["continue 2", "stepi 4", "delete", "hbreak interrupt", "continue 1", "stepi 9", "delete"]
-    outcome = session("nested_traps.S", tmp_path, [*commands, *TO_THE_END], "--isa", "IMAC", march="rv32imac_zicsr")
+    sim = ["--isa", "IMAC", "--trace-size", "0x100000"]
+    outcome = session("nested_traps.S", tmp_path, [*commands, *TO_THE_END], *sim, march="rv32imac_zicsr")
     complete(outcome)
     assert len(outcome.retired) > 10000
 
