@@ -118,7 +118,7 @@ class NaiveDecoder:
         here = [not fields["branch"]] if self.instruction(at).is_branch else []
         keeps = self.modes.resync_disabled and self.started
         follows = self.started and not trap and not self.broken
-        if follows and self.inferred is not None and not self.leads_to(at):
+        if follows and self.inferred is not None and not self.leads_to(at, fields["privilege"]):
             self.second_occurrence()  # a report for the sake of this packet comes right before it
         self.address = at
         if follows:
@@ -217,8 +217,10 @@ class NaiveDecoder:
             if self.pc == at and self.used_up() and (privilege == self.privilege or trap_return):
                 return
 
-    def leads_to(self, at: int) -> bool:
-        """Whether *at* is the next instruction, or may be."""
+    def leads_to(self, at: int, privilege: int) -> bool:
+        """Whether *at* is the next instruction, or may be, in that privilege mode."""
+        if privilege != self.privilege and self.instruction(self.pc).itype is not IType.TRAP_RETURN:
+            return False
         unknown = self.is_uninferable(self.pc) and self.follows_constant() is None and self.due is None
         return unknown or self.successor(self.instruction(self.pc))[0] == at
 
