@@ -57,8 +57,9 @@ class Automaton(Flow):
         same = place.context.prv is None or context.prv == place.context.prv
         walk = self._before_start(place, walker, address if same else NOWHERE, stack)
         repeats = address == place.behind
-        arrival = walker.reach(walk, Goal(address, inferable=same))
-        if arrival is Arrival.FAULT and not same:
+        blind = bool(walk.fault)
+        arrival = Arrival.FAULT if blind else walker.reach(walk, Goal(address, inferable=same))
+        if arrival is Arrival.FAULT and not (same or blind):
             walk = self._before_start(place, walker, address, stack)
             arrival = walker.reach(walk, Goal(address))
         if repeats and arrival is not Arrival.INFERRED and self._options.dialect is Dialect.PULP:
@@ -229,8 +230,10 @@ class Automaton(Flow):
         at = place.at if place.mode in (Mode.ON, Mode.OFF) else NOWHERE
         if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
             walk, _ = self._continued(place, self._walker(place), stack)
-            at = walk.at
+            at = NOWHERE if walk.fault else walk.at
         reports = self._held_trap(place, None)
+        if walk.fault:
+            reports += (self._contradiction(place, packet, walk.place, walk.fault),)
         if place.mode is not Mode.OFF:
             reports += (Report(EventKind.TRACE_OFF, "tracing stops"),)
         following = place._replace(mode=Mode.OFF, at=at, behind=NOWHERE, inferred=None, trap=None)

@@ -29,6 +29,8 @@ class Flow(Places):
             return Result(self.loss(self._state(place), EventKind.LOSS, f"{name(packet)} {what}"))
         walker = self._walker(place)
         walk, again = self._continued(place, walker, stack)
+        if walk.fault:
+            return self._adrift(place, packet, walk)
         address = self._address(place, packet, tables, again)
         if address == NOT_CACHED:
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
@@ -68,13 +70,16 @@ class Flow(Places):
         """The walk a packet starts with, and jump targets on it.
 
         Where the code led to the last address anyway, and what follows is not a format 3, that address was the target
-        of a jump, and comes a second time ("Format 2 notify and updiscon fields", case 1).
+        of a jump, and comes a second time ("Format 2 notify and updiscon fields", case 1). The walk has a fault where
+        there is no code to tell.
         """
         walk = walker.start(place.at, place.behind, stack)
         if place.inferred is None:
             return walk, ()
         walk.irets = place.inferred.irets
         arrival = walker.reach(walk, Goal(place.behind, inferable=False, returns=place.inferred.returns))
+        if arrival is Arrival.FAULT and walk.missing:  # whether it can is not known
+            return walk, ()
         if arrival is Arrival.FAULT:  # it cannot: the encoder had another reason to report it
             return walker.start(place.at, place.behind, stack), ()
         walk.irets = 0

@@ -123,3 +123,13 @@ def test_another_program_is_noticed_before_the_second_synchronization() -> None:
     assert [event.position for event in mismatches] == [3, 7]
     assert "does not match" in mismatches[0].text and "0x304" in mismatches[0].text
     assert "te_inst format 1" in mismatches[0].text
+
+
+@pytest.mark.parametrize("following", [to(-2), start(0x300)])
+def test_which_time_an_address_was_meant_is_not_guessed_where_code_is_missing(following: Fields) -> None:
+    """An address the code leads to was the target of a jump, if no trap follows; here nobody knows of one."""
+    parameters = Parameters(iaddress_width=32)
+    example = Example(image_of((0x300, [asm.C_NOP, asm.C_NOP])), parameters)
+    history = example.history([start(0x300), to(2), following])
+    assert list(history.pcs()) == [0x300, 0x302, GAP, 0x300]
+    assert "there is no code" in history.gap_at(2).text
