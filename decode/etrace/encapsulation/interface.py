@@ -108,27 +108,19 @@ class Sizes(Sequence[int]):
     def __getitem__(self, index: slice) -> Sequence[int]: ...
     def __getitem__(self, index: int | slice) -> int | Sequence[int]:
         if self._known is None:
-            self._known = list(map(len, self._frames))
+            self._known = self._worked_out()
         return self._known[index]
 
+    def _worked_out(self) -> list[int]:
+        return list(map(len, self._frames))
 
-class Places(Sequence[int]):
+
+class Places(Sizes):
     """Offsets of frames one behind the other from *offset* on; worked out when the first is asked for."""
 
     def __init__(self, frames: Sequence[bytes], offset: int) -> None:
-        self._frames = frames
+        super().__init__(frames)
         self._offset = offset
-        self._known: list[int] | None = None
 
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[int]: ...
-    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
-        if self._known is None:
-            self._known = list(accumulate(map(len, self._frames), initial=self._offset))
-            self._known.pop()
-        return self._known[index]
+    def _worked_out(self) -> list[int]:
+        return list(accumulate(super()._worked_out(), initial=self._offset))[:-1]
