@@ -73,7 +73,7 @@ class Automaton(Flow):
             reports = (report, *(one for one in resumed.reports))
             return Result(resumed._replace(path=walk.path, reports=reports), not walk.calls.overflowed)
         known = walk.at if arrival is Arrival.INFERRED else NOWHERE
-        targets = (address,) if arrival is Arrival.JUMPED else ()
+        targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
         result = self._synchronized(place, packet, walk, address, context, known)
         effect = result.step.tables
         if place.setup.modes.resync_disabled and effect is not None:

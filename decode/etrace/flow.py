@@ -56,7 +56,7 @@ class Flow(Places):
         reference = place.reference if address is None else address
         following = place._replace(at=walk.at, behind=walk.behind, reference=reference, inferred=inferred)
         jumped = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
-        targets = jumped if place.setup.modes.jump_target_cache else ()
+        targets = tables.entries(jumped) if place.setup.modes.jump_target_cache else ()
         guard = tuple(before.items())
         training = tables.change(before) if counted else tables.training(walk.outcomes)
         effect = Effect(training, targets) if training or targets else None

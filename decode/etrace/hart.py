@@ -121,10 +121,12 @@ class HartDecoder:
     # The hot path: everything known is one look-up and one append
 
     def _run(self, packets: Packets) -> None:
+        # One long function: a call for each packet would cost as much as all the rest.
         builder = self._builder
         append = builder.append
         pending, mark, stamp = builder.in_place
         state, stack, tables = self._state, self._stack, self._tables
+        predictor, cache = tables.states, tables.targets
         payloads, offsets, sizes = packets.payloads, packets.offsets, packets.sizes
         times: Any = packets.times or repeat(None)
         depth = self._depth  # of the encoder's stack: where it overflows, a step is not what it was elsewhere
@@ -139,10 +141,10 @@ class HartDecoder:
                         step = step.get(below[0])
                         below = below[1]
                 elif step.__class__ is Lookup:
-                    step = step.get(tables.targets.get(step.index))
+                    step = step.get(cache.get(step.index))
                 elif step.__class__ is Guarded:
-                    for entries, states, known, _ in step:
-                        if entries(tables.states) == states:
+                    for used, states, known, _ in step:
+                        if used(predictor) == states:
                             step = known[0]
                             break
                     else:
@@ -161,6 +163,7 @@ class HartDecoder:
                     self._unused += sum(sizes[index + 1 :])
                     return
                 state, stack, tables, depth = self._state, self._stack, self._tables, self._depth
+                predictor, cache = tables.states, tables.targets
             else:
                 path, following, reports, landing, calls, effect, synchronizes = step
                 if path is not None:
@@ -168,7 +171,13 @@ class HartDecoder:
                 if calls is not None:
                     stack = pushed(None if calls.clears else below, calls.left)
                 if effect is not None:
-                    tables.apply(effect)
+                    training, entries, resets = effect
+                    if resets:
+                        tables.reset()
+                    for entry, change in training:
+                        predictor[entry] = change[predictor[entry]]
+                    for entry, target in entries:
+                        cache[entry] = target
                 if reports:
                     self._report(reports, offsets[index])
                     if self._stopped:

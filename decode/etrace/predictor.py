@@ -20,6 +20,10 @@ Training = tuple[tuple[int, bytes], ...]
 """What branches do to the predictor: for each index, the state after each of the four states before."""
 
 
+Entries = tuple[tuple[int, int], ...]
+"""Jump targets for the cache, each with its index."""
+
+
 class Effect(NamedTuple):
     """What a packet does to the tables: trains branches, enters jump targets, or resets both.
 
@@ -27,7 +31,7 @@ class Effect(NamedTuple):
     """
 
     training: Training = ()
-    targets: tuple[int, ...] = ()
+    targets: Entries = ()
     resets: bool = False
 
 
@@ -54,8 +58,8 @@ class Tables:
             self.reset()
         for index, after in effect.training:
             self.states[index] = after[self.states[index]]
-        for target in effect.targets:
-            self.targets[self.jump_index(target)] = target
+        for index, target in effect.targets:
+            self.targets[index] = target
 
     def branch_index(self, pc: int) -> int:
         """The entry of the predictor for a branch."""
@@ -64,6 +68,10 @@ class Tables:
     def jump_index(self, target: int) -> int:
         """The entry of the cache for a jump target."""
         return target >> self._lsb & self._jump_mask
+
+    def entries(self, targets: Iterable[int]) -> Entries:
+        """These jump targets with their indices."""
+        return tuple((self.jump_index(target), target) for target in targets)
 
     def predicts(self, pc: int) -> bool:
         """Whether a branch is predicted to be taken."""
