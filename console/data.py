@@ -3,11 +3,11 @@
 import argparse
 import sys
 
-from console import decode, programs, raw
+from console import decode, hints, programs, raw
 from console.progress import ProgressLine
 from decode.image import Image
 from session import report
-from session.accesses import NO_ACCESSES
+from session.accesses import NO_ACCESSES, none_there
 from session.errors import NoTrace
 from session.session import Session
 from support.errors import RvtraceError
@@ -45,18 +45,23 @@ def run(args: argparse.Namespace) -> int:
     about = decode.open_trace(session, args)
     with ProgressLine() as progress:
         decoded = session.harts(progress=progress)
+        hint = hints.of(session.capture(), decoded, progress)
     found = decoded.harts.histories
     if args.hart is not None:
         found = {args.hart: found[decoded.harts.number(args.hart)]}
-    for line in (*about, *report.histories(decoded.harts), *session.warnings()):
+    for line in (*about, *report.histories(decoded.harts), *session.warnings(), *hint):
         print(line, file=sys.stderr)
     if not any(history.accesses for history in found.values()):
         raise NoTrace(NO_ACCESSES)
     where = None if args.where is None else _place(args.where, decoded.image)
+    shown = False
     for hart, history in found.items():
         before = f"hart {hart}\t" if len(found) > 1 else ""
         for line in accesses.lines(history, decoded.program, where):
+            shown = True
             sys.stdout.write(f"{before}{line}\n")
+    if where is not None and not shown:
+        print(none_there((access for history in found.values() for access in history.accesses), where), file=sys.stderr)
     return 0
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import PurePath
 
-from console import encode_etrace, encode_ntrace
+from console import encode_etrace, encode_ntrace, programs
 from console.encoding import Encoding
 from console.progress import ProgressLine
 from decode.executed.log import Log
@@ -43,7 +43,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
         " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int.",
     )
-    parser.add_argument("--elf", required=True, metavar="FILE", help="the program that ran")
+    parser.add_argument(
+        "--elf", required=True, action="append", metavar="FILE",
+        help="the program that ran; more than one: others that are there too, such as a boot loader",
+    )  # fmt: skip
     parser.add_argument("--pcs", required=True, metavar="LOG", help='the log; gzip is fine; "-": standard input')
     parser.add_argument("--format", choices=list(READERS), help="of the log (default: as its first lines have it)")
     parser.add_argument("--hart", type=_count, metavar="N", help="which one, in a log of several")
@@ -73,10 +76,14 @@ def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Encode. Raises EncodeError, BadOptions, BadETrace, BadElf, LogError, OutputError, CaptureError, CannotCarry."""
+    """Encode.
+
+    Raises EncodeError, BadOptions, BadETrace, BadElf, ProgramError, LogError, OutputError, CaptureError, CannotCarry.
+    """
     if args.dump and args.output == "-":
         raise EncodeError("--dump and -o - would both write to standard output")
-    image = Image.from_elf(args.elf)
+    image = Image.from_elf(args.elf[0])
+    programs.add_others(image, args.elf[1:])
     encoding = (encode_etrace if args.etrace else encode_ntrace).encoding(args, image)
     with Log(args.pcs) as log, ProgressLine(not args.dump) as progress:
         executed = Executed(

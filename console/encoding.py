@@ -56,7 +56,7 @@ class Encoding(ABC):
     def summary(self, executed: Executed) -> str:
         """One line."""
         instructions = executed.instructions
-        traps = f", {self._traps} traps" if self._traps else ""
+        traps = f", {self._traps} trap{'s' if self._traps > 1 else ''}" if self._traps else ""
         return (
             f"{instructions} instructions{traps}: {self._messages} {self.messages_are}, {self._bytes} bytes,"
             f" {8 * self._bytes / max(instructions, 1):.3f} bits per instruction"

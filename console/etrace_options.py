@@ -218,16 +218,31 @@ def _read(file: str, key: str, value: str) -> Value:
 
 
 def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:
-    """How the command line changes from one set of settings to another, e.g. "with --src-bits 8"."""
-    lines = []
-    for key in SETTINGS:
-        before, after = said.get(key), better.get(key)
-        if before == after or SETTINGS[key].owner is Owner.NOTHING:
-            continue
-        if after is None or after is False or after == {}:
-            lines.append(f"without {option(key)}")
-        elif key == "implicit_return":
-            lines.append(f"with {option(key)} on")
-        else:
-            lines.append(f"with {option(key)}" + ("" if after is True else f" {after}"))
-    return lines
+    """How the command line changes from one set of settings to another, e.g. "with --src-bits 8".
+
+    With a dialect what it goes with comes and goes, too, but for the width of addresses, which the program tells.
+    """
+    old, new = (DEFAULTS[Dialect(values.get("dialect", Dialect.STANDARD))] for values in (said, better))
+    own = {key: value for key, value in said.items() if key == "iaddress_width" or old.get(key) != value}
+    effective = said if old is new else {**new, **own}
+    return [
+        _change(key, better.get(key), by_dialect=key in new)
+        for key in sorted(SETTINGS, key=lambda key: key != "dialect")
+        if SETTINGS[key].owner is not Owner.NOTHING
+        and _value(key, better) != _value(key, said if key == "dialect" else effective)
+    ]
+
+
+def _value(key: str, values: Mapping[str, Value]) -> Value | None:
+    return values.get(key, default(key))
+
+
+def _change(key: str, value: Value | None, *, by_dialect: bool) -> str:
+    """What to write for a setting to have a value. *by_dialect*: leaving it out would mean another."""
+    if value is None and by_dialect:
+        value = default(key)
+    if value is None or value is False or value == {}:
+        return f"without {option(key)}"
+    if key == "implicit_return":
+        return f"with {option(key)} on"
+    return f"with {option(key)}" + ("" if value is True else f" {value}")

@@ -30,7 +30,11 @@ def of_messages(beginning: bytes, said: How, xlen: int, wrapped: bool) -> list[s
 def _changes(said: How, better: How) -> str:
     if isinstance(said, ETrace) and isinstance(better, ETrace):
         return " and ".join(etrace_options.words(values_of(said), values_of(better)))
-    assert isinstance(said, Options) and isinstance(better, Options), "a guess keeps the format"
+    if isinstance(better, ETrace):
+        width = better.options.parameters.iaddress_width
+        return " and ".join(["with --etrace", *etrace_options.words({"iaddress_width": width}, values_of(better))])
+    if isinstance(said, ETrace):
+        return " and ".join(["with --ntrace", *_options(Options(), better)])
     return " and ".join(_options(said, better))
 
 

@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> N
     default = " (default: the capture's)" if capture else ""
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE",
-        help=f"the program that ran{default}; more than one: files the --maps name",
+        help=f"the program that ran{default}; more than one: others that are there too, such as a boot loader, or files"
+        " the --maps name",
     )  # fmt: skip
     group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
     group.add_argument(
@@ -38,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> N
 def of_arguments(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
     """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes.
 
+    Without --maps all ELFs are there at once, where they were linked to be.
+
     Raises `ProgramError`, BadElf, BadMaps, BadMemory.
     """
     for option in ("vdso", "sysroot"):
@@ -50,13 +53,28 @@ def of_arguments(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, 
     given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
     if args.vdso is not None:
         given["[vdso]"] = os.path.abspath(args.vdso)
-    image = _base([elf for elf in elves if elf not in mapped], mapped, args)
+    base, others = [elf for elf in elves if elf not in mapped], []
+    if not args.maps:
+        base, others = base[:1], base[1:]
+    image = _base(base, mapped, args)
+    add_others(image, others)
     files = Files(given, args.sysroot)
     images = tuple(
         captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
         for scontext, name, mappings in maps
     )
     return image, images
+
+
+def add_others(image: Image, elves: Sequence[str]) -> None:
+    """The code of other programs of a chip, such as its boot loader, where *image* has none. Raises BadElf."""
+    for path in elves:
+        elf = read_elf(path)
+        if elf.xlen != image.xlen:
+            raise ProgramError(f"--elf {path}: RV{elf.xlen}, and {image.path} is an RV{image.xlen} program")
+        for part in elf.segments:
+            if part.executable:
+                image.add_code(part.vaddr, part.data, elf.path)
 
 
 def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace) -> Image:

@@ -107,17 +107,22 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
     """Whether the file is raw bytes, not a capture. Raises `RawError` for options a capture has no use for."""
     if args.ntrace or args.etrace:
         return True
-    for names, format in ((_ONLY_RAW, "ntrace"), (etrace_options.own_options(), "etrace")):
+    found = (
+        (_ONLY_NTRACE, "--ntrace"),
+        (etrace_options.own_options(), "--etrace"),
+        (_EITHER, "--ntrace or --etrace"),
+    )
+    for names, formats in found:
         given = _given(args, [name for name in names if name not in also_for_captures])
         if given:
-            raise RawError(f"{given[0]} is for raw bytes: add --{format} (a capture knows how it was made)")
+            raise RawError(f"{given[0]} is for raw bytes: add {formats} (a capture knows how it was made)")
     return False
 
 
 _ONLY_NTRACE = ("timestamps", "timestamp_bits", "btm", "all_jumps", "extend_addr_msb", "address_bits")
-_ONLY_RAW = (
-    "xlen", "src_bits", "src", "implicit_return", "sequential_jump", *_ONLY_NTRACE, "dialect", "wrapped", "maps",
-    "vdso", "sysroot", "kernel_pages",
+_EITHER = (
+    "xlen", "src_bits", "src", "implicit_return", "sequential_jump", "dialect", "wrapped", "maps", "vdso", "sysroot",
+    "kernel_pages",
 )  # fmt: skip
 
 
@@ -140,6 +145,8 @@ def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
     found = etrace_options.how(args, args.xlen or xlen)
     if args.src is not None and not found.tells_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
+    if args.src is not None and found.encapsulation.src_bits and args.src >> found.encapsulation.src_bits:
+        raise RawError(f"--src {args.src} does not fit srcID: say with --src-bits how wide it is")
     return found
 
 

@@ -1,10 +1,12 @@
 """The accesses of a history, for who shows pages of them: `trace data`, `rvtrace data`."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from decode.access_wording import touches, words
 from decode.history import History
 from decode.image import Image
+from decode.memory_access import Access
 from decode.streams import Program
 from session.errors import NoTrace
 from session.ranges import Cursor, Selection
@@ -12,7 +14,7 @@ from session.ranges import Cursor, Selection
 Where = tuple[int, int]
 """Memory: its first byte, and how many; 0: all of what the program has there."""
 
-NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data all` makes one)"
+NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data` makes one)"
 
 
 class AccessRow(NamedTuple):
@@ -69,12 +71,16 @@ class Accesses:
         return AccessRow(number, position + 1, history.pc(position), access.offset, text)
 
     def _none(self) -> str:
-        """What is said when nothing is shown."""
         assert self._where is not None
-        begin, size = self._where
-        unknown = sum(access.address is None for access in self._history.accesses)
-        text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
-        return f"{text} Of {unknown} the address is not known." if unknown else text
+        return none_there(self._history.accesses, self._where)
+
+
+def none_there(accesses: Iterable[Access], where: Where) -> str:
+    """What is said where none of *accesses* is to this memory."""
+    begin, size = where
+    unknown = sum(access.address is None for access in accesses)
+    text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
+    return f"{text} Of {unknown} the address is not known." if unknown else text
 
 
 def size_at(address: int, image: Image) -> int:

@@ -16,7 +16,7 @@ from decode.ntrace.options import ImplicitReturn, Options
 from decode.streams import Program
 from session import formats, guess_etrace
 from session.captured import Capture
-from session.etrace import ETrace
+from session.etrace import ETrace, made
 from session.formats import How
 from session.harts import feeding, options_of
 from session.importing import is_imported
@@ -32,16 +32,18 @@ _SRC_BITS = range(9)  # wider ones are rare
 _CONTRADICTION = 16  # is as bad as so many bytes that cannot be used
 _SELDOM = 64  # bytes from contradiction to contradiction are not noise
 _MUCH = 4  # times fewer contradictions are much better
+_TERSE = 4  # bytes of trace for each instruction, or fewer
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
 class _Result(NamedTuple):
-    """What became of *total* bytes with some options: contradictions, bytes decoded, instructions."""
+    """What became of *total* bytes with some options: contradictions, bytes decoded, instructions, accesses."""
 
     total: int
     contradictions: int
     decoded: int
     instructions: int
+    accesses: int
 
     @property
     def worth(self) -> tuple[int, int]:
@@ -52,9 +54,11 @@ class _Result(NamedTuple):
         """The same for bytes whose framing is in question, where fewer messages contradict less: it reads most of them,
         and more ran.
         """
-        most = 2 * self.decoded >= self.total and self.instructions > other.instructions
-        few = self.contradictions * _MUCH <= other.contradictions and self.contradictions * _SELDOM <= self.total
-        return most and few
+        more = self.instructions > other.instructions or (not self.instructions and self.accesses > other.accesses)
+        most = 2 * self.decoded >= self.total and more
+        fewer = self.contradictions * _MUCH <= other.contradictions
+        fewer |= not other.instructions and self.instructions * _TERSE >= self.decoded  # nothing contradicts nothing
+        return most and fewer and self.contradictions * _SELDOM <= self.total
 
     def explains_what(self, other: "_Result") -> bool:
         """Whether it makes sense of bytes where *other* did not. Code that is not there stays a contradiction."""
@@ -109,49 +113,87 @@ def better_options(
     events = [event for history in found for event in history.events]
     part = _part(len(data), events, from_start=isinstance(options, ETrace))
     window = data[part.start : part.stop]
+    search = _Search(window, program, wrapped and not part.start, progress)
+    first = search.tried(options)
+    best, result = search.best(options, first)
+    better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
+    if doubtful and not part.start:
+        other, read = search.best_of(_other_format(options, program.xlen))
+        if read.worth > result.worth and read.reads_what(first):
+            return other
+    if better and isinstance(best, ETrace) and not result.instructions:
+        better = guess_etrace.makes_sense(window, best, program.xlen)
+    return best if better else None
 
-    def tried(candidate: How) -> _Result:
-        progress("looking for the options", 0, None)
-        trial = formats.decode(window, program, candidate, wrapped=wrapped and not part.start)
+
+class _Search:
+    """For the options with which some bytes fit a program best. Raises only what *progress* raises."""
+
+    def __init__(self, data: bytes, program: Program, wrapped: bool, progress: Progress) -> None:
+        self._data, self._program, self._wrapped, self._progress = data, program, wrapped, progress
+
+    def tried(self, candidate: How) -> _Result:
+        """What becomes of the bytes with *candidate*."""
+        self._progress("looking for the options", 0, None)
+        trial = formats.decode(self._data, self._program, candidate, wrapped=self._wrapped)
         contradictions = sum(map(_contradictions, trial.histories.values()))
         instructions = sum(history.instructions for history in trial.histories.values())
-        account = trial.accounting
-        return _Result(account.total - account.idle, contradictions + (not instructions), account.decoded, instructions)
+        accesses = sum(len(history.accesses) for history in trial.histories.values())
+        total, decoded, idle, _ = trial.accounting
+        return _Result(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
 
-    first = result = tried(options)
-    best = options
-    if isinstance(options, ETrace):  # several things must be right at once before anything fits
-        layout = guess_etrace.better_layout(window, options, program.xlen, wrapped=wrapped and not part.start)
-        if layout is not None and (trial := tried(layout)).worth > result.worth:
-            best, result = layout, trial
-    for _ in range(_CHANGES):
-        trial, candidate = max(((tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
-        if trial.worth <= result.worth:
-            break
-        best, result = candidate, trial
-        if not result.contradictions:
-            break
-    better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
-    return best if better else None
+    def best_of(self, options: How) -> tuple[How, _Result]:
+        """The best from *options* on."""
+        return self.best(options, self.tried(options))
+
+    def best(self, options: How, result: _Result) -> tuple[How, _Result]:
+        """The best from *options* on, which gave *result*."""
+        best = options
+        if isinstance(options, ETrace):  # several things must be right at once before anything fits
+            layout = guess_etrace.better_layout(self._data, options, self._program.xlen, wrapped=self._wrapped)
+            if layout is not None and (trial := self.tried(layout)).worth > result.worth:
+                best, result = layout, trial
+        for _ in range(_CHANGES):
+            if not result.contradictions:
+                break
+            trial, candidate = max(((self.tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
+            if trial.worth <= result.worth:
+                break
+            best, result = candidate, trial
+        return best, result
+
+
+def _other_format(options: How, xlen: int) -> How:
+    """E-Trace for N-Trace, and the other way round, with nothing said."""
+    return Options() if isinstance(options, ETrace) else made({"iaddress_width": xlen})
 
 
 def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False) -> How | None:
     """Options with which the beginning of *data* has far fewer odd messages than with *options*: without a program."""
     if isinstance(options, ETrace):
+        plain = Options()
+        if guess_etrace.makes_sense(data, options, xlen, wrapped=wrapped):
+            return None
+        if _odd(data, plain, xlen, wrapped) <= _FEW:
+            return plain
         return guess_etrace.better_layout(data, options, xlen, wrapped=wrapped)
-
-    def odd(candidate: Options) -> int:
-        itemizer, wording = formats.itemizer(candidate, xlen, wrapped=wrapped), formats.wording(candidate)
-        return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
-
-    first = fewest = odd(options)
+    first = fewest = _odd(data, options, xlen, wrapped)
     best = options
     for _ in range(_CHANGES):
-        trial, candidate = min(((odd(it), it) for it in _changed_ntrace(best)), key=lambda one: one[0])
+        tried = ((_odd(data, it, xlen, wrapped), it) for it in _changed_ntrace(best))
+        trial, candidate = min(tried, key=lambda one: one[0])
         if trial >= fewest:
             break
         best, fewest = candidate, trial
-    return best if first > _FEW and fewest * _MUCH <= first else None
+    if first > _FEW and fewest * _MUCH <= first:
+        return best
+    return None if first <= _FEW else guess_etrace.sensible_layout(data, xlen, wrapped=wrapped)
+
+
+def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
+    """How many messages at the beginning of N-Trace are odd."""
+    itemizer, wording = formats.itemizer(options, xlen, wrapped=wrapped), formats.wording(options)
+    return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
 
 
 def _changed(options: How) -> Iterator[How]:

@@ -96,13 +96,11 @@ def better_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False)
     """With which the beginning of *data* makes far more sense than with *how*: without a program."""
 
     def worth(candidate: ETrace, size: int) -> tuple[int, int]:
-        return nonsense(data[:size], candidate, xlen, wrapped), said(candidate)
+        return nonsense(data[:size], candidate, xlen, wrapped), len(values_of(candidate, how))
 
-    if len(data) < _LEAST:
+    if makes_sense(data, how, xlen, wrapped=wrapped):
         return None
     first = nonsense(data[:_LOOK], how, xlen, wrapped)
-    if first * _SENSIBLE <= min(len(data), _LOOK):
-        return None
     best = min(chain([how], _framings(how)), key=lambda candidate: worth(candidate, _FIRST_LOOK))
     for _ in range(_CHANGES):
         better = min(chain([best], _candidates(best)), key=lambda candidate: worth(candidate, _LOOK))
@@ -110,6 +108,19 @@ def better_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False)
             break
         best = better
     return best if worth(best, _LOOK)[0] * _MUCH <= first else None
+
+
+def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace | None:
+    """With which the beginning of *data* makes sense, of which nothing is known; None where nothing does."""
+    plain = made({"iaddress_width": xlen})
+    found = better_layout(data, plain, xlen, wrapped=wrapped) or plain
+    return found if len(data) >= _LEAST and makes_sense(data, found, xlen, wrapped=wrapped) else None
+
+
+def makes_sense(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> bool:
+    """Whether hardly any of the beginning of *data* is nonsense; of few bytes nothing can be said."""
+    size = min(len(data), _LOOK)
+    return size < _LEAST or nonsense(data[:size], how, xlen, wrapped) * _SENSIBLE <= size
 
 
 def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:

@@ -102,11 +102,14 @@ def decode_all(
 
 
 def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) -> list[tuple[int, int]]:
-    """(source, hart) of the encoders. One that is alone may not know the source it sends. *told*: messages say it."""
+    """(source, hart) of the encoders. *told*: messages say it.
+
+    An encoder that is alone may send another source than its registers say; what a user says (no base) is meant.
+    """
     if not told:
         return [(0, fed[0].hart)]
     own = [(_source(encoder), encoder.hart) for encoder in fed]
-    if len(own) == 1 and own[0][0] not in found and found:
+    if len(own) == 1 and fed[0].in_force.base and own[0][0] not in found and found:
         return [(max(found, key=lambda src: found[src].instructions), fed[0].hart)]
     return own
 

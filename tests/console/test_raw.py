@@ -90,7 +90,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path) -> None:
         ("decode {raw} --btm", "rvtrace: --btm is for raw bytes: add --ntrace (a capture knows how it was made)"),
         (
             "dump {raw} --src-bits 2",
-            "rvtrace: --src-bits is for raw bytes: add --ntrace (a capture knows how it was made)",
+            "rvtrace: --src-bits is for raw bytes: add --ntrace or --etrace (a capture knows how it was made)",
         ),
         (
             "dump {raw}",
