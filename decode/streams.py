@@ -42,3 +42,8 @@ class Streams(NamedTuple):
 
     histories: dict[int, History]
     accounting: Accounting
+
+
+def skipped(count: int) -> str:
+    """What there is to say of so many bytes that were no packet."""
+    return f"{count} byte{'' if count == 1 else 's'} skipped"

@@ -25,7 +25,7 @@ from decode.etrace.returns import Depth
 from decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
 from decode.history import Accounting, EventKind, History, HistoryBuilder
 from decode.reports import Report, record
-from decode.streams import Lost, Program
+from decode.streams import Lost, Program, skipped
 
 MEMO_LIMIT = 1 << 17
 """Steps remembered at most (about 0.6 KB each; larger ones count as several)."""
@@ -96,7 +96,7 @@ class HartDecoder:
     def lose(self, lost: Lost) -> None:
         """Bytes that are no packet: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
         if lost.why and not self._stopped:
-            text = f"{lost.length} bytes skipped: {lost.why}" if lost.length else lost.why
+            text = f"{skipped(lost.length)}: {lost.why}" if lost.length else lost.why
             self._take(self._automaton.loss(self._state, EventKind.LOSS, text), lost.offset)
             self._data.lost()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
+from decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packets
 from decode.etrace.hart import MEMO_LIMIT, HartDecoder
 from decode.etrace.options import Options
 from decode.history import Accounting
@@ -73,12 +73,19 @@ class StreamDecoder:
 
     def finish(self) -> Streams:
         """The end of the trace."""
+        cut_off: list[Lost] = []  # that is no loss: nothing comes behind it
         for item in self._deframer.finish():
-            self._take(item)
+            if isinstance(item, CutOff):
+                self._skipped += item.length
+                cut_off.append(item)
+            else:
+                self._take(item)
         if not self._harts and not isinstance(self._programs, Mapping):
             self._hart(self._only or 0)
         for source in self._harts:
-            self._hart(source)
+            hart = self._hart(source)
+            for lost in cut_off:
+                hart.cut_off(lost)
         end = self._deframer.total
         histories = {source: self._harts[source].finish(end) for source in sorted(self._harts)}
         accounts = [history.accounting for history in histories.values()]

@@ -22,7 +22,7 @@ from decode.ntrace.state import Fork, Mode, Step
 from decode.ntrace.timestamps import Clock
 from decode.ntrace.walk import Walkers
 from decode.reports import Report, record
-from decode.streams import Lost, Offsets, Program
+from decode.streams import Lost, Offsets, Program, skipped
 
 FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switched on"
 """How the note ends that says so of a message."""
@@ -73,7 +73,7 @@ class HartDecoder:
     def lose(self, lost: Lost) -> None:
         """Bytes that are no message: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
         if lost.why and not self._stopped:
-            text = f"{lost.length} bytes skipped: {lost.why}"
+            text = f"{skipped(lost.length)}: {lost.why}"
             step = self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, text)
             self._take(step, lost.offset)
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.etrace.options import Modes, Parameters
+from decode.etrace.decoder import decode
+from decode.etrace.encapsulation import Encapsulation
+from decode.etrace.options import Modes, Options, Parameters
 from decode.history import GAP, EventKind, History
 from tests.decode import assembler as asm
+from tests.decode.etrace_packets import write
 from tests.decode.etrace_running import (
     ENDED_NTR,
     ENDED_REP,
@@ -22,6 +25,7 @@ from tests.decode.etrace_running import (
     trap,
 )
 from tests.decode.etrace_running import address as to
+from tests.decode.etrace_vectors import framed
 from tests.decode.ntrace_messages import image_of
 
 ROM = 0x8000
@@ -133,3 +137,17 @@ def test_which_time_an_address_was_meant_is_not_guessed_where_code_is_missing(fo
     history = example.history([start(0x300), to(2), following])
     assert list(history.pcs()) == [0x300, 0x302, GAP, 0x300]
     assert "there is no code" in history.gap_at(2).text
+
+
+def test_a_packet_cut_off_at_the_end_is_no_loss() -> None:
+    """A trace that was read while it grew: nothing comes behind it that could be missed."""
+    options = Options(Parameters(iaddress_width=32), pinned=True)
+    data = framed(write(packet, options.parameters, options.modes) for packet in (start(0x300), to(4)))
+    history = decode(data[:-1], PROGRAM, options, Encapsulation())
+    assert list(history.pcs()) == [0x300]
+    assert [event.text for event in history.events if event.kind is EventKind.NOTE] == ["the last packet is cut off"]
+    assert not troubles(history)
+    account = history.accounting
+    assert (account.total, account.idle) == (len(data) - 1, 0)
+    assert account.decoded == 1 + len(write(start(0x300), options.parameters, options.modes))
+    assert account.skipped == account.total - account.decoded

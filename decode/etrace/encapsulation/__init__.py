@@ -6,6 +6,7 @@
 from decode.etrace.encapsulation.choice import NAMES, Encapsulation
 from decode.etrace.encapsulation.interface import (
     CannotCarry,
+    CutOff,
     Deframer,
     Framer,
     Idle,
@@ -19,6 +20,7 @@ from decode.streams import Lost
 __all__ = [
     "NAMES",
     "CannotCarry",
+    "CutOff",
     "Deframer",
     "Encapsulation",
     "Framer",

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from decode.etrace.encapsulation.encap import ALIGNMENT, IDLE, Fields
-from decode.etrace.encapsulation.interface import CannotCarry, Deframer, Idle, Item, Kind, Packets
+from decode.etrace.encapsulation.interface import CannotCarry, CutOff, Deframer, Idle, Item, Kind, Packets
 from decode.etrace.encapsulation.stream import StreamDeframer
 from decode.streams import Lost
 
@@ -66,7 +66,7 @@ class AtbDeframer:
             yield from lane.finish()
         tail, self._tail = self._tail, b""
         if tail:
-            yield Lost(self.total - len(tail), len(tail), "the last record is cut off")
+            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
 
     def _record(self, record: bytes, offset: int) -> Iterator[Item]:
         source, valid = record[0], record[1] + 1

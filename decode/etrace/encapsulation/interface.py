@@ -45,6 +45,10 @@ class Idle(NamedTuple):
     length: int
 
 
+class CutOff(Lost):
+    """The trace ends in the middle of a packet: this much of it is there."""
+
+
 Item = Packets | Idle | Lost
 
 

@@ -11,7 +11,7 @@ Sources: rv_tracer's captures of simulated hardware and their decoder (pulp-plat
 from collections.abc import Iterator
 
 from decode.etrace.encapsulation.encap import EXTEND, MAX_LENGTH
-from decode.etrace.encapsulation.interface import CannotCarry, Idle, Item, Kind, Packets
+from decode.etrace.encapsulation.interface import CannotCarry, CutOff, Idle, Item, Kind, Packets
 from decode.streams import Lost
 
 NAME = "pulp"
@@ -55,7 +55,7 @@ class PulpDeframer:
         """See `Deframer`."""
         tail, self._tail = self._tail, b""
         if tail:
-            yield Lost(self.total - len(tail), len(tail), "the last record is cut off")
+            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
 
 
 def _read(records: list[bytes], offset: int) -> Iterator[Item]:

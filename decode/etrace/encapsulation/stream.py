@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from decode.etrace.encapsulation.interface import Idle, Item
+from decode.etrace.encapsulation.interface import CutOff, Idle, Item
 from decode.etrace.encapsulation.searching import Merging, Search
 from decode.streams import Lost
 
@@ -126,7 +126,9 @@ class StreamDeframer:
         if self._loss:
             self._loss.why = self._loss.why or self._loss.search.nothing
             yield from self._end_loss(self._loss, self.total)
-        yield from self._cut_off("the last packet is cut off")
+        tail, self._tail = self._tail, b""
+        if tail:
+            yield CutOff(self.total - len(tail), len(tail), "the last packet is cut off")
 
     def _feed(self, data: bytes) -> Iterator[Item]:
         self.total += len(data)
@@ -160,7 +162,9 @@ class StreamDeframer:
         else:
             self._loss = _Loss(self.total - len(self._tail), seams.why, seams.search())
             self._tail = b""
-        yield from self._cut_off(seams.why)
+        tail, self._tail = self._tail, b""
+        if tail:
+            yield Lost(self.total - len(tail), len(tail), seams.why)
 
     def _lose(self, start: int, why: str) -> None:
         self._loss = _Loss(start, why, self._make_search(start + 1))
@@ -172,8 +176,3 @@ class StreamDeframer:
             yield Lost(loss.start, stop - filling - loss.start, loss.why)
         if filling:
             yield Idle(stop - filling, filling)
-
-    def _cut_off(self, why: str) -> Iterator[Lost]:
-        tail, self._tail = self._tail, b""
-        if tail:
-            yield Lost(self.total - len(tail), len(tail), why)
