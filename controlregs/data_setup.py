@@ -7,7 +7,7 @@ marked MD and OD).
 from collections.abc import Iterable
 
 from controlregs.component import Component
-from controlregs.encoder import DATA_CONTROL, DataAddrCompress
+from controlregs.encoder import CONTROL, DATA_CONTROL, DataAddrCompress, Format
 from controlregs.request import TraceRequest
 
 _COMPRESSIONS: dict[int, str] = {
@@ -29,7 +29,8 @@ def configure_data(component: Component, request: TraceRequest) -> list[str]:
         trTeDataAddrCompress=int(request.data_addr_compress),
     )
     if not DATA_CONTROL.get(value, "trTeDataImplemented"):
-        return [f"{component.name} has no data trace"]
+        other = ", which N-Trace has not" if component.get(CONTROL, "trTeFormat") == Format.N_TRACE else ""
+        return [f"{component.name} has no data trace{other}"]
     return list(_notes(component.name, DATA_CONTROL.unpack(value), request))
 
 
