@@ -275,6 +275,18 @@ class History:
         """How many positions are instructions."""
         return self._length - self.gaps
 
+    @property
+    def entries(self) -> "Sequence[Path | RepeatPath]":
+        """What the history is stored as, in order: few objects, most of them there many times."""
+        return self._entries
+
+    def position_of(self, entry: int) -> int:
+        """The position of the first instruction of the entry with this index; of the end, behind the last one."""
+        if entry >= len(self._entries):
+            return self._length
+        block = entry // _STRIDE
+        return self._index[block] + sum(map(len, self._entries[block * _STRIDE : entry]))
+
     def pc(self, i: int) -> int:
         """The address at position *i*, GAP for a gap. Raises IndexError."""
         if not 0 <= i < self._length:
@@ -286,6 +298,23 @@ class History:
         """The addresses at positions *start* to *stop* - 1, GAP for gaps."""
         stop = self._length if stop is None else min(stop, self._length)
         return chain.from_iterable(self._chunks(max(start, 0), stop))
+
+    def pieces(self, start: int, stop: int) -> "Iterator[tuple[Path | RepeatPath, int, int]]":
+        """What positions *start* to *stop* - 1 consist of: (entry, first, last + 1), counted from the entry's start.
+
+        Entries in the middle come once each, and in any order.
+        """
+        if start >= stop:
+            return
+        (first, position), (last, end) = self._find(start), self._find(stop - 1)
+        if first == last:
+            yield self._entries[first], start - position, stop - position
+            return
+        yield self._entries[first], start - position, self._entries[first].count
+        middle = self._entries[first + 1 : last]
+        for path in dict(zip(map(id, middle), middle, strict=True)).values():
+            yield path, 0, path.count
+        yield self._entries[last], 0, stop - end
 
     def events_between(self, start: int, stop: int) -> Sequence[Event]:
         """The events with start <= position < stop."""

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
-from . import listing, osabi, parameters, shows, start_options, tracepoint
+from . import calls, finding, listing, osabi, parameters, shows, start_options, tracepoint
 from .tracer import arguments, open_tracer, print_lines, tracer
 
 
@@ -30,6 +30,11 @@ class Trace(gdb.Command):
     trace status     what is traced, how much, and what was lost
     trace history    the instructions that ran, newest last
     trace dump       the messages the trace encoder sent
+    trace find       when a function was entered or an instruction ran
+    trace events     traps, changes of privilege, trace on and off, losses
+    trace gaps       where the history is not complete, and why
+    trace functions  the functions that ran
+    trace calls      who called whom, and how often
     trace data       what the instructions loaded and stored
     trace save FILE  keep the trace in a capture file
     trace open FILE  look at a capture file
@@ -104,7 +109,7 @@ Usage: trace status"""
         print_lines(tracer().request("status", context=tracer().context()))
 
 
-COMMANDS = (Trace, Start, Stop, Status, *shows.COMMANDS)
+COMMANDS = (Trace, Start, Stop, Status, *shows.COMMANDS, *finding.COMMANDS, *calls.COMMANDS)
 
 
 def register(home: str) -> None:

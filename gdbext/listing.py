@@ -64,11 +64,19 @@ def readable_code() -> Iterator[None]:
         gdb.execute("set trust-readonly-sections off", to_string=True)
 
 
-def place(pc: int) -> str:
-    """An address and where in the program it is: 0xADDRESS <function+offset>."""
+def place(pc: int, name: str | None = None, offset: int = 0) -> str:
+    """An address and where in the program it is: 0xADDRESS <function+offset>. *name*: if gdb does not know it."""
     address = _styled(f"0x{pc:0{2 * gdb.lookup_type('void').pointer().sizeof}x}", "address")
-    name, offset = _symbol_of(pc)
+    if name is None:
+        name, offset = _symbol_of(pc)
     return address if name is None else f"{address} <{_styled(name, 'function')}+{offset}>"
+
+
+def function(pc: int, name: str | None, symbol: gdb.Symbol | None) -> str:
+    """The function an instruction is in, `??` where there is none. *symbol*: of it; *name*: if gdb does not know it."""
+    if name is None:
+        name = symbol.print_name if symbol is not None else _symbol_of(pc)[0]
+    return "??" if name is None else _styled(name, "function")
 
 
 class Lister:

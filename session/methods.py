@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from session.context import Context
+from session.finding import Events, Executions, Gaps, Question
 from session.session import Needed, Session, tool
 from support.errors import RvtraceError
 from support.progress import Progress
@@ -32,6 +33,12 @@ class Methods:
             "messages": self._messages,
             "accesses": self._accesses,
             "access_rows": self._access_rows,
+            "find": self._find,
+            "found": self._found,
+            "functions": self._functions,
+            "function_rows": self._function_rows,
+            "calls": self._calls,
+            "call_rows": self._call_rows,
             "snapshot": self._snapshot,
             "save": self._save,
             "open": self._open,
@@ -80,6 +87,29 @@ class Methods:
     def _access_rows(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("access_rows")
         return self._session.access_rows(begin, end)
+
+    def _find(self, params: "Params", progress: Progress) -> Any:
+        args, question = params.text("args", ""), params.question()
+        return self._session.find(question, args, params.size(), params.context(), progress)._asdict()
+
+    def _found(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("found")
+        return self._session.found(begin, end)
+
+    def _functions(self, params: "Params", progress: Progress) -> Any:
+        listing = self._session.functions(params.text("args", ""), params.size(), params.context(), progress)
+        return listing._asdict()
+
+    def _function_rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("function_rows")
+        return self._session.function_rows(begin, end, lines=params.given("lines"))
+
+    def _calls(self, params: "Params", progress: Progress) -> Any:
+        return self._session.calls(params.number("depth"), params.context(), progress)._asdict()
+
+    def _call_rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("call_rows")
+        return self._session.call_rows(begin, end)
 
     def _snapshot(self, params: "Params", progress: Progress) -> Any:
         elves, address = params.texts("elves"), params.optional_number("address")
@@ -141,6 +171,13 @@ class Params:
             raise self._bad(name)
         return value
 
+    def numbers(self, name: str) -> list[int]:
+        """None where it is not there."""
+        value = self._values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(number, int) and number >= 0 for number in value):
+            raise self._bad(name)
+        return value
+
     def place(self, name: str) -> tuple[int, int] | None:
         """[address, size] of some memory."""
         value = self._values.get(name)
@@ -150,6 +187,19 @@ class Params:
         if len(numbers) != 2 or len(value) != 2:
             raise self._bad(name)
         return numbers[0], numbers[1]
+
+    def question(self) -> Question:
+        """What is to be found: *what* and the rest of it."""
+        what = self.text("what")
+        if what == "events":
+            return Events(tuple(self.texts("kinds")))
+        if what == "gaps":
+            return Gaps()
+        if what != "executions":
+            raise self._bad("what")
+        last = self.optional_number("last")
+        name, first, others = self.text("name"), self.number("first"), self.numbers("others")
+        return Executions(name, first, last, self.given("function"), tuple(others))
 
     def memory(self, name: str) -> list[bytes | None] | None:
         """Pieces of memory in hex; null where one could not be read."""

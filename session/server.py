@@ -16,6 +16,8 @@
 | rows    | begin, end, hart    | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
 | dump    | as history, offset  | as history, of messages; offset: begin with the one that this byte is part of      |
 | messages | begin, end, raw    | [[number, byte offset, text], ...], at most 4096 at once; raw: with the bytes      |
+| find    | as history, what    | as history; what: events, gaps or executions, with the fields of `session.finding` |
+| found   | begin, end          | rows of `session.finding`, at most 4096 at once                                    |
 | save    | context, path       | {lines}                                                                            |
 | open    | path, elf           | {lines}                                                                            |
 

@@ -13,10 +13,13 @@ from decode.image import BadElf, Image
 from session import capture as capture_file
 from session import decoding, esp32, formats, report
 from session.accesses import Accesses, AccessRow, Where
+from session.calls import CallRow, FunctionRow, Functions
 from session.captured import Capture, printable
 from session.context import Context
 from session.description import Description
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
+from session.finding import Found, Question
+from session.finding import Row as FoundRow
 from session.link import Connect, Link, open_link
 from session.live import Hardware, LiveTrace
 from session.program import CodeOnTarget, Program
@@ -58,6 +61,9 @@ class Session:
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
         self._accesses: Accesses | None = None
+        self._functions: Functions | None = None
+        self._found: Found | None = None
+        self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
         self._chip: Chip | None = None
 
     def close(self) -> None:
@@ -212,6 +218,49 @@ class Session:
             raise NoTrace("no accesses were asked for yet")
         return self._accesses.rows(begin, end)
 
+    def find(
+        self, question: Question, args: str, size: int | None, context: Context, progress: Progress = silent
+    ) -> Listing:
+        """Which of what *question* finds in the history of the context's hart are shown; see `session.finding`.
+
+        A running trace is read out first. Raises as `history`, and BadQuestion.
+        """
+        decoded = self.harts(context, progress)
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        history = decoded.harts.histories[hart]
+        self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is history}
+        found = self._earlier.get(type(question))
+        if found is None or not found.is_of(history, question):
+            found = Found(history, decoded.program, question, progress)
+        self._found = self._earlier[type(question)] = found
+        selection = found.select(args, size)
+        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        return Listing(*selection, report.failure(self._live) + said, hart)
+
+    def found(self, begin: int, end: int) -> list[FoundRow]:
+        """Those numbered *begin* to *end* - 1 of what was found last. Raises `NoTrace`."""
+        if self._found is None:
+            raise NoTrace("nothing was looked for yet")
+        return self._found.rows(begin, end)
+
+    def functions(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
+        """Which functions of the context's hart `trace functions ARGS` shows. Raises as `history`."""
+        functions, hart, lines = self._functions_of(context, progress)
+        return Listing(*functions.select(args, size), lines, hart)
+
+    def function_rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
+        """The functions numbered *begin* to *end* - 1 of the history asked for last. Raises `NoTrace`."""
+        return self._the_functions().rows(begin, end, lines=lines)
+
+    def calls(self, depth: int, context: Context, progress: Progress = silent) -> Listing:
+        """How many lines the tree of calls has, down to *depth* levels. Raises as `history`."""
+        functions, hart, lines = self._functions_of(context, progress)
+        return Listing(1, functions.tree(depth, progress) + 1, None, lines, hart)
+
+    def call_rows(self, begin: int, end: int) -> list[CallRow]:
+        """Lines of the tree of calls asked for last. Raises `NoTrace`."""
+        return self._the_functions().tree_rows(begin, end)
+
     # Keeping it
 
     def save(self, path: str | Path, context: Context, progress: Progress = silent) -> list[str]:
@@ -293,6 +342,23 @@ class Session:
         if elf is None:
             raise NoElf(f"{path} is a core dump: {_GIVE_IT}")
         return esp32.capture_of_core_dump(content, str(path), Image.from_elf(elf))
+
+    def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:
+        """What ran on the context's hart, which hart that is, and what is to be said of it."""
+        decoded = self.harts(context, progress)
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        history = decoded.harts.histories[hart]
+        if not len(history):
+            raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
+        if self._functions is None or not self._functions.is_of(history):
+            self._functions = Functions(history, decoded.program, progress)
+        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        return self._functions, hart, report.failure(self._live) + said
+
+    def _the_functions(self) -> Functions:
+        if self._functions is None:
+            raise NoTrace("no functions were asked for yet")
+        return self._functions
 
     def _check_idle(self) -> None:
         if self._live is not None and self._live.tracing:

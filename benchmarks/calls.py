@@ -1,0 +1,68 @@
+"""How long the call history of a long history takes.
+
+Run: python benchmarks/calls.py [MILLION_INSTRUCTIONS [PART_OF_A_SETTING]]
+
+The program `mixed` of benchmarks/programs runs on the simulated hart (default: 60 million instructions) and is traced
+as in benchmarks/long_runs.py. Milliseconds of CPU time: going through the history once, a page of functions in the
+middle after that, the slowest of 100 pages anywhere, one with source lines, and the tree of calls.
+"""
+
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from long_runs import MARCH, PROGRAMS, SETTINGS, executed
+
+from decode.contexts import ContextImages
+from decode.history import History
+from decode.image import Image
+from session.calls import Functions
+from tests.compiling import compile_program
+
+PAGE = 10
+
+
+def main() -> None:
+    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    heads = ("functions", "index", "page", "slowest", "lines", "tree")
+    print(f"{'':24}{'Minstr':>8}{'entries':>10}" + "".join(f"{head:>11}" for head in heads))
+    with tempfile.TemporaryDirectory() as folder:
+        elf = compile_program(Path(folder), PROGRAMS / "mixed.c", march=MARCH, options=("-O2",))
+        items = list(executed(elf, count))
+        for setting in (setting for setting in SETTINGS if wanted in setting.name):
+            image = Image.from_elf(elf)
+            decoder = setting.decoder(image, None)
+            decoder.feed(b"".join(setting.encode(items)))
+            measure(setting.name, decoder.finish(), image)
+
+
+def measure(name: str, history: History, image: Image) -> None:
+    """One line."""
+    begin = process_time()
+    functions = Functions(history, ContextImages(image))
+    index = process_time() - begin
+    count, rng = len(functions), random.Random(1)
+    page = timed(lambda: functions.rows(count // 2, count // 2 + PAGE))
+    places = [rng.randint(1, count) for _ in range(100)]
+    slowest = max(timed(lambda at=at: functions.rows(at, at + PAGE)) for at in places)  # type: ignore[misc]
+    lines = timed(lambda: functions.rows(count // 2, count // 2 + PAGE, lines=True))
+    tree = timed(lambda: functions.tree(10))
+    shown = "".join(f"{1e3 * seconds:11.2f}" for seconds in (index, page, slowest, lines, tree))
+    print(f"{name:24}{history.instructions / 1e6:8.1f}{len(history.entries):10}{count:11}{shown}", flush=True)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds."""
+    begin = process_time()
+    work()
+    return process_time() - begin
+
+
+if __name__ == "__main__":
+    main()

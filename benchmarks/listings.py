@@ -1,0 +1,79 @@
+"""How long the listings of a long history take to appear.
+
+Run: python benchmarks/listings.py [MILLION_INSTRUCTIONS [PART_OF_A_SETTING]]
+
+The program `mixed` of benchmarks/programs runs on the simulated hart (default: 60 million instructions) and is traced
+as in benchmarks/long_runs.py. For each listing: how many it has, the first page, which is when what is asked for is
+searched in the whole history, and a page in the middle after that. Milliseconds of CPU time; the aim: 100 on 100 M.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+from time import process_time
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from long_runs import MARCH, PROGRAMS, SETTINGS, executed
+
+from decode.contexts import ContextImages
+from decode.history import History
+from decode.image import Image
+from session.finding import Events, Executions, Found, Gaps, Question
+from tests.compiling import compile_program
+
+PAGE = 10
+
+
+def main() -> None:
+    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    with tempfile.TemporaryDirectory() as folder:
+        elf = compile_program(Path(folder), PROGRAMS / "mixed.c", march=MARCH, options=("-O2",))
+        items = list(executed(elf, count))
+        for setting in (setting for setting in SETTINGS if wanted in setting.name):
+            image = Image.from_elf(elf)
+            decoder = setting.decoder(image, None)
+            decoder.feed(b"".join(setting.encode(items)))
+            measure(setting.name, decoder.finish(), image)
+
+
+def measure(name: str, history: History, image: Image) -> None:
+    """A line for each listing."""
+    print(f"{name}: {history.instructions} instructions, {len(history.entries)} entries")
+    program = ContextImages(image)
+    for what, question in questions(history, image).items():
+        begin = process_time()
+        found = page(Found(history, program, question))
+        middle = process_time()
+        page(found, len(found) // 2)
+        first, again = 1e3 * (middle - begin), 1e3 * (process_time() - middle)
+        print(f"  {what:36}{len(found):10}{first:9.1f}{again:9.1f}", flush=True)
+
+
+def questions(history: History, image: Image) -> dict[str, Question]:
+    """What is asked for: of each function that ran in the last instructions, the hottest and the coldest."""
+    pcs = list(history.pcs(len(history) - 100_000))
+    names = {pc: image.symbol(pc) for pc in set(pcs)}
+    entries = sorted((pc for pc, symbol in names.items() if symbol and symbol[1] == 0), key=pcs.count)
+    cold, hot = entries[0], entries[-1]
+    return {
+        "events": Events(),
+        "gaps": Gaps(),
+        "find: what never ran": Executions("nothing", 0x10),
+        f"find: function {names[cold]}": Executions("cold", cold, function=True),
+        f"find: function {names[hot]}": Executions("hot", hot, function=True),
+        "find: address in a loop": Executions("loop", max(set(pcs), key=pcs.count)),
+        "find: arrivals in a function": Executions("range", hot, hot + 0x20),
+    }
+
+
+def page(found: Found, number: int | None = None) -> Found:
+    """Makes a listing: the last page, or the one from a number on."""
+    selection = found.select("" if number is None else str(number or 1), PAGE)
+    found.rows(selection.begin, selection.end)
+    return found
+
+
+if __name__ == "__main__":
+    main()

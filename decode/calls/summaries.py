@@ -1,0 +1,152 @@
+"""What the shared pieces of a history do to the call stack: worked out once for each, however often it ran."""
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from decode.calls.edges import Edge, Edges, Kind, Operation
+from decode.calls.stack import Calls, reduced
+from decode.history import Path, RepeatPath
+
+Part = tuple[int, ...] | Path | RepeatPath
+_LISTED = 32  # operations of repetitions that are written out
+
+
+class Summary(NamedTuple):
+    """Of a part: its *first* and *last* instruction, how many functions begin behind the first one, what is done to the
+    stack, and how deep it is nested: 0 for addresses alone.
+    """
+
+    part: Part
+    first: int
+    last: int
+    begins: int
+    operations: tuple[Operation, ...]
+    height: int
+
+
+class Begin(NamedTuple):
+    """Functions begin *offset* instructions behind the start of a part, by *edge*."""
+
+    offset: int
+    to: int
+    edge: Edge
+
+
+class Summaries:
+    """Of all parts that ran in one program."""
+
+    def __init__(self, edges: Edges) -> None:
+        self.edges = edges
+        self._known: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
+
+    def of(self, part: Part) -> Summary:
+        """What a part that is not empty does."""
+        known = self._known.get(id(part))
+        if known is None:
+            known = self._known[id(part)] = self._make(part)
+        return known
+
+    def children(self, part: Path) -> list[Summary]:
+        """Of its parts."""
+        return [self.of(inner) for inner in part.parts if len(inner)]
+
+    def between(self, before: Summary, after: Summary) -> Edge:
+        """The step from one part to the next."""
+        return self.edges.step(before.last, after.first)
+
+    def begins(self, part: Part, calls: Calls, skip: int) -> Iterator[Begin]:
+        """What begins in a part, but for the first instruction and the first *skip*; *calls* is taken along."""
+        if isinstance(part, tuple):
+            yield from self._in_addresses(part, calls, skip)
+        elif isinstance(part, RepeatPath):
+            yield from self._in_rounds(part, calls, skip)
+        else:
+            yield from self._in_path(part, calls, skip)
+
+    def _make(self, part: Part) -> Summary:
+        if isinstance(part, tuple):
+            edges = [self.edges.step(pc, to) for pc, to in itertools.pairwise(part)]
+            operations = reduced([operation for edge in edges for operation in edge.operations])
+            return Summary(part, part[0], part[-1], sum(edge.begins for edge in edges), operations, 0)
+        if isinstance(part, RepeatPath):
+            return self._of_rounds(part)
+        children = self.children(part)
+        begins, done = children[0].begins, list(children[0].operations)
+        for before, child in itertools.pairwise(children):
+            edge = self.between(before, child)
+            begins += edge.begins + child.begins
+            done += edge.operations + child.operations
+        height = 1 + max(child.height for child in children)
+        return Summary(part, children[0].first, children[-1].last, begins, reduced(done), height)
+
+    def _of_rounds(self, part: RepeatPath) -> Summary:
+        inner = self.of(part.path)
+        edge = self.between(inner, inner)
+        again = reduced(edge.operations + inner.operations)
+        times = part.times - 1
+        if len(again) * times <= _LISTED:
+            operations = reduced(inner.operations + again * times)
+        else:
+            operations = (*inner.operations, Operation(Kind.REPEAT, inner=again, times=times))
+        begins = inner.begins * part.times + edge.begins * times
+        return Summary(part, inner.first, inner.last, begins, operations, inner.height + 1)
+
+    def _in_addresses(self, part: tuple[int, ...], calls: Calls, skip: int) -> Iterator[Begin]:
+        for offset in range(1, len(part)):
+            edge = self.edges.step(part[offset - 1], part[offset])
+            if edge.begins:
+                calls.do(edge.operations)
+                if skip:
+                    skip -= 1
+                else:
+                    yield Begin(offset, part[offset], edge)
+
+    def _in_path(self, part: Path, calls: Calls, skip: int) -> Iterator[Begin]:
+        offset = 0
+        before: Summary | None = None
+        for child in self.children(part):
+            if before is not None:
+                edge = self.between(before, child)
+                if edge.begins:
+                    calls.do(edge.operations)
+                    if not skip:
+                        yield Begin(offset, child.first, edge)
+                    skip = max(skip - 1, 0)
+            if skip >= child.begins:
+                calls.do(child.operations)
+                skip -= child.begins
+            else:
+                for begin in self.begins(child.part, calls, skip):
+                    yield begin._replace(offset=offset + begin.offset)
+                skip = 0
+            offset += len(child.part)
+            before = child
+
+    def _in_rounds(self, part: RepeatPath, calls: Calls, skip: int) -> Iterator[Begin]:
+        inner = self.of(part.path)
+        edge = self.between(inner, inner)
+        each = inner.begins + edge.begins
+        if not each:
+            return
+        done = 0
+        while done < part.times:
+            if done and skip >= each:
+                rounds = min(skip // each, part.times - done)
+                again = reduced(edge.operations + inner.operations)
+                calls.do((Operation(Kind.REPEAT, inner=again, times=rounds),))
+                done, skip = done + rounds, skip - rounds * each
+                continue
+            if done and edge.begins:
+                calls.do(edge.operations)
+                if not skip:
+                    yield Begin(done * len(part.path), inner.first, edge)
+                skip = max(skip - 1, 0)
+            if skip >= inner.begins:
+                calls.do(inner.operations)
+                skip -= inner.begins
+            else:
+                for begin in self.begins(inner.part, calls, skip):
+                    yield begin._replace(offset=done * len(part.path) + begin.offset)
+                skip = 0
+            done += 1

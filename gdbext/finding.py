@@ -1,0 +1,264 @@
+"""The `trace` commands that say where in the history something is: events, gaps, executions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Union
+
+import gdb
+
+from . import accesses, listing
+from .tracer import print_lines, tracer
+
+ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
+
+KINDS = (
+    "context",
+    "exception",
+    "interrupt",
+    "loss",
+    "mismatch",
+    "note",
+    "overflow",
+    "sync",
+    "trace-off",
+    "trace-on",
+    "trap",
+)
+"""What `trace events` can be asked for; session/finding.py says what each is."""
+
+_NAME = re.compile(r"[A-Za-z_.][\w$.]*")
+
+Place = Union[list[Any], str, None]
+"""[address], [address, function, offset], or a word for what is no place."""
+
+_RANGE_HELP = """RANGE: as for `trace history`, by the numbers in the list; the newest ten
+without. "@" stands before the number `trace history` gives the place.
+How many is set by `set record instruction-history-size`."""
+
+
+class Events(gdb.Command):
+    __doc__ = f"""Print what happened between the instructions, oldest first.
+Usage: trace events [KIND ...] [RANGE]
+
+KIND: only these; without, all:
+  trap       exceptions and interrupts, with the cause where the trace
+             has it; also `exception` and `interrupt`, one of both
+  context    another privilege mode or another program runs from here on
+  trace-on   tracing begins; `trace-off` ends
+  loss       bytes of the trace that could not be used
+  overflow   the trace encoder lost messages
+  mismatch   the trace and the program contradict each other
+  sync       decoding starts here, or a trigger marked the place
+  note       anything else in the trace that is worth knowing
+
+The instruction shown is the first one after the event.
+{_RANGE_HELP}"""
+
+    def __init__(self) -> None:
+        super().__init__("trace events", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        kinds, numbers = accesses.split(argument)
+        _repeat_only_pages(self, numbers)
+        _show(numbers, what="events", kinds=kinds.split())
+
+    def complete(self, text: str, word: str) -> list[str]:
+        typed = text.rpartition(" ")[2]
+        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
+        return [kind[before:] for kind in KINDS if kind.startswith(typed)]
+
+
+class Gaps(gdb.Command):
+    __doc__ = f"""Print where the history is not complete, and why, oldest first.
+Usage: trace gaps [RANGE]
+
+A line for each gap: its place, the cause, the byte of the trace that
+says so (`trace dump -offset BYTE` shows it), the last instruction
+before it and the first one after it, where they are known.
+
+{_RANGE_HELP}"""
+
+    def __init__(self) -> None:
+        super().__init__("trace gaps", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        rest, numbers = accesses.split(argument)
+        if rest:
+            raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
+        _repeat_only_pages(self, numbers)
+        _show(numbers, what="gaps")
+
+
+class Find(gdb.Command):
+    __doc__ = f"""Print when a function was entered or an instruction ran, oldest first.
+Usage: trace find FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
+                  [RANGE]
+
+FUNCTION  each time it was entered, and where from; rounds of a loop that
+          goes back to its beginning are not entries
+FILE:LINE, or a function that is part of others (inlined)
+          each time its code was come to, where a breakpoint would be
+ADDRESS   each time the instruction there ran, and what ran before it;
+          any expression that gives one (`&label`, `$pc`, a pointer). A
+          number is written in hexadecimal. `*EXPRESSION` is the same,
+          and takes a function for its first instruction
+ADDRESS,ADDRESS
+          each time the program came to something from the first address
+          to the second, these included, from anywhere else
+nothing   the same as last time
+
+{_RANGE_HELP}"""
+
+    def __init__(self) -> None:
+        super().__init__("trace find", gdb.COMMAND_DATA, gdb.COMPLETE_LOCATION)
+        self._last: dict[str, Any] | None = None
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        expression, numbers = accesses.split(argument)
+        _repeat_only_pages(self, numbers)
+        if expression or self._last is None:
+            self._last = _wanted(expression)
+        _show(numbers, what="executions", **self._last)
+
+
+COMMANDS = (Events, Gaps, Find)
+
+
+def _repeat_only_pages(command: gdb.Command, numbers: str) -> None:
+    """An empty line shows the next page, but not what was asked for by number again."""
+    if numbers not in ("", "-", "+"):
+        command.dont_repeat()
+
+
+def _show(numbers: str, **question: Any) -> None:
+    """Print a page of what is found."""
+    size = int(gdb.parameter("record instruction-history-size") or 0)
+    found = tracer().request("find", context=tracer().context(), args=numbers, size=size, **question)
+    print_lines(found)
+    begin, end = found["begin"], found["end"]
+    while begin < end:
+        upto = min(begin + ROWS_AT_ONCE, end)
+        for line in lines(tracer().request("found", begin=begin, end=upto)):
+            print(line)
+        begin = upto
+    if found.get("notice"):
+        print(found["notice"])
+
+
+def _wanted(expression: str) -> dict[str, Any]:
+    """What an argument of `trace find` names: {name, first, last, function, others}. Raises gdb.GdbError."""
+    if not expression:
+        raise gdb.GdbError(
+            "trace find: what? A function, *EXPRESSION, or an address in hexadecimal. See `help trace find`."
+        )
+    first, comma, last = expression.rpartition(",")
+    try:
+        if comma and first.count("(") == first.count(")"):
+            return _between(expression, _address(first), _address(last))
+        if expression.startswith("*"):
+            return {"name": expression, "first": _address(expression[1:])}
+        value = _value_or_places(expression)
+        if isinstance(value, list):
+            return {"name": expression, "first": value[0], "others": value[1:]}
+        if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
+            return {"name": expression, "first": _entry(value), "function": True}
+        return {"name": expression, "first": _of_value(expression, value)}
+    except (gdb.error, OverflowError) as error:
+        raise gdb.GdbError(f"trace find: {expression}: {error}") from None
+
+
+def _between(expression: str, first: int, last: int) -> dict[str, Any]:
+    if last < first:
+        raise gdb.GdbError(f"trace find: {expression}: the second address is before the first")
+    return {"name": expression, "first": first, "last": last}
+
+
+def _address(expression: str) -> int:
+    value = _value(expression)
+    if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
+        return _entry(value)
+    return _of_value(expression, value)
+
+
+def _value_or_places(expression: str) -> gdb.Value | list[int]:
+    """An expression's value, or where a breakpoint at what it names would be. Raises gdb.error."""
+    try:
+        return _value(expression)
+    except gdb.error:
+        try:
+            _, places = gdb.decode_line(expression)
+        except gdb.error:
+            places = None
+        addresses = sorted({int(place.pc) & _mask() for place in places or ()})
+        if not addresses:
+            raise
+        return addresses
+
+
+def _value(expression: str) -> gdb.Value:
+    """An expression's value. A name may have dots, as compilers give to parts of functions. Raises gdb.error."""
+    name = _NAME.fullmatch(expression.strip())
+    try:
+        return gdb.parse_and_eval(expression)
+    except gdb.error:
+        if name is None:
+            raise
+    try:
+        return gdb.parse_and_eval(f"'{name[0]}'")
+    except gdb.error:  # gdb may say that it has no symbol table, and mean that there is no debug information
+        raise gdb.error(f'No symbol "{name[0]}" in current context.') from None
+
+
+def _entry(function: gdb.Value) -> int:
+    if function.address is None:
+        raise gdb.error("it has no code of its own, it is part of other functions")
+    return int(function.address) & _mask()
+
+
+def _of_value(expression: str, value: gdb.Value) -> int:
+    """The address that a value is. Raises gdb.GdbError for a variable: its value is hardly meant."""
+    code = value.type.strip_typedefs().code
+    if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
+        raise gdb.GdbError(
+            f"trace find: {expression} is neither a function nor an address."
+            f" `trace data {expression}` shows who loaded and stored it, if that was traced."
+        )
+    return int(value) & _mask()
+
+
+def _mask() -> int:
+    """gdb may say that an address is negative."""
+    return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+
+
+def lines(rows: list[list[Any]]) -> Iterator[str]:
+    """Lines for rows of `session.finding`."""
+    for number, position, here, kind, text, source, target, time, offset in rows:
+        facts = _execution(text, source) if kind == "execution" else _event(kind, text, source, target)
+        when = [] if time is None else [f"time {time}"]
+        said = "" if offset is None else f"; trace byte {offset:#x}"
+        yield f"{number}\t@{position} {_place(here)}:\t{', '.join([*facts, *when])}{said}"
+
+
+def _execution(text: str, source: Place) -> list[str]:
+    by = {"start": "where the history starts", "gap": "after a gap"}
+    came = by[source] if isinstance(source, str) else f"from {_place(source)}"
+    return [came, text] if text else [came]
+
+
+def _event(kind: str, text: str, source: Place, target: Place) -> list[str]:
+    facts = [f"{kind.replace('-', ' ')}: {text}"]
+    if source is not None:
+        facts.append(f"{'at' if kind == 'trap' else 'after'} {_place(source)}")
+    if target is not None:
+        facts.append(f"goes on at {_place(target)}")
+    return facts
+
+
+def _place(place: Place) -> str:
+    if isinstance(place, str):
+        return f"[{place}]"
+    assert place is not None
+    return listing.place(*place)

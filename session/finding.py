@@ -1,0 +1,230 @@
+"""Places in a history, for who shows pages of them: `trace events`, `trace gaps`, `trace find`.
+
+A row is (number, position, what is there, kind, text, from, to, time, trace byte). The position is numbered as in
+`trace history`; a place is [address], or [address, function, offset] for code that is not of the ELF that was traced,
+or None.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple, Protocol
+
+from decode.contexts import ContextImages
+from decode.history import GAP, GAP_KINDS, Event, EventKind, History
+from decode.search import Search
+from decode.wanted import Wanted, arrivals, entries_of, executions
+from session.ranges import Cursor, Selection
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+Place = tuple[int] | tuple[int, str, int]
+
+AT_GAP, AT_END, STARTS = "gap", "end", "start"
+EXECUTION = "execution"
+
+KINDS: Mapping[str, Callable[[Event], bool]] = {
+    **{kind.value.replace(" ", "-"): lambda event, kind=kind: event.kind is kind for kind in EventKind},  # type: ignore[misc]
+    "exception": lambda event: event.kind is EventKind.TRAP and event.text.startswith("exception"),
+    "interrupt": lambda event: event.kind is EventKind.TRAP and "interrupt" in event.text.partition("(")[0],
+}
+"""What `trace events` can be asked for. A trap of which the trace does not say which of both it is counts as both."""
+
+
+class BadQuestion(RvtraceError):
+    """What is to be found is nothing there could be."""
+
+
+class Row(NamedTuple):
+    """See the module. *kind*: of `KINDS`, or "execution". *source*: for a trap where it hit, else what ran before.
+    *target*: where it went on behind a gap. None: not known, or not said by this kind.
+    """
+
+    number: int
+    position: int
+    here: Place | str
+    kind: str
+    text: str
+    source: Place | str | None
+    target: Place | None
+    time: int | None
+    offset: int | None
+
+
+class Question(Protocol):
+    """What is to be found."""
+
+    def answer(self, history: History, program: ContextImages, progress: Progress) -> "Answer": ...
+
+
+class Answer(Protocol):
+    """What was found, by number from 0 on. *none*: said when it is nothing."""
+
+    none: str
+
+    def __len__(self) -> int: ...
+
+    def row(self, number: int) -> Row: ...
+
+
+class Events(NamedTuple):
+    """The events of some *kinds* (see `KINDS`), of all if there are none. Raises `BadQuestion`."""
+
+    kinds: tuple[str, ...] = ()
+
+    def answer(self, history: History, program: ContextImages, progress: Progress) -> Answer:
+        wanted = [KINDS[_known(kind)] for kind in self.kinds]
+        found = [event for event in history.events if not wanted or any(is_wanted(event) for is_wanted in wanted)]
+        of = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
+        return _Events(history, program, found, f"No event{of} is in this trace.")
+
+
+class Gaps(NamedTuple):
+    """What is missing: the gaps of the history, and losses where nothing had run yet."""
+
+    def answer(self, history: History, program: ContextImages, progress: Progress) -> Answer:
+        causes = (event for event in history.events if event.kind in GAP_KINDS)
+        groups = [list(group) for _, group in groupby(causes, attrgetter("position"))]
+        found = [_gap(group) for group in groups if _is_gap(history, group)]
+        return _Events(history, program, found, "No gaps: the history is complete.")
+
+
+class Executions(NamedTuple):
+    """Instructions that ran: that at *first* and those at *others*, or with *last* each arrival in between, or each
+    entry of the function that begins at *first*. *name*: what the user calls it.
+    """
+
+    name: str
+    first: int
+    last: int | None = None
+    function: bool = False
+    others: tuple[int, ...] = ()
+
+    def answer(self, history: History, program: ContextImages, progress: Progress) -> Answer:
+        return _Executions(history, program, self, Search(history, self._wanted(history, program), progress))
+
+    def _wanted(self, history: History, program: ContextImages) -> Wanted:
+        if self.last is not None:
+            return arrivals(self.first, self.last)
+        if self.function:
+            return entries_of(self.first, program.base)
+        return executions(self.first, *self.others)
+
+
+class Found:
+    """The answer to *question* about a history, shown in pages."""
+
+    def __init__(
+        self, history: History, program: ContextImages, question: Question, progress: Progress = silent
+    ) -> None:
+        self.history, self._question = history, question
+        self._answer = question.answer(history, program, progress)
+        self._cursor = Cursor()
+
+    def __len__(self) -> int:
+        return len(self._answer)
+
+    def is_of(self, history: History, question: Question) -> bool:
+        """Whether this is what is asked for now."""
+        same = type(question) is type(self._question) and question == self._question
+        return history is self.history and same
+
+    def select(self, args: str, size: int | None) -> Selection:
+        """Which of them are shown, as `trace history` does. Raises RangeError."""
+        if not len(self):
+            return Selection(1, 1, self._answer.none)
+        found = self._cursor.select(args, size, len(self))
+        return found._replace(notice=found.notice and found.notice.replace("branch trace record", "list"))
+
+    def rows(self, begin: int, end: int) -> list[Row]:
+        """Those numbered *begin* to *end* - 1."""
+        return [self._answer.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
+
+
+class _Places:
+    """What addresses at positions of a history are called."""
+
+    def __init__(self, history: History, program: ContextImages) -> None:
+        self.history, self._program = history, program
+
+    def at(self, position: int) -> Place | str:
+        """What is at a position."""
+        if position >= len(self.history):
+            return AT_END
+        pc = self.history.pc(position)
+        return AT_GAP if pc == GAP else self.of(pc, position)
+
+    def before(self, position: int) -> Place | str:
+        """What ran before what is at a position."""
+        return self.at(position - 1) if position else STARTS
+
+    def of(self, pc: int, position: int) -> Place:
+        """An address, as the program at a position calls it."""
+        image = self._program.image_of(self.history.context_at(min(position, len(self.history) - 1)))
+        if image is self._program.base and image.path and not image.is_added(pc):
+            return (pc,)
+        symbol = image.symbol(pc)
+        return (pc,) if symbol is None else (pc, *symbol)
+
+
+class _Events:
+    def __init__(self, history: History, program: ContextImages, events: Sequence[Event], none: str) -> None:
+        self._places, self._events, self.none = _Places(history, program), events, none
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def row(self, number: int) -> Row:
+        event, places = self._events[number], self._places
+        position = event.position
+        source = None if event.last_pc is None else places.of(event.last_pc, max(position - 1, 0))
+        target = None
+        if event.next_pc is not None and event.kind in GAP_KINDS:
+            target = places.of(event.next_pc, position + 1)
+        kind, time = event.kind.value.replace(" ", "-"), places.history.time_at(position)
+        here = places.at(position)
+        return Row(number + 1, position + 1, here, kind, event.text, source, target, time, event.offset)
+
+
+class _Executions:
+    def __init__(self, history: History, program: ContextImages, asked: Executions, search: Search) -> None:
+        self._places, self._search = _Places(history, program), search
+        self.none = f"{asked.name} did not run in this history."
+        if history.gaps:
+            self.none += " It has gaps: see `trace gaps`."
+
+    def __len__(self) -> int:
+        return len(self._search)
+
+    def row(self, number: int) -> Row:
+        places, position = self._places, self._search.position(number)
+        history = places.history
+        said = history.events_between(position, position + 1)
+        text = "; ".join(event.text for event in said if event.kind is EventKind.TRAP)
+        here, source, time = places.at(position), places.before(position), history.time_at(position)
+        return Row(number + 1, position + 1, here, EXECUTION, text, source, None, time, None)
+
+
+def _known(kind: str) -> str:
+    if kind not in KINDS:
+        raise BadQuestion(f"there are no events of the kind {kind!r}; there are {', '.join(sorted(KINDS))}")
+    return kind
+
+
+def _is_gap(history: History, causes: Collection[Event]) -> bool:
+    """Whether something is missing here: that tracing stops where the history ends is not."""
+    position = next(iter(causes)).position
+    if position < len(history) and history.pc(position) == GAP:
+        return True
+    return any(event.kind is not EventKind.TRACE_OFF for event in causes)
+
+
+def _gap(causes: Sequence[Event]) -> Event:
+    """What is said of a gap: its first cause, as in the listing, and where it ends."""
+    more = len(causes) - 1
+    text = causes[0].text + (f" (and {more} more: `trace events` has them)" if more else "")
+    return causes[0]._replace(text=text, next_pc=_last_known(event.next_pc for event in causes))
+
+
+def _last_known(addresses: Iterable[int | None]) -> int | None:
+    return next((address for address in reversed(list(addresses)) if address is not None), None)
