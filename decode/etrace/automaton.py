@@ -9,14 +9,14 @@ would seldom come back to the same place with them.
 
 from collections.abc import Callable
 
-from decode.callstack import Stack
+from decode.callstack import CLEARS, Stack
 from decode.causes import trap_text
 from decode.etrace import support
 from decode.etrace.flow import Flow
 from decode.etrace.layout import Format, Sync
 from decode.etrace.options import Dialect, SupportLayout
 from decode.etrace.packet import Packet
-from decode.etrace.places import FORGET, Result, landing
+from decode.etrace.places import Result, landing
 from decode.etrace.predictor import Effect, Tables
 from decode.etrace.returns import exactly
 from decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
@@ -70,7 +70,7 @@ class Automaton(Flow):
         elif arrival is Arrival.FAULT:
             report = self._contradiction(place, packet, walk.place, walk.fault)
             resumed = self._resume(place._replace(mode=Mode.LOST), packet, address, context, None)
-            reports = (report, *(one for one in resumed.reports))
+            reports = (report, *resumed.reports)
             return Result(resumed._replace(path=walk.path, reports=reports), not walk.calls.overflowed)
         known = walk.at if arrival is Arrival.INFERRED else NOWHERE
         targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
@@ -165,7 +165,7 @@ class Automaton(Flow):
                 why = "the trap handler's address is not in the trace (implicit exception): say where it is"
                 lost = Report(EventKind.LOSS, why, lost=True)
                 reports = (*self._held_trap(place, None), trap, lost)
-                return Result(Step(None, self._lost(place), reports, calls=FORGET))
+                return Result(Step(None, self._lost(place), reports, calls=CLEARS))
             handler = known & self._mask
         context = self._context(place, packet)
         starts = place.mode in (Mode.LOST, Mode.OFF, Mode.ADRIFT)

@@ -96,8 +96,12 @@ class Flow(Places):
             return tables.targets.get(index, NOT_CACHED)
         if "address" not in fields:
             return None
+        return self._reported(place, packet)
+
+    def _reported(self, place: Place, packet: Packet) -> int:
+        """The address in a packet, which may be relative to the one before it."""
         base = 0 if place.setup.modes.full_address else place.reference
-        return base + fields["address"] & self._mask
+        return base + packet.fields["address"] & self._mask
 
     def _goal(self, setup: Setup, packet: Packet, address: int | None) -> Goal:
         fields = packet.fields
@@ -159,8 +163,7 @@ class Flow(Places):
         fields = packet.fields
         if "address" not in fields:
             return Result(Step(None, self._state(place._replace(mode=Mode.ADRIFT)), reports))
-        base = 0 if place.setup.modes.full_address else place.reference
-        address = base + fields["address"] & self._mask
+        address = self._reported(place, packet)
         walker = self._walker(place)
         if walker.is_unknown(address):
             following = place._replace(mode=Mode.ADRIFT, reference=address, inferred=None)

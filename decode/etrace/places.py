@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from decode.callstack import CallEffect
+from decode.callstack import CLEARS
 from decode.etrace.layout import Format
 from decode.etrace.options import Options
 from decode.etrace.packet import Packet
@@ -17,8 +17,6 @@ from decode.streams import Program
 _UNKNOWN = Context()
 _PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1, True)}
 """Codes of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's. 4: Debug Mode."""
-
-FORGET = CallEffect((), (), True)
 
 
 class Result(NamedTuple):
@@ -57,7 +55,7 @@ class Places:
     def loss(self, state: State, kind: EventKind, text: str) -> Step:
         """The flow is lost here, for a reason outside the automaton."""
         reports = (*self._held_trap(state.place, None), Report(kind, text, lost=True))
-        return Step(None, self._lost(state.place), reports, calls=FORGET)
+        return Step(None, self._lost(state.place), reports, calls=CLEARS)
 
     def _context(self, place: Place, packet: Packet) -> Context:
         """Privilege and context as a format 3 packet has them."""
