@@ -11,6 +11,13 @@ from session.context import Context
 from session.session import Session
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
+from tests.simulated.traced import HIGH32, HIGH64, LOW
+
+TARGETS = {
+    "rv64": ("rv64imac", LOW), "rv32": ("rv32imac", LOW), "rv64-high": ("rv64imac", HIGH64),
+    "rv32-high": ("rv32imac", HIGH32),
+}  # fmt: skip
+"""Compiler architecture, and where code and RAM begin."""
 
 SYMBOL = "round_done"
 """Every round of the program in user mode ends there."""
@@ -77,3 +84,11 @@ def _outcomes(
         outcomes.append(Outcome(elf, capture, started, listing, status, part))
     assert not retired, "traced, and in no listing"
     return outcomes
+
+
+def check(outcome: Outcome) -> None:
+    """What gdb lists is what the hart retired, without a gap, and the hardware did what it was asked for."""
+    assert len(outcome.retired) > 3000
+    assert listed_pcs(outcome.listing) == outcome.retired
+    assert "0 gaps" in outcome.status
+    assert "note:" not in outcome.started

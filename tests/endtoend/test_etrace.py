@@ -11,10 +11,10 @@ import pytest
 
 from console.rig import Rig
 from decode.history import EventKind
-from tests.endtoend.everything import Outcome, traced
+from tests.endtoend.everything import TARGETS, Outcome, check, traced
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
-from tests.simulated.traced import HIGH32, HIGH64, LOW, compiled
+from tests.simulated.traced import LOW, compiled
 
 ETRACE = "-format etrace"
 EVERYTHING = (
@@ -27,10 +27,6 @@ SETTINGS = [
     f"{ETRACE} -jump-target-cache", f"{ETRACE} -timestamps", f"{ETRACE} -data", f"{ETRACE} -no-data-values",
     f"{ETRACE} -no-data-addresses", f"{ETRACE} -full-data-addresses", f"{ETRACE} -sync-period 64", "-format ntrace",
 ]  # fmt: skip
-TARGETS = {
-    "rv64": ("rv64imac", LOW), "rv32": ("rv32imac", LOW), "rv64-high": ("rv64imac", HIGH64),
-    "rv32-high": ("rv32imac", HIGH32),
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=TARGETS)
@@ -40,14 +36,6 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp(request.param)
     settings = SETTINGS if base == LOW else SETTINGS[:3]
     return traced(compiled(folder, march, base), folder, settings, "--ram", hex(base))
-
-
-def check(outcome: Outcome) -> None:
-    """What gdb lists is what the hart retired, without a gap, and the hardware did what it was asked for."""
-    assert len(outcome.retired) > 3000
-    assert listed_pcs(outcome.listing) == outcome.retired
-    assert "0 gaps" in outcome.status
-    assert "note:" not in outcome.started
 
 
 def test_every_setting_gives_the_right_listing(outcomes: list[Outcome]) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from console.rig import Rig
 from decode.history import EventKind
-from tests.endtoend.everything import Outcome, traced
+from tests.endtoend.everything import TARGETS, Outcome, check, traced
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
-from tests.simulated.traced import HIGH32, HIGH64, LOW, compiled
+from tests.simulated.traced import LOW, compiled
 
 REST = "-repeated-history -sequential-jumps -all-jumps -address-compression -timestamps -context"
 EVERYTHING = f"-implicit-return full {REST}"
@@ -25,10 +25,6 @@ SETTINGS = [
     "-sequential-jumps", "-all-jumps", "-address-compression", "-timestamps", "-context",
     f"-sync-period 64 {EVERYTHING}", f"-btm -sync-period 64 {EVERYTHING}",
 ]  # fmt: skip
-TARGETS = {
-    "rv64": ("rv64imac", LOW), "rv32": ("rv32imac", LOW), "rv64-high": ("rv64imac", HIGH64),
-    "rv32-high": ("rv32imac", HIGH32),
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=TARGETS)
@@ -38,14 +34,6 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp(request.param)
     settings = SETTINGS if base == LOW else SETTINGS[:4]
     return traced(compiled(folder, march, base), folder, settings, "--ram", hex(base))
-
-
-def check(outcome: Outcome) -> None:
-    """What gdb lists is what the hart retired, without a gap, and the hardware did what it was asked for."""
-    assert len(outcome.retired) > 3000
-    assert listed_pcs(outcome.listing) == outcome.retired
-    assert "0 gaps" in outcome.status
-    assert "note:" not in outcome.started
 
 
 def test_every_setting_gives_the_right_listing(outcomes: list[Outcome]) -> None:
