@@ -10,7 +10,22 @@ from typing import Any, Callable
 
 import gdb
 
-from . import calls, finding, listing, osabi, parameters, shows, start_options, tracepoint
+from . import (
+    calls,
+    connect,
+    coverage,
+    finding,
+    history,
+    listing,
+    mi,
+    native,
+    osabi,
+    parameters,
+    shows,
+    start_options,
+    tracepoint,
+    window,
+)
 from .tracer import arguments, open_tracer, print_lines, tracer
 
 
@@ -109,7 +124,8 @@ Usage: trace status"""
         print_lines(tracer().request("status", context=tracer().context()))
 
 
-COMMANDS = (Trace, Start, Stop, Status, *shows.COMMANDS, *finding.COMMANDS, *calls.COMMANDS)
+MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi)
+COMMANDS: tuple[Callable[[], object], ...] = (Trace, Start, Stop, Status, *(it for m in MODULES for it in m.COMMANDS))
 
 
 def register(home: str) -> None:

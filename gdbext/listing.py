@@ -18,11 +18,17 @@ import gdb
 
 from . import elsewhere
 
+ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 MODIFIERS = "mrsfp"
 FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
 AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
 
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
+
+
+def size() -> int:
+    """How many lines a listing has, 0 for no limit."""
+    return int(gdb.parameter("record instruction-history-size") or 0)
 
 
 def forget() -> None:

@@ -8,68 +8,8 @@ import re
 import gdb
 
 from . import accesses, listing, snapshot
+from .listing import ROWS_AT_ONCE
 from .tracer import arguments, print_lines, program, tracer
-
-ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
-
-
-class History(gdb.Command):
-    """Print the instructions that ran, oldest first, as `record instruction-history` does.
-Usage: trace history [/MODIFIERS] [RANGE]
-
-Modifiers: /m or /s source lines, /r raw instruction bytes,
-/f no function names, /p no mark at the current pc.
-
-RANGE: nothing, the last ten, and then the next ten each time;
-  -      the ten before those shown last
-  N      ten starting with number N
-  A,B    numbers A to B inclusive
-  A,+N   N instructions starting with A
-  A,-N   N instructions ending with A
-
-A gap in the trace has a number of its own and says why it is there.
-Of several harts the selected thread's is shown, or the one that
-`set trace hart` names.
-How many is set by `set record instruction-history-size`."""
-
-    def __init__(self) -> None:
-        super().__init__("trace history", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        style, numbers = self._split(argument)
-        if numbers not in ("", "-", "+"):
-            self.dont_repeat()
-        found = tracer().request("history", context=tracer().context(), args=numbers, size=_listing_size())
-        print_lines(found)
-        if found.get("begin") is not None:
-            self._print(style, found["begin"], found["end"], found["hart"])
-        if found.get("notice"):
-            print(found["notice"])
-
-    def _split(self, argument: str) -> tuple[listing.Format, str]:
-        """(format, range text): modifiers may stand before the range, as in gdb, or after it."""
-        match = re.fullmatch(r"\s*(?:/(\S*))?\s*([^/]*?)\s*(?:/(\S*))?\s*", argument)
-        if match is None:
-            raise gdb.GdbError(f"trace history: {argument.strip()} is not a range. See `help trace history`.")
-        before, numbers, after = match.groups()
-        letters = None if before is None and after is None else (before or "") + (after or "")
-        return (listing.Format() if letters is None else listing.parse_modifiers(letters)), numbers
-
-    def _print(self, style: listing.Format, begin: int, end: int, hart: int) -> None:
-        """Print numbers begin (inclusive) to end (exclusive)."""
-        lister = listing.Lister(style)
-        while begin < end:
-            upto = min(begin + ROWS_AT_ONCE, end)
-            rows = tracer().request("rows", begin=begin, end=upto, hart=hart)
-            with listing.readable_code():
-                for line in lister.lines(rows):
-                    print(line)
-            begin = upto
-
-
-def _listing_size() -> int:
-    """How many lines a listing has, 0 for no limit."""
-    return int(gdb.parameter("record instruction-history-size") or 0)
 
 
 class Dump(gdb.Command):
@@ -91,7 +31,7 @@ gaps in the history name it. No program is needed."""
         raw, numbers, offset = self._split(argument)
         if numbers not in ("", "-", "+") or offset is not None:
             self.dont_repeat()
-        found = tracer().request("dump", context=tracer().context(), args=numbers, offset=offset, size=_listing_size())
+        found = tracer().request("dump", context=tracer().context(), args=numbers, offset=offset, size=listing.size())
         print_lines(found)
         begin, end = found["begin"], found["end"]
         while begin < end:
@@ -143,7 +83,7 @@ Accesses are traced after `trace start -format etrace -data`."""
         what, numbers = accesses.split(argument)
         if numbers not in ("", "-", "+"):
             self.dont_repeat()
-        where, size = accesses.where(what), _listing_size()
+        where, size = accesses.where(what), listing.size()
         found = tracer().request("accesses", context=tracer().context(), args=numbers, where=where, size=size)
         print_lines(found)
         begin, end = found["begin"], found["end"]
@@ -199,4 +139,4 @@ def _one_file(argument: str, usage: str) -> str:
     return os.path.abspath(os.path.expanduser(words[0]))
 
 
-COMMANDS = (History, Dump, Data, Save, Open, Snapshot)
+COMMANDS = (Dump, Data, Save, Open, Snapshot)

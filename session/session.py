@@ -1,12 +1,13 @@
 """One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this."""
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from decode.contexts import ContextImages
 from decode.etrace.esp32.live import Answer, Batch
 from decode.history import History
 from decode.image import BadElf, Image
@@ -46,6 +47,21 @@ class Needed(NamedTuple):
 
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
+_T = TypeVar("_T")
+
+
+class Selected(NamedTuple):
+    """The history that a request is about.
+
+    hart     whose history it is
+    program  the programs in all contexts, `program.base` the one that gdb knows
+    lines    for the user, said once: of a read-out that failed, of a program that is another one
+    """
+
+    history: History
+    program: ContextImages
+    hart: int
+    lines: list[str]
 
 
 class Session:
@@ -65,6 +81,7 @@ class Session:
         self._found: Found | None = None
         self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
         self._chip: Chip | None = None
+        self._kept: dict[type, tuple[History, object]] = {}
 
     def close(self) -> None:
         """Let go of the target. A trace that runs goes on in it."""
@@ -190,6 +207,28 @@ class Session:
         context = context or Context()
         self._read_out(context, progress)
         return self._decode(context, progress)
+
+    def selected(self, context: Context, progress: Progress = silent) -> Selected:
+        """The history of the context's hart, which is not empty. A running trace is read out first.
+
+        Raises as `history`.
+        """
+        decoded = self.harts(context, progress)
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        history = decoded.harts.histories[hart]
+        if not len(history):
+            raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
+        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        return Selected(history, decoded.program, hart, report.failure(self._live) + said)
+
+    def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
+        """What *make* made of a history last: one thing of each *kind* is kept, until it is asked for another one's."""
+        known = self._kept.get(kind)
+        if known is None or known[0] is not history or not isinstance(known[1], kind):
+            known = self._kept[kind] = history, make()
+        found = known[1]
+        assert isinstance(found, kind)
+        return found
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
@@ -345,15 +384,10 @@ class Session:
 
     def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:
         """What ran on the context's hart, which hart that is, and what is to be said of it."""
-        decoded = self.harts(context, progress)
-        hart = decoded.harts.number(context.hart, context.thread_hart)
-        history = decoded.harts.histories[hart]
-        if not len(history):
-            raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
-        if self._functions is None or not self._functions.is_of(history):
-            self._functions = Functions(history, decoded.program, progress)
-        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
-        return self._functions, hart, report.failure(self._live) + said
+        it = self.selected(context, progress)
+        if self._functions is None or not self._functions.is_of(it.history):
+            self._functions = Functions(it.history, it.program, progress)
+        return self._functions, it.hart, it.lines
 
     def _the_functions(self) -> Functions:
         if self._functions is None:

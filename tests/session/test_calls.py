@@ -8,7 +8,8 @@ from decode.history import Accounting, Context, History, HistoryBuilder, Path
 from decode.image import Image
 from session.calls import CallRow, FunctionRow, Functions
 from session.errors import NoTrace
-from session.methods import BadRequest, Methods
+from session.methods import Methods
+from session.params import BadRequest
 from session.ranges import AT_END, RangeError, Selection
 from session.session import Session
 from support.progress import silent

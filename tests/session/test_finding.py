@@ -10,7 +10,8 @@ from decode.history import Accounting, Context, EventKind, History, HistoryBuild
 from decode.image import Image
 from session.errors import NoTrace
 from session.finding import BadQuestion, Events, Executions, Found, Gaps, Question, Row
-from session.methods import BadRequest, Methods
+from session.methods import Methods
+from session.params import BadRequest
 from session.ranges import RangeError, Selection
 from session.session import Session
 from support.progress import silent

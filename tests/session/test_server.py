@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from session.methods import ROWS_AT_MOST, Methods
+from session.methods import Methods
+from session.params import ROWS_AT_MOST
 from session.server import Server
 from session.session import Session
 from support.errors import Cancelled

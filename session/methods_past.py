@@ -1,0 +1,10 @@
+"""The methods of the session protocol for going back in time: connecting gdb, places in the past, frames."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from session.params import Params
+from session.session import Session
+from support.progress import Progress
+
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {}
