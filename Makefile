@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check setup bench clean
+.PHONY: help demo test check setup bench screenshots clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test                all tests (ARGS='-k word' for some)"
 	@echo "make check               ruff and mypy, warnings are errors"
 	@echo "make bench               speed, as figures and ratios within one run"
+	@echo "make screenshots         the pictures in docs/images, from a real terminal"
 
 # A stamp per set of extras: pip runs again only when pyproject.toml changes.
 $(VENV)/.made:
@@ -48,6 +49,10 @@ check: tools-demo
 	@$(MAKE) --no-print-directory $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+screenshots: tools-test
+	@$(MAKE) --no-print-directory $(VENV)/.test
+	$(BIN)/python scripts/screenshots.py
 
 bench: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test

@@ -4,13 +4,16 @@ Run: python benchmarks/calls.py [MILLION_INSTRUCTIONS [PART_OF_A_SETTING]]
 
 The program `mixed` of benchmarks/programs runs on the simulated hart (default: 60 million instructions) and is traced
 as in benchmarks/long_runs.py. Milliseconds of CPU time: going through the history once, a page of functions in the
-middle after that, the slowest of 100 pages anywhere, one with source lines, and the tree of calls.
+middle after that, the slowest of 100 pages anywhere, one with source lines, and the tree of calls. Then, in the second
+line, the frames of a backtrace (three of them): the median and the slowest of 300 anywhere, and of 3000 single steps;
+and the way to a breakpoint: that is nowhere, the first time and again, and near ones, each another: median and slowest.
 """
 
 import random
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from time import process_time
 
@@ -18,9 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from long_runs import MARCH, PROGRAMS, SETTINGS, executed
 
+from decode.calls.frames import CallFrames
+from decode.calls.index import CallHistory
 from decode.contexts import ContextImages
 from decode.history import History
 from decode.image import Image
+from decode.nearest import Nearest
 from session.calls import Functions
 from tests.compiling import compile_program
 
@@ -55,6 +61,34 @@ def measure(name: str, history: History, image: Image) -> None:
     tree = timed(lambda: functions.tree(10))
     shown = "".join(f"{1e3 * seconds:11.2f}" for seconds in (index, page, slowest, lines, tree))
     print(f"{name:24}{history.instructions / 1e6:8.1f}{len(history.entries):10}{count:11}{shown}", flush=True)
+    figures = (*backtraces(history, functions.calls), *breakpoints(history))
+    print(f"{'':24}" + "".join(f"  {head} {1e3 * seconds:.3f}" for head, seconds in figures), flush=True)
+
+
+def backtraces(history: History, calls: CallHistory) -> Iterator[tuple[str, float]]:
+    """(what, seconds) for frames."""
+    frames, rng = CallFrames(history, calls), random.Random(2)
+    begin = rng.randrange(len(history) // 2)
+    anywhere = [rng.randrange(len(history)) for _ in range(300)]
+    for what, places in (("frames", anywhere), ("stepping", range(begin, begin + 3000))):
+        spent = sorted(timed(lambda at=at: list(islice(frames.frames(at), 3))) for at in places)  # type: ignore[misc]
+        yield what, spent[len(spent) // 2]
+        yield "slowest", spent[-1]
+
+
+def breakpoints(history: History) -> Iterator[tuple[str, float]]:
+    """(what, seconds) for the nearest instruction."""
+    nearest, rng, nowhere = Nearest(history), random.Random(3), frozenset([2])
+    for what in ("nowhere", "again"):
+        yield what, timed(lambda: nearest.find(len(history), -1, nowhere))
+    spent = []
+    for _ in range(300):
+        place = rng.randrange(len(history))
+        there = frozenset([history.pc(max(place - rng.randrange(2000), 0))])
+        spent.append(timed(lambda place=place, there=there: nearest.find(place, -1, there)))  # type: ignore[misc]
+    spent.sort()
+    yield "near", spent[len(spent) // 2]
+    yield "slowest", spent[-1]
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -18,8 +18,8 @@ from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from decode.errors import BadElf as BadElf
 
-_SHF_ALLOC, _SHF_EXECINSTR = 2, 4
-_PF_X = 1
+_SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
+_PF_X, _PF_W = 1, 2
 _ELFDATA2LSB = 1
 EM_RISCV = 243
 # pyelftools answers corrupt files with whatever its parsing ran into.
@@ -63,6 +63,7 @@ class Elf:
     sha256    of the file, in hex
     zcm       the code is Zcmp or Zcmt code (from the attributes)
     jvt       base of the Zcmt jump table, or None
+    constants what the program does not write: code and constants, in rising order
     """
 
     path: str
@@ -74,6 +75,7 @@ class Elf:
     jvt: int | None = None
     segments: list[Segment] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
+    constants: list[range] = field(default_factory=list)
 
 
 def machine(path: str | Path) -> int | None:
@@ -136,6 +138,7 @@ def _parse(path: str, content: bytes) -> Elf:
         next((symbol["st_value"] for symbol in symbols if symbol.name == "__jvt_base$"), None),
         [_segment(segment) for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]],
         _sections(elf, symbols),
+        _constants(elf),
     )
 
 
@@ -172,6 +175,23 @@ def _sections(elf: Any, symbols: Iterable[Any]) -> list[Section]:
             start = section["sh_addr"]
             sections.append(Section(start, start + section["sh_size"], sorted(places)))
     return sorted(sections)
+
+
+def _constants(elf: Any) -> list[range]:
+    """As the sections say; of a file without any the segments that hold code, or cannot be written."""
+    sections = [section for section in elf.iter_sections() if section["sh_flags"] & _SHF_ALLOC]
+    kept = [
+        range(section["sh_addr"], section["sh_addr"] + section["sh_size"])
+        for section in sections
+        if not section["sh_flags"] & _SHF_WRITE and section["sh_type"] != "SHT_NOBITS" and section["sh_size"]
+    ]
+    if not sections:
+        kept = [
+            range(segment["p_vaddr"], segment["p_vaddr"] + segment["p_filesz"])
+            for segment in elf.iter_segments("PT_LOAD")
+            if segment["p_filesz"] and (segment["p_flags"] & _PF_X or not segment["p_flags"] & _PF_W)
+        ]
+    return sorted(kept, key=lambda place: place.start)
 
 
 def _is_place(symbol: Any) -> bool:

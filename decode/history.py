@@ -11,10 +11,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from itertools import accumulate, chain, islice
-from operator import attrgetter, is_, itemgetter, lt
-from typing import NamedTuple, overload
+from operator import attrgetter, is_, itemgetter
+from typing import NamedTuple
 
 from decode.memory_access import Access
+from decode.times import Times
 
 GAP = -1
 """The pc of a gap position."""
@@ -23,7 +24,6 @@ _STRIDE = 16  # entries per indexed position: a position is found by bisection, 
 _REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
 _PIECE = 1024  # addresses; repetitions are read in pieces of about this size
 _COUNT = attrgetter("count")
-_TIME_MASK = (1 << 64) - 1
 
 
 class Path:
@@ -192,49 +192,10 @@ class Accounting(NamedTuple):
     skipped: int
 
 
-class Times(Sequence[tuple[int, int]]):
-    """(position, time) of each moment known, in rising order of positions: the time before the instruction there."""
-
-    def __init__(self, positions: "array[int]", times: "array[int]") -> None:
-        self._positions = positions
-        self._times = times
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    @overload
-    def __getitem__(self, i: int) -> tuple[int, int]: ...
-    @overload
-    def __getitem__(self, i: slice) -> "Times": ...
-    def __getitem__(self, i: int | slice) -> "tuple[int, int] | Times":
-        if isinstance(i, slice):
-            return Times(self._positions[i], self._times[i])
-        return self._positions[i], self._times[i]
-
-    def extend(self, positions: Sequence[int], times: Sequence[int]) -> None:
-        """More of them (times modulo 2**64); of several at one position the last one stays."""
-        before = self._positions[-1] if self._positions else -1
-        if not all(map(lt, chain([before], positions), positions)):
-            last = dict(zip(positions, times, strict=True))
-            if before in last:
-                self._times[-1] = last.pop(before) & _TIME_MASK
-            positions, times = list(last), list(last.values())
-        self._positions.extend(positions)
-        try:
-            self._times.extend(array("Q", times))
-        except OverflowError:
-            self._times.extend(time & _TIME_MASK for time in times)
-
-    def at(self, position: int) -> int | None:
-        """The last time known at or before *position*."""
-        i = bisect_right(self._positions, position) - 1
-        return self._times[i] if i >= 0 else None
-
-
 class History:
     """Everything that ran, oldest first. Positions 0 to len - 1 are instructions and gaps.
 
-    events      what happened between them, in order
+    events      what happened between them, in order; *gap_positions*: where the gaps are, in order
     contexts    (position from which on, context), in order; nothing before the first is known
     times       see `Times`; empty without timestamps in the trace
     accounting  what became of the bytes
@@ -260,7 +221,7 @@ class History:
         self.contexts = contexts
         self.times = times or Times(array("Q"), array("Q"))
         self.accesses: Sequence[Access] = ()
-        self._gap_positions = frozenset(gap_positions)
+        self.gap_positions: Sequence[int] = sorted(gap_positions)
 
     def __len__(self) -> int:
         return self._length
@@ -268,7 +229,7 @@ class History:
     @property
     def gaps(self) -> int:
         """How many positions are gaps."""
-        return len(self._gap_positions)
+        return len(self.gap_positions)
 
     @property
     def instructions(self) -> int:
@@ -291,7 +252,7 @@ class History:
         """The address at position *i*, GAP for a gap. Raises IndexError."""
         if not 0 <= i < self._length:
             raise IndexError(f"position {i} of a history of {self._length}")
-        entry, position = self._find(i)
+        entry, position = self.entry_at(i)
         return self._entries[entry].pc(i - position)
 
     def pcs(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
@@ -306,7 +267,7 @@ class History:
         """
         if start >= stop:
             return
-        (first, position), (last, end) = self._find(start), self._find(stop - 1)
+        (first, position), (last, end) = self.entry_at(start), self.entry_at(stop - 1)
         if first == last:
             yield self._entries[first], start - position, stop - position
             return
@@ -333,14 +294,14 @@ class History:
 
     def gap_at(self, i: int) -> Event:
         """The cause of the gap at position *i*. Raises LookupError where there is no gap."""
-        if i in self._gap_positions:
+        if 0 <= i < self._length and self.pc(i) == GAP:
             for event in self.events_between(i, i + 1):
                 if event.kind in GAP_KINDS:
                     return event
         raise LookupError(f"no gap at position {i}")
 
-    def _find(self, i: int) -> tuple[int, int]:
-        """The entry that holds position *i*, and the entry's own position."""
+    def entry_at(self, i: int) -> tuple[int, int]:
+        """Which entry holds position *i*, of those there are, and the entry's own position."""
         block = bisect_right(self._index, i) - 1
         entry, position = block * _STRIDE, self._index[block]
         while position + self._entries[entry].count <= i:
@@ -351,7 +312,7 @@ class History:
     def _chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
         if start >= stop:
             return
-        entry, position = self._find(start)
+        entry, position = self.entry_at(start)
         while position < stop:
             path = self._entries[entry]
             yield from path.chunks(max(start - position, 0), min(stop - position, path.count))

@@ -80,6 +80,7 @@ class Image:
         self._unreadable: set[int] = set()  # chunks the target could not give
         self._instructions: dict[int, Instruction] = {}
         self._sections: list[_Placed] = []  # sorted
+        self._constants: list[tuple[int, int]] = []  # what of the regions is never written: start and end
 
     @classmethod
     def from_elf(cls, path: str | Path, *, read_missing: ReadMissing | None = None) -> "Image":
@@ -92,6 +93,8 @@ class Image:
         image.add_elf(elf)
         for segment in elf.segments:
             image._add_region(segment.paddr, segment.data, elf.path)
+            if segment.paddr != segment.vaddr:
+                image._add_constants(elf, range(segment.vaddr, segment.vaddr + len(segment.data)), segment.paddr)
         return image
 
     @property
@@ -118,6 +121,7 @@ class Image:
             self._add_region(self._address(segment.vaddr + bias), segment.data, elf.path)
         self._sections += (self._placed(section, bias) for section in elf.sections)
         self._sections.sort()
+        self._add_constants(elf, range(1 << 64), bias)
         self.zcm = self.zcm or elf.zcm
         if self.jvt is None and elf.jvt is not None:
             self.jvt = elf.jvt + bias
@@ -175,6 +179,18 @@ class Image:
             return ""
         what = next((absent.what for absent in self.absent if addr in absent.addresses), "")
         return what or (self._base.absent_at(addr) if self._base is not None else "")
+
+    def constant(self, addr: int, size: int) -> bytes:
+        """Of *size* bytes at *addr* those, from the first one on, that the program does not write: code and constants
+        of ELF files, and of other code the instructions that were looked at. The target is not asked.
+        """
+        found = b""
+        while len(found) < size:
+            part = self._constant_part(addr + len(found), size - len(found))
+            if not part:
+                break
+            found += part
+        return found
 
     def read(self, addr: int, size: int) -> bytes:
         """*size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
@@ -238,6 +254,27 @@ class Image:
             return self._base._part(addr, min(size, until))
         self._fetch(addr)
         return self._part(addr, size)
+
+    def _constant_part(self, addr: int, size: int) -> bytes:
+        region = self._region(addr)
+        if region is None:
+            i = bisect_right(self._regions, addr, key=lambda region: region.start)
+            until = self._regions[i].start - addr if i < len(self._regions) else size
+            return b"" if self._base is None else self._base._constant_part(addr, min(size, until))
+        i = bisect_right(self._constants, (addr, 1 << 64)) - 1
+        end = self._constants[i][1] if i >= 0 else 0
+        if end <= addr:
+            starts = [start for start in (addr, addr - 2) if start in self._instructions]
+            end = max((start + self._instructions[start].length for start in starts), default=addr)
+        return region.data[addr - region.start : addr - region.start + min(size, max(end - addr, 0))]
+
+    def _add_constants(self, elf: Elf, inside: range, at: int) -> None:
+        """Those in some addresses of an ELF, the first of which is at *at*."""
+        for place in elf.constants:
+            start, end = max(place.start, inside.start), min(place.stop, inside.stop)
+            if start < end:
+                placed = self._address(start - inside.start + at)
+                insort(self._constants, (placed, placed + end - start))
 
     def _fetch(self, addr: int) -> None:
         """Asks the target for the chunk *addr* is in."""

@@ -126,7 +126,7 @@ def _line(
     """A row of `session.calls`, as gdb prints it."""
     if pc is None:
         return f"{number}\t[{what}]"
-    symbol = _symbol(pc) if name is None else None
+    symbol = symbol_at(pc) if name is None else None
     text = f"{number}\t{'  ' * level if style.calls else ''}{listing.function(pc, name, symbol)}"
     if what:
         text += f" [{what}]"
@@ -140,12 +140,12 @@ def _line(
 def _call(
     level: int, pc: int | None, name: str | None, trap: bool, calls: int, own: int, total: int, hidden: int
 ) -> str:
-    function = "??" if pc is None else listing.function(pc, name, _symbol(pc))
+    function = "??" if pc is None else listing.function(pc, name, symbol_at(pc))
     text = f"{calls or '-':>12}{total:>16}{own:>16}  {'  ' * level}{function}{' [trap]' if trap and calls else ''}"
     return f"{text}  (calls {hidden} more)" if hidden else text
 
 
-def _symbol(pc: int) -> gdb.Symbol | None:
+def symbol_at(pc: int) -> gdb.Symbol | None:
     """The function at an address that debug information tells; not one that is inlined there."""
     block, found = gdb.block_for_pc(pc), None
     while block is not None and not block.is_static and not block.is_global:

@@ -11,6 +11,7 @@ from typing import Any, Callable
 import gdb
 
 from . import (
+    between,
     calls,
     connect,
     coverage,
@@ -33,27 +34,45 @@ def _require_connection() -> None:
     inferior = gdb.selected_inferior()
     if getattr(inferior, "connection", None) is None and not inferior.threads():
         raise gdb.GdbError(
-            "Nothing to trace: gdb is not connected to a target. Start OpenOCD, then `target extended-remote :3333`."
+            "Nothing to trace: gdb is not connected to a target. Start OpenOCD, then `trace connect`."
         )
 
 
 class Trace(gdb.Command):
-    """Record what the program does with the target's trace hardware, and show it.
+    """Record what the program does with the target's trace hardware, show it,
+and go back in it.
 
+Recording:
     trace start      program the trace encoder and its sink, and begin
     trace stop       end, and read out the rest of the trace
     trace status     what is traced, how much, and what was lost
-    trace history    the instructions that ran, newest last
-    trace dump       the messages the trace encoder sent
+    trace snapshot   look at what an Espressif chip's firmware traced
+
+Going back, after `trace connect` has put rvtrace between gdb and the
+target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
+`reverse-next`, `reverse-finish`, `reverse-continue`, and forward again.
+    trace connect    connect gdb to the target so that it can go back
+    trace goto       go to a place in the past
+    trace live       return to the present
+    trace replay     go back in a capture file, without a target
+    trace native     let gdb's own `record btrace` show the trace
+
+Looking at what ran:
+    trace history    the instructions, newest last
+    trace functions  the functions, as they were called
+    trace calls      who called whom, and how often
+    trace coverage   how often each line or instruction ran
     trace find       when a function was entered or an instruction ran
     trace events     traps, changes of privilege, trace on and off, losses
     trace gaps       where the history is not complete, and why
-    trace functions  the functions that ran
-    trace calls      who called whom, and how often
     trace data       what the instructions loaded and stored
-    trace save FILE  keep the trace in a capture file
-    trace open FILE  look at a capture file
-    trace snapshot   look at what an Espressif chip's firmware traced
+    trace dump       the messages the trace encoder sent
+    layout trace     the history in a window of gdb's TUI
+    trace here       go to where that window was scrolled to
+
+Capture files:
+    trace save FILE  keep the trace
+    trace open FILE  look at one
 
 Any argument that is none of these is a tracepoint LOCATION, as with
 gdb's built-in "trace", which this command contains."""
@@ -92,6 +111,7 @@ beside the program."""
         tracer().needs_tvec = bool(options.get("implicit_exceptions"))
         osabi.set_for_tracing()
         print_lines(result)
+        between.advise()
 
     def complete(self, text: str, word: str) -> list[str]:
         typed = text.rpartition(" ")[2]
@@ -110,7 +130,8 @@ Usage: trace stop"""
         try:
             print_lines(tracer().request("stop"))
         finally:
-            osabi.restore()
+            if not between.is_between():  # which needs it, too
+                osabi.restore()
 
 
 class Status(gdb.Command):
@@ -131,9 +152,9 @@ COMMANDS: tuple[Callable[[], object], ...] = (Trace, Start, Stop, Status, *(it f
 def register(home: str) -> None:
     """Define all commands and parameters."""
     open_tracer(home)
+    parameters.register()
     for command in COMMANDS:
         command()
-    parameters.register()
     with contextlib.suppress(gdb.error):  # there from an earlier `source`
         gdb.execute("alias rvtrace = trace", to_string=True)
     for registry, handler in _handlers():
@@ -144,6 +165,8 @@ def release() -> None:
     """Before a second `source` loads everything afresh: end the session, and hear of nothing any more."""
     for registry, handler in _handlers():
         registry.disconnect(handler)
+    between.release()
+    window.release()
     tracer().close()
 
 
@@ -155,16 +178,13 @@ def _new_symbols(event: object) -> None:
     listing.forget()
 
 
-def _exiting(event: object) -> None:
-    tracer().close()
-
-
 def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
-    """What is done when something happens in gdb: (event registry, function)."""
-    handlers: list[tuple[Any, Callable[[Any], None]]] = [
+    """What is done when something happens in gdb: (event registry, function).
+
+    Nothing when gdb ends: it then still takes its leave of the target, through the session, which ends with its input.
+    """
+    return [
         (gdb.events.cont, _resumed),
         (gdb.events.new_objfile, _new_symbols),
+        *between.handlers(),
     ]
-    if hasattr(gdb.events, "gdb_exiting"):  # gdb >= 12
-        handlers.append((gdb.events.gdb_exiting, _exiting))
-    return handlers

@@ -29,6 +29,16 @@ def texts(codes: Mapping[int, bytes], raw: bool) -> dict[int, str]:
     return {pc: _line(code, found.get(pc), raw) for pc, code in codes.items()}
 
 
+def by_python(start: int, last: int, raw: bool) -> dict[int, str]:
+    """The instructions that begin at `start` to `last` in gdb's memory, as `texts`, without the command `disassemble`:
+    while the TUI shows code, that prints nothing and moves the window. Raises gdb.MemoryError.
+    """
+    inferior = gdb.selected_inferior()
+    found = inferior.architecture().disassemble(start, last)
+    codes = [bytes(inferior.read_memory(it["addr"], it["length"])) if raw else b"" for it in found]
+    return {it["addr"] & _ADDRESSES: _line(code, it["asm"], raw) for it, code in zip(found, codes)}
+
+
 def _runs(codes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
     """Stretches without holes: address and bytes."""
     start, run = 0, b""
@@ -44,6 +54,8 @@ def _runs(codes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(code: bytes, instruction: str | None, raw: bool) -> str:
+    if instruction is not None and not raw:
+        return instruction
     units = _units(code)
     if instruction is None:
         instruction = f".{len(units[0]) // 2}byte\t" + ", ".join(f"0x{unit}" for unit in units)
@@ -60,7 +72,11 @@ def _disassembled(start: int, code: bytes) -> dict[int, str]:
     """Nothing where this gdb cannot be asked, or takes the program for one of another architecture."""
     if not hasattr(gdb, "disassembler") or "riscv" not in gdb.execute("show architecture", to_string=True):
         return {}
+    from . import disassembly  # which lists instructions itself
+
     with _given(start, code), contextlib.suppress(gdb.error):
+        if disassembly.assembly_window():
+            return by_python(start, start + len(code) - 1, raw=False)
         lines = gdb.execute(f"disassemble {start:#x},{start + len(code):#x}", to_string=True).splitlines()
         rows = (line.partition(":\t") for line in lines[1:-1])
         return {int(place[3:].split()[0], 16): text for place, _, text in rows}

@@ -119,7 +119,7 @@ nothing   the same as last time
         expression, numbers = accesses.split(argument)
         _repeat_only_pages(self, numbers)
         if expression or self._last is None:
-            self._last = _wanted(expression)
+            self._last = wanted(expression)
         _show(numbers, what="executions", **self._last)
 
 
@@ -147,11 +147,11 @@ def _show(numbers: str, **question: Any) -> None:
         print(found["notice"])
 
 
-def _wanted(expression: str) -> dict[str, Any]:
-    """What an argument of `trace find` names: {name, first, last, function, others}. Raises gdb.GdbError."""
+def wanted(expression: str, command: str = "trace find") -> dict[str, Any]:
+    """What an argument of a command names: {name, first, last, function, others}. Raises gdb.GdbError."""
     if not expression:
         raise gdb.GdbError(
-            "trace find: what? A function, *EXPRESSION, or an address in hexadecimal. See `help trace find`."
+            f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
         )
     first, comma, last = expression.rpartition(",")
     try:
@@ -166,7 +166,7 @@ def _wanted(expression: str) -> dict[str, Any]:
             return {"name": expression, "first": _entry(value), "function": True}
         return {"name": expression, "first": _of_value(expression, value)}
     except (gdb.error, OverflowError) as error:
-        raise gdb.GdbError(f"trace find: {expression}: {error}") from None
+        raise gdb.GdbError(f"{command}: {expression}: {error}") from None
 
 
 def _between(expression: str, first: int, last: int) -> dict[str, Any]:

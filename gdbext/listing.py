@@ -2,6 +2,7 @@
 
 `NUMBER \\t [=> | 3 spaces] ADDRESS <function+offset>: \\t instruction`; a gap takes a number of its own and is shown
 in brackets. Instruction text, symbols and source come from gdb, so that a line reads as gdb's own commands print it.
+What happened between the instructions has no number: `\\t 5 spaces [text]`, as gdb 14 prints auxiliary information.
 """
 
 from __future__ import annotations
@@ -12,18 +13,16 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import elsewhere
+from . import elsewhere, position, sources, tracer
 
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
-MODIFIERS = "mrsfp"
+MODIFIERS = "mrsfpat"
 FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
 AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
-
-_starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
 
 
 def size() -> int:
@@ -33,17 +32,18 @@ def size() -> int:
 
 def forget() -> None:
     """Forget line tables and sources: the program was rebuilt or another was loaded."""
-    _starts.clear()
-    _source_file.cache_clear()
+    sources.forget()
 
 
 class Format(NamedTuple):
-    """The modifiers of `trace history /mrsfp`."""
+    """The modifiers of `trace history /mrsfpat`."""
 
     source: bool = False
     raw: bool = False
     omit_function: bool = False
     omit_pc: bool = False
+    omit_events: bool = False
+    omit_times: bool = False
 
 
 def parse_modifiers(letters: str) -> Format:
@@ -53,7 +53,40 @@ def parse_modifiers(letters: str) -> Format:
     for letter in letters:
         if letter not in MODIFIERS:
             raise gdb.GdbError(f"Invalid modifier: {letter}.")
-    return Format("m" in letters or "s" in letters, "r" in letters, "f" in letters, "p" in letters)
+    return Format("m" in letters or "s" in letters, *(letter in letters for letter in "rfpat"))
+
+
+class Mark(NamedTuple):
+    """Which lines have "=>": in the past that of a number, in the present all of an address, as in gdb."""
+
+    number: int | None = None
+    pc: int | None = None
+
+    def is_at(self, number: int, pc: int) -> bool:
+        return number == self.number or pc == self.pc
+
+
+def mark(hart: int | None = None) -> Mark:
+    """Where the selected thread is, in the history of a hart; nowhere if that is another one. None: it is not."""
+    if hart is not None and tracer.selected_hart() not in (None, hart):
+        return Mark()
+    number = position.number()
+    return Mark(pc=_selected_pc()) if number is None else Mark(number)
+
+
+def happened(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
+    """What happened between two instructions, and when: the facts of a row of `session.between`."""
+    facts = [_fact(*event) for event in said]
+    if time is not None:
+        facts.append(f"time {time}" if ticks is None else f"time {time}, {ticks:+}")
+    return f"     [{'; '.join(facts)}]"
+
+
+def _fact(kind: str, text: str, hit: list[Any] | None) -> str:
+    """What a kind is, some texts say by themselves."""
+    told = kind in ("trap", "context") or text.startswith(("trace ", "tracing "))
+    fact = text if told else f"{kind.replace('-', ' ')}: {text}"
+    return fact if hit is None else f"{fact}, at {place(*hit)}"
 
 
 @contextlib.contextmanager
@@ -74,46 +107,58 @@ def place(pc: int, name: str | None = None, offset: int = 0) -> str:
     """An address and where in the program it is: 0xADDRESS <function+offset>. *name*: if gdb does not know it."""
     address = _styled(f"0x{pc:0{2 * gdb.lookup_type('void').pointer().sizeof}x}", "address")
     if name is None:
-        name, offset = _symbol_of(pc)
+        name, offset = symbol_of(pc)
     return address if name is None else f"{address} <{_styled(name, 'function')}+{offset}>"
 
 
 def function(pc: int, name: str | None, symbol: gdb.Symbol | None) -> str:
     """The function an instruction is in, `??` where there is none. *symbol*: of it; *name*: if gdb does not know it."""
     if name is None:
-        name = symbol.print_name if symbol is not None else _symbol_of(pc)[0]
+        name = symbol.print_name if symbol is not None else symbol_of(pc)[0]
     return "??" if name is None else _styled(name, "function")
 
 
 class Lister:
     """Formats positions of a history. Made per command: what gdb knows about an address is asked once per listing."""
 
-    def __init__(self, style: Format) -> None:
+    def __init__(self, style: Format, marked: Mark | None = None) -> None:
         self._style = style
         self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
         self._texts = Texts(style.raw)
-        self._current = _selected_pc() if not style.omit_pc else None
-        self._last_source: tuple[str, range] | None = None
+        self._mark = Mark() if style.omit_pc else mark() if marked is None else marked
+        self._sources = sources.Sources()
         self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
 
-    def lines(self, rows: Iterable[list[Any]]) -> Iterator[str]:
+    def lines(
+        self,
+        rows: Iterable[list[Any]],
+        between: Iterable[list[Any]] = (),
+        numbering: Callable[[int | None], str] = lambda number: "" if number is None else str(number),
+    ) -> Iterator[str]:
         """Lines for `rows` (session/rows.py): [number, pc], or [number, None, text] for a gap, or [number, pc, bytes,
         function, offset] for an instruction that is not of the program that was traced.
+
+        *between*: rows of session/between.py, at the same numbers. *numbering*: how a line begins, None: without one.
         """
         rows = list(rows)
         self._texts.learn({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
+        events = {number: facts for number, *facts in between}
         for number, pc, *more in rows:
+            if number in events:
+                yield f"{numbering(None)}\t{happened(*events.pop(number))}"
             if pc is None:
-                yield f"{number}\t[{more[0]}]"
+                yield f"{numbering(number)}\t[{more[0]}]"
                 continue
             if self._style.source:
-                yield from self._source(pc)
-            marker = "=> " if pc == self._current else "   "
-            yield f"{number}\t{marker}{self.body(pc, *more)}"
+                yield from self._sources.before(pc)
+            marker = "=> " if self._mark.is_at(number, pc) else "   "
+            yield f"{numbering(number)}\t{marker}{self.body(pc, *more)}"
+        for facts in events.values():
+            yield f"{numbering(None)}\t{happened(*facts)}"
 
     def _body(self, pc: int, code: str = "", name: str | None = None, offset: int = 0) -> str:
         address = _styled(f"0x{pc:0{self._digits}x}", "address")
-        place = self._symbol(*((name, offset) if name else _symbol_of(pc)))
+        place = self._symbol(*((name, offset) if name else symbol_of(pc)))
         instruction = self._texts.of(pc, bytes.fromhex(code)) if code else self._instruction(pc)
         return f"{address}{place}:\t{instruction}"
 
@@ -128,21 +173,6 @@ class Lister:
             return self._texts.at(pc)
         except gdb.error as error:  # gdb.MemoryError included
             return str(error).partition("\n")[0]
-
-    def _source(self, pc: int) -> Iterator[str]:
-        """The source lines whose code starts at `pc`, unless they were shown last."""
-        symtab: gdb.Symtab | None = gdb.find_pc_line(pc).symtab
-        lines = _line_starts(symtab).get(pc) if symtab else None
-        if symtab is None or lines is None or self._shown(symtab.filename, lines):
-            return
-        self._last_source = (symtab.filename, lines)
-        for line in lines:
-            yield f"{symtab.filename}:{line}\t{_source_text(symtab.fullname(), line)}"
-
-    def _shown(self, file: str, lines: range) -> bool:
-        """Whether these lines are among those shown last, which gdb does not repeat."""
-        last_file, last = self._last_source or ("", range(0))
-        return file == last_file and lines.start in last and lines[-1] in last
 
 
 class Texts:
@@ -162,7 +192,7 @@ class Texts:
     def at(self, pc: int) -> str:
         """Raises gdb.MemoryError where there is no code."""
         if pc not in self._known:
-            _, offset = _symbol_of(pc)
+            _, offset = symbol_of(pc)
             if not 0 < offset <= FUNCTION_BYTES or pc not in self._read(pc - offset, pc):
                 self._known[pc] = self._disassemble(pc, pc)[pc]
         return self._known[pc]
@@ -194,7 +224,12 @@ class Texts:
     def _disassemble(self, start: int, last: int) -> dict[int, str]:
         # First, because gdb 13 ends itself when the disassembler cannot read memory while the program runs.
         gdb.selected_inferior().read_memory(start, last + 2 - start)
-        lines = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True).splitlines()
+        from . import disassembly  # which lists instructions itself
+
+        if disassembly.assembly_window():
+            return elsewhere.by_python(start, last, self._raw)
+        with disassembly.plain():
+            lines = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True).splitlines()
         rows = (line.partition(":\t") for line in lines[1:-1])
         return {int(place[3:].split()[0], 16): text for place, _, text in rows}
 
@@ -214,7 +249,7 @@ def _selected_pc() -> int | None:
         return None
 
 
-def _symbol_of(pc: int) -> tuple[str | None, int]:
+def symbol_of(pc: int) -> tuple[str | None, int]:
     """(name, offset) as gdb prints them after an address; (None, 0) where it prints none."""
     if hasattr(gdb, "format_address"):  # gdb >= 13
         match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc))
@@ -229,43 +264,11 @@ def _last_of_function(start: int, pc: int, limit: int) -> int:
     inside, outside = pc // 2, limit // 2 + 1
     while outside - inside > 1:
         middle = (inside + outside) // 2
-        if 2 * middle - _symbol_of(2 * middle)[1] == start:
+        if 2 * middle - symbol_of(2 * middle)[1] == start:
             inside = middle
         else:
             outside = middle
     return 2 * inside
-
-
-def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:
-    """For each address a statement starts at: its source lines."""
-    key = symtab.fullname()
-    if key not in _starts:
-        _starts[key] = _read_line_table(symtab)
-    return _starts[key]
-
-
-def _read_line_table(symtab: gdb.Symtab) -> dict[int, range]:
-    starts: dict[int, range] = {}
-    for entry in symtab.linetable():
-        if entry.line > 0:
-            before = starts.get(entry.pc)
-            first, last = (before.start, before.stop - 1) if before else (entry.line, entry.line)
-            starts[entry.pc] = range(min(first, entry.line), max(last, entry.line) + 1)
-    return starts
-
-
-@functools.lru_cache(maxsize=64)
-def _source_file(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
-
-
-def _source_text(path: str, line: int) -> str:
-    lines = _source_file(path)
-    return lines[line - 1] if 0 < line <= len(lines) else f"in {path}"
 
 
 def _styled(text: str, style: str) -> str:

@@ -1,8 +1,204 @@
-"""Commands of the machine interface: `-rvtrace-history` and others, for IDEs."""
+"""Commands of the machine interface: `-rvtrace-history` and others, for IDEs (docs/ide.md).
+
+Each asks the session what the `trace` command of the same name asks, and answers with tuples instead of lines. What the
+session says in lines is the field `messages`. Each is a row of `TABLE`. gdb has commands in Python from version 12 on.
+"""
 
 from __future__ import annotations
 
-from typing import Callable
+import os
+from typing import Any, Callable, NamedTuple
 
-COMMANDS: tuple[Callable[[], object], ...] = ()
+import gdb
+
+from . import finding, going, mi_options, position
+from .mi_fields import Fields, Rows
+from .mi_options import PAGE, Arguments, Option
+from .tracer import program, selected_hart, tracer
+
+PROTOCOL = 1
+"""Of these commands: higher when a field or an option means something else than before. New ones do not count."""
+
+
+class Command(NamedTuple):
+    """A command `-rvtrace-NAME`. *words*: what stands behind the options, see `mi_options.parse`. *raw*: not parsed."""
+
+    name: str
+    answer: Callable[[Arguments], Fields]
+    options: tuple[Option, ...] = ()
+    words: str = ""
+    raw: bool = False
+
+    def run(self, argv: list[str]) -> Fields:
+        """The result. Raises gdb.GdbError, one line."""
+        try:
+            if self.raw:
+                return self.answer(Arguments({}, argv))
+            return self.answer(mi_options.parse(f"-rvtrace-{self.name}", self.options, self.words, argv))
+        except gdb.error as error:
+            raise gdb.GdbError(" ".join(str(error).splitlines())) from None
+
+
+def info(given: Arguments) -> Fields:
+    """Which commands there are, and of which version."""
+    tool = tracer().request("hello")["tool"]
+    return {"tool": tool, "protocol": PROTOCOL, "commands": [f"rvtrace-{command.name}" for command in TABLE]}
+
+
+def start(given: Arguments) -> Fields:
+    """Start tracing, with the options of `trace start`."""
+    return _said(" ".join(["trace start", *(word[1:] if word.startswith("--") else word for word in given.words)]))
+
+
+def stop(given: Arguments) -> Fields:
+    return _said("trace stop")
+
+
+def status(given: Arguments) -> Fields:
+    return _with_messages({}, tracer().request("status", context=tracer().context())["lines"])
+
+
+def history(given: Arguments) -> Fields:
+    """Instructions that ran."""
+    found = _page(given, what="history")
+    return _answer(found, "history", Rows(given.options["opcodes"]).history)
+
+
+def events(given: Arguments) -> Fields:
+    """What happened between the instructions."""
+    return _answer(_page(given, what="events", kinds=given.options["kind"]), "events", Rows().found)
+
+
+def gaps(given: Arguments) -> Fields:
+    """Where the history is not complete."""
+    return _answer(_page(given, what="gaps"), "gaps", Rows().found)
+
+
+def find(given: Arguments) -> Fields:
+    """When a function was entered or an instruction ran."""
+    wanted = finding.wanted(" ".join(given.words), "-rvtrace-find")
+    return _answer(_page(given, what="executions", **wanted), "executions", Rows().found)
+
+
+def functions(given: Arguments) -> Fields:
+    """The functions that ran."""
+    return _answer(_page(given, what="functions"), "functions", Rows().functions)
+
+
+def calls(given: Arguments) -> Fields:
+    """Who called whom, as lines of a tree."""
+    return _answer(_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
+
+
+def save(given: Arguments) -> Fields:
+    return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
+
+
+def open_file(given: Arguments) -> Fields:
+    return _with_messages({}, tracer().request("open", path=_file(given), elf=program())["lines"])
+
+
+def goto(given: Arguments) -> Fields:
+    """Go to a place in the past."""
+    return _gone(going.goto(" ".join(given.words)), given)
+
+
+def live(given: Arguments) -> Fields:
+    """Return to the present."""
+    return _gone(going.live(), given)
+
+
+def where(given: Arguments) -> Fields:
+    """Whether this is the present or the past, and where in it; of the selected thread.
+
+    *reverse*: gdb is connected through rvtrace, so that it can go back.
+    """
+    thread, hart = gdb.selected_thread(), selected_hart()
+    if thread is None or not thread.is_valid():
+        return {"state": "none"}
+    of = {} if hart is None else {"hart": hart}
+    if thread.is_running():
+        return {"state": "running", **of}
+    of["reverse"] = int(position.available())
+    number = position.number()
+    if number is None:
+        return {"state": "live", **of}
+    length = _page(Arguments({"begin": None, "count": 0}, []), what="history")["length"]
+    return {"state": "past", "number": number, "length": length, **of}
+
+
+TABLE = (
+    Command("info", info),
+    Command("start", start, raw=True),
+    Command("stop", stop),
+    Command("status", status),
+    Command("history", history, (*PAGE, Option("opcodes", "flag"))),
+    Command("events", events, (*PAGE, Option("kind", "texts"))),
+    Command("gaps", gaps, PAGE),
+    Command("find", find, PAGE, "LOCATION"),
+    Command("functions", functions, PAGE),
+    Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
+    Command("save", save, (), "FILE"),
+    Command("open", open_file, (), "FILE"),
+    Command("goto", goto, (), "PLACE"),
+    Command("live", live),
+    Command("position", where),
+)
+
+
+def define() -> None:
+    """Define the commands, where this gdb can have any in Python."""
+    if not hasattr(gdb, "MICommand"):  # gdb < 12
+        return
+
+    class Defined(gdb.MICommand):
+        """One of the table."""
+
+        def __init__(self, command: Command) -> None:
+            super().__init__(f"-rvtrace-{command.name}")
+            self._command = command
+
+        def invoke(self, arguments: list[str]) -> dict[str, object] | None:
+            return self._command.run(arguments)
+
+    for command in TABLE:
+        Defined(command)
+
+
+def _page(given: Arguments, **asked: Any) -> dict[str, Any]:
+    """A part of a list of the session."""
+    begin, count = given.options["begin"], given.options["count"]
+    found: dict[str, Any] = tracer().request("page", context=tracer().context(), begin=begin, count=count, **asked)
+    return found
+
+
+def _answer(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
+    """How long the list is, and the part of it that was asked for."""
+    fields = {"length": found["length"], "begin": found["begin"], "hart": found["hart"], name: tuples(found["rows"])}
+    return _with_messages(fields, found["lines"])
+
+
+def _with_messages(fields: Fields, lines: list[str]) -> Fields:
+    return {**fields, "messages": lines} if lines else fields
+
+
+def _gone(found: dict[str, Any], given: Arguments) -> Fields:
+    """The result when there was nowhere to go; else gdb is on its way: it answers ^running by itself, and *stopped."""
+    if not found["moves"]:
+        return _with_messages(where(given), found["lines"])
+    for line in found["lines"]:
+        print(line)
+    return {}
+
+
+def _said(command: str) -> Fields:
+    """What a `trace` command does, and says."""
+    return _with_messages({}, gdb.execute(command, to_string=True).splitlines())
+
+
+def _file(given: Arguments) -> str:
+    return os.path.abspath(os.path.expanduser(" ".join(given.words)))
+
+
+COMMANDS: tuple[Callable[[], object], ...] = (define,)
 """What is called when rvtrace is loaded, in order."""

@@ -16,7 +16,7 @@ def _guessed_linux() -> bool:
     return "GNU/Linux" in gdb.execute("show osabi", to_string=True)
 
 
-def set_for_tracing() -> None:
+def set_for_tracing(until: str = "`trace stop`") -> None:
     """Set `osabi none` unless the user chose one, and say so once."""
     global _before
     chosen = str(gdb.parameter("osabi"))
@@ -24,7 +24,7 @@ def set_for_tracing() -> None:
         return
     _before = chosen
     gdb.execute("set osabi none", to_string=True)
-    print("OS ABI set to none until `trace stop` (gdb guessed GNU/Linux and would single-step in software).")
+    print(f"OS ABI set to none until {until} (gdb guessed GNU/Linux and would single-step in software).")
 
 
 def restore() -> None:

@@ -58,6 +58,11 @@ class Tracer:
         """The program goes on."""
         self._runs += 1
 
+    @property
+    def has_session(self) -> bool:
+        """Whether there is a session that can be asked without starting one."""
+        return self._client.running
+
     def close(self) -> None:
         self._client.close()
 

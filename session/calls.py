@@ -52,18 +52,25 @@ class CallRow(NamedTuple):
 
 
 class Functions:
-    """The functions that ran in *history*, numbered from 1."""
+    """The functions that ran in *history*, numbered from 1. *calls*: of the same history, if there is one already."""
 
-    def __init__(self, history: History, program: ContextImages, progress: Progress = silent) -> None:
+    def __init__(
+        self,
+        history: History,
+        program: ContextImages,
+        progress: Progress = silent,
+        calls: CallHistory | None = None,
+    ) -> None:
         self._history, self._program = history, program
-        self._calls = CallHistory(history, program, progress)
+        self.calls = CallHistory(history, program, progress) if calls is None else calls
+        """Where they are from."""
         self._cursor = Cursor()
         self._tree: Node | None = None
         self._images: list[Image] = []
         self._rows: list[CallRow] = []
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self.calls)
 
     def is_of(self, history: History) -> bool:
         """Whether these are what is asked for now."""
@@ -78,12 +85,12 @@ class Functions:
 
     def rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
         """Those numbered *begin* to *end* - 1. *lines*: with their addresses."""
-        return [self._row(function, lines) for function in self._calls.functions(begin, end)]
+        return [self._row(function, lines) for function in self.calls.functions(begin, end)]
 
     def tree(self, depth: int, progress: Progress = silent) -> int:
         """How many rows the tree of calls has down to *depth* levels, 0 for all; `tree_rows` gives them."""
         if self._tree is None:
-            self._tree = tree(self._calls, progress)
+            self._tree = tree(self.calls, progress)
             found = (self._program.image_of(context) for _, context in self._history.contexts)
             self._images = [self._program.base, *{id(image): image for image in found}.values()]
         self._rows = [self._call(level, node, depth) for level, node in rows(self._tree, depth or _ALL)]
@@ -98,7 +105,7 @@ class Functions:
         if function.pc == GAP:
             text = self._history.gap_at(begin).as_gap
             return FunctionRow(function.number, begin + 1, end, None, 0, text, None, [])
-        what = (self._calls.trap_at(begin) or _TRAP) if function.kind is Kind.TRAP else ""
+        what = (self.calls.trap_at(begin) or _TRAP) if function.kind is Kind.TRAP else ""
         name = self._name(self._program.image_of(self._history.context_at(begin)), function.pc)
         pcs = sorted(addresses(self._history, begin, end)) if lines else []
         return FunctionRow(function.number, begin + 1, end, function.pc, function.level, what, name, pcs)

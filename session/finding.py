@@ -5,6 +5,7 @@ A row is (number, position, what is there, kind, text, from, to, time, trace byt
 or None.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -66,6 +67,9 @@ class Answer(Protocol):
 
     def row(self, number: int) -> Row: ...
 
+    def position(self, number: int) -> int:
+        """Where it is in the history; positions rise with the numbers."""
+
 
 class Events(NamedTuple):
     """The events of some *kinds* (see `KINDS`), of all if there are none. Raises `BadQuestion`."""
@@ -124,6 +128,11 @@ class Found:
     def __len__(self) -> int:
         return len(self._answer)
 
+    @property
+    def none(self) -> str:
+        """What is said when nothing was found."""
+        return self._answer.none
+
     def is_of(self, history: History, question: Question) -> bool:
         """Whether this is what is asked for now."""
         same = type(question) is type(self._question) and question == self._question
@@ -135,6 +144,21 @@ class Found:
             return Selection(1, 1, self._answer.none)
         found = self._cursor.select(args, size, len(self))
         return found._replace(notice=found.notice and found.notice.replace("branch trace record", "list"))
+
+    def position(self, number: int) -> int:
+        """Where in the history the one with this number is. Raises BadQuestion."""
+        if not 1 <= number <= len(self):
+            raise BadQuestion(f"there is no number {number} in the list, which has {len(self)}")
+        return self._answer.position(number - 1)
+
+    def nearest(self, position: int, direction: int) -> int | None:
+        """The position of the last one before a position, or with direction 1 of the first one behind it."""
+        numbers = range(len(self))
+        if direction < 0:
+            i = bisect_left(numbers, position, key=self._answer.position) - 1
+        else:
+            i = bisect_right(numbers, position, key=self._answer.position)
+        return self._answer.position(i) if 0 <= i < len(self) else None
 
     def rows(self, begin: int, end: int) -> list[Row]:
         """Those numbered *begin* to *end* - 1."""
@@ -174,6 +198,9 @@ class _Events:
     def __len__(self) -> int:
         return len(self._events)
 
+    def position(self, number: int) -> int:
+        return self._events[number].position
+
     def row(self, number: int) -> Row:
         event, places = self._events[number], self._places
         position = event.position
@@ -195,6 +222,9 @@ class _Executions:
 
     def __len__(self) -> int:
         return len(self._search)
+
+    def position(self, number: int) -> int:
+        return self._search.position(number)
 
     def row(self, number: int) -> Row:
         places, position = self._places, self._search.position(number)

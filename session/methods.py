@@ -1,20 +1,33 @@
 """The methods of the session protocol (see `session.server`): parameters checked, results as plain JSON values."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from session import methods_coverage, methods_history, methods_past
+from session import (
+    methods_coverage,
+    methods_history,
+    methods_native,
+    methods_pages,
+    methods_past,
+    methods_window,
+)
 from session.params import PROTOCOL, BadRequest, Params
 from session.session import Needed, Session, tool
 from support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
 """What a method of a module of its own is: its result are plain JSON values."""
+_UNLOCKED = ("connect",)
+"""Waits for the end of the proxy's thread, which may just want the lock."""
 _MODULES: tuple[Mapping[str, Method], ...] = (
-    methods_past.METHODS,
-    methods_history.METHODS,
     methods_coverage.METHODS,
+    methods_history.METHODS,
+    methods_native.METHODS,
+    methods_pages.METHODS,
+    methods_past.METHODS,
+    methods_window.METHODS,
 )
 
 
@@ -52,7 +65,8 @@ class Methods:
         method = self._by_name.get(name) if isinstance(name, str) else None
         if method is None:
             raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: is this the rvtrace.py of {tool()}?")
-        return method(Params(params, str(name)), progress)
+        with nullcontext() if name in _UNLOCKED else self._session.lock:
+            return method(Params(params, str(name)), progress)
 
     def _hello(self, params: "Params", progress: Progress) -> Any:
         return {"tool": tool(), "protocol": PROTOCOL}
@@ -67,7 +81,8 @@ class Methods:
         return _lines(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
-        listing = self._session.history(params.text("args", ""), params.size(), params.context(), progress)
+        at = params.optional_number("at")
+        listing = self._session.history(params.text("args", ""), params.size(), params.context(), progress, at)
         return listing._asdict()
 
     def _rows(self, params: "Params", progress: Progress) -> Any:

@@ -1,10 +1,95 @@
-"""The methods of the session protocol for going back in time: connecting gdb, places in the past, frames."""
+"""The methods of the session protocol for going back in time: connecting gdb, places in the past, frames.
+
+| method  | params                             | result                                                           |
+|---------|------------------------------------|------------------------------------------------------------------|
+| connect | context, host, port, listen        | {port}: where gdb is to connect to; no port given: to no target   |
+| past    | thread_hart                        | {connected, number, said}: what is to be told is told once       |
+| enter   | context                            | {number, lines}: into the past, at its end                       |
+| goto    | context, number, to or what        | {number, lines, moves}: where the next resumption leads          |
+| frames  | thread_hart, number, first, count, pc | {frames, more}, see `session.frames`                          |
+
+goto: *to* is begin, end or live; *what* is that of `find`, with the rest of its question, and *nth*, its number in that
+list, or *direction*, "back" or "forth".
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session.params import Params
+from session import frames
+from session.debugger import Debugger, Going, NotConnected, debugger_of, number_of
+from session.params import BadRequest, Params
+from session.proxy.btrace import Btrace
 from session.session import Session
 from support.progress import Progress
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {}
+
+def connect(session: Session, params: Params, progress: Progress) -> Any:
+    """A port at which gdb finds its target with a past."""
+    context = params.context()
+    if not isinstance(session.debugger, Debugger):
+        session.debugger = Debugger(session, context, (Btrace(session),))
+    session.debugger.context = context
+    port = params.optional_number("port")
+    stub = None if port is None else (params.text("host", "localhost"), port)
+    return {"port": session.debugger.listen(stub, params.optional_number("listen") or 0)}
+
+
+def past(session: Session, params: Params, progress: Progress) -> Any:
+    """Whether gdb is connected, where it is, and what it is to be told. Asked when gdb has stopped."""
+    hart, debugger = params.optional_number("thread_hart"), session.debugger
+    if not isinstance(debugger, Debugger):
+        return {"connected": False, "number": None, "said": []}
+    debugger.proxy.shown()
+    return {"connected": debugger.connected, "number": number_of(session, hart), "said": debugger.proxy.said()}
+
+
+def enter(session: Session, params: Params, progress: Progress) -> Any:
+    """Into the past without moving."""
+    return debugger_of(session, params.context()).enter(progress)._asdict()
+
+
+def goto(session: Session, params: Params, progress: Progress) -> Any:
+    """Where the next resumption leads."""
+    debugger = debugger_of(session, params.context())
+    return _goto(debugger, params, progress)._asdict()
+
+
+def _goto(debugger: Debugger, params: Params, progress: Progress) -> Going:
+    if params.given("number"):
+        return debugger.go_to(params.number("number"), progress)
+    if params.given("what"):
+        back = params.text("direction", "back") == "back"
+        return debugger.go_to_found(params.question(), params.optional_number("nth"), -1 if back else 1, progress)
+    to = params.text("to")
+    if to == "live":
+        return debugger.go_live()
+    if to not in ("begin", "end"):
+        raise BadRequest(f"goto: to is {to!r}, which is not begin, end or live")
+    return debugger.go_to(1 if to == "begin" else -1, progress)
+
+
+def frames_at(session: Session, params: Params, progress: Progress) -> Any:
+    """The calls under way at a number of the history."""
+    debugger, hart = session.debugger, params.optional_number("thread_hart")
+    if not isinstance(debugger, Debugger):
+        raise NotConnected
+    it, pc = debugger.places.selected(hart), params.optional_number("pc")
+    number, first, count = params.number("number"), params.number("first"), params.number("count")
+    return frames.rows(session, it, number, first, count, progress, pc)
+
+
+def entered_at(session: Session, params: Params, progress: Progress) -> Any:
+    """The next way back passes over other executions of the instruction with a number: see `Places.only_at`."""
+    hart, number = params.optional_number("thread_hart"), params.number("number")
+    if isinstance(session.debugger, Debugger):
+        session.debugger.places.only_at(hart, number - 1)
+
+
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "connect": connect,
+    "past": past,
+    "enter": enter,
+    "goto": goto,
+    "frames": frames_at,
+    "entered_at": entered_at,
+}

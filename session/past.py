@@ -61,3 +61,6 @@ class Past(Protocol):
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
         """What is known to have been in memory: code and constants. Fewer bytes where not all is, b"" for none."""
+
+    def joins(self, hart: int | None, pc: int) -> str:
+        """A line for the user if what ran last of what is known does not lead to *pc*, where the program is now."""

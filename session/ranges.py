@@ -32,24 +32,32 @@ class Selection(NamedTuple):
 
 
 class Cursor:
-    """What the last listing showed, from which the next one goes on. One per history: gdb and the console share it."""
+    """What the last listing showed, from which the next one goes on. One per history: gdb and the console share it.
+
+    The first listing is around the *home*: where the user is in the past, or the end. It becomes the first again when
+    the home changes (gdb's record-btrace.c, record_btrace_target::insn_history and record_btrace_clear_histories).
+    """
 
     def __init__(self) -> None:
         self._shown: Selection | None = None
+        self._home: int | None = None
 
     def reset(self) -> None:
         """Forget what was shown: the history has changed and the next listing starts at its end again."""
         self._shown = None
 
-    def select(self, args: str, size: int | None, length: int) -> Selection:
+    def select(self, args: str, size: int | None, length: int, home: int | None = None) -> Selection:
         """What `record instruction-history ARGS` shows of *length* positions and move there; modifiers (/r) are not
         part of *args*.
 
-        *size* is gdb's `record instruction-history-size`, None or 0 for unlimited. Raises `RangeError`, which leaves
-        the cursor.
+        *size* is gdb's `record instruction-history-size`, None or 0 for unlimited. *home*: the number where the user
+        is in the past, *length* + 1 where all has run; None: in the present. Raises `RangeError`, which leaves the
+        cursor.
         """
         if length == 0:
             raise RangeError("No trace.")
+        if home != self._home:
+            self._shown, self._home = None, home
         args = args.strip()
         size = size or length
         if args in ("", "+"):
@@ -63,21 +71,22 @@ class Cursor:
 
     def _forward(self, size: int, length: int) -> Selection:
         if self._shown is None:
-            return _last(size, length)
+            return self._from_home(0, size, length)
         begin = self._shown.end
         end = min(begin + size, length + 1)
         return Selection(begin, end, AT_END if begin == end else None)
 
     def _backward(self, size: int, length: int) -> Selection:
         if self._shown is None:
-            return _last(size, length)
+            return self._from_home(1 - size, size, length)
         end = self._shown.begin
         begin = max(end - size, 1)
         return Selection(begin, end, AT_START if begin == end else None)
 
-
-def _last(size: int, length: int) -> Selection:
-    return Selection(max(length + 1 - size, 1), length + 1)
+    def _from_home(self, first: int, size: int, length: int) -> Selection:
+        """From *first* behind the home on, filled up from the other side where the history ends."""
+        begin = max(min((self._home or length + 1) + first, length + 1 - size), 1)
+        return Selection(begin, min(begin + size, length + 1))
 
 
 def _explicit(args: str, size: int, length: int) -> Selection:

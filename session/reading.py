@@ -131,10 +131,13 @@ class Reading:
         found = self._last().harts
         return found.histories[found.number(hart)]
 
-    def select(self, args: str, size: int | None, hart: int) -> Listing:
-        """What `trace history ARGS` shows of what was decoded last; warnings are given once. Raises RangeError."""
+    def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Listing:
+        """What `trace history ARGS` shows of what was decoded last; warnings are given once. Raises RangeError.
+
+        *home*: the number where the hart is in the past.
+        """
         decoded = self._last()
-        selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]))
+        selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]), home)
         return Listing(*selection, self.untold(decoded.warnings), hart)
 
     def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:

@@ -3,38 +3,36 @@
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
+from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 from decode.contexts import ContextImages
 from decode.etrace.esp32.live import Answer, Batch
 from decode.history import History
 from decode.image import BadElf, Image
+from session import beginning, decoding, esp32, formats, report
 from session import capture as capture_file
-from session import decoding, esp32, formats, report
 from session.accesses import Accesses, AccessRow, Where
 from session.calls import CallRow, FunctionRow, Functions
-from session.captured import Capture, printable
+from session.captured import Capture
 from session.context import Context
-from session.description import Description
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
 from session.finding import Found, Question
 from session.finding import Row as FoundRow
-from session.link import Connect, Link, open_link
+from session.link import Connect, open_link
 from session.live import Hardware, LiveTrace
 from session.program import CodeOnTarget, Program
 from session.reading import Decoded, Listing, Reading
 from session.request import not_possible, trace_request
 from session.rows import Row
+from session.selected import Debugger, Selected
 from session.version import tool
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
 
-__all__ = ["MessageRow", "Needed", "Session", "tool"]
-
-_GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
+__all__ = ["MessageRow", "Needed", "Selected", "Session", "tool"]
 
 Chip = Generator[Batch, Answer, Capture]
 
@@ -50,20 +48,6 @@ MessageRow = tuple[int, int, str]
 _T = TypeVar("_T")
 
 
-class Selected(NamedTuple):
-    """The history that a request is about.
-
-    hart     whose history it is
-    program  the programs in all contexts, `program.base` the one that gdb knows
-    lines    for the user, said once: of a read-out that failed, of a program that is another one
-    """
-
-    history: History
-    program: ContextImages
-    hart: int
-    lines: list[str]
-
-
 class Session:
     """A trace being made, or a capture being looked at; nothing at first. Lines that are returned are for the user.
 
@@ -72,6 +56,8 @@ class Session:
 
     def __init__(self, connect: Connect = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
         self._connect, self._environ = connect, environ
+        self.lock = RLock()
+        """Held by who uses the session: its requests, and the debugger's proxy, which is a thread of its own."""
         self._live: LiveTrace | None = None
         self._reading: Reading | None = None
         self._target_line = ""  # what the trace comes from, for `status`
@@ -82,9 +68,17 @@ class Session:
         self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
         self._chip: Chip | None = None
         self._kept: dict[type, tuple[History, object]] = {}
+        self.debugger: Debugger | None = None
+        """A debugger that goes back in time with this trace."""
 
     def close(self) -> None:
         """Let go of the target. A trace that runs goes on in it."""
+        self._let_go()
+        if self.debugger is not None:
+            self.debugger.close()
+            self.debugger = None
+
+    def _let_go(self) -> None:
         if self._live is not None:
             self._live.close()
             self._live = None
@@ -99,6 +93,7 @@ class Session:
         Everything that can be wrong is one line: NoElf, BadElf, DescriptionError, Unsupported, BadOption,
         HartUnreachable, WrongXlen, the transport's and the components' errors.
         """
+        self._check_present("trace start")
         if context.elf is None:
             raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
         description = context.description(self._environ)
@@ -107,23 +102,24 @@ class Session:
         image = Program(context.elf).image()
         link = open_link(description, hardware.encoders[0], self._connect)
         try:
-            _check_xlen(image, description, link)
+            beginning.check_xlen(image, description, link)
             if self._live is not None:
                 self._live.abandon()
             live = LiveTrace.start(link, hardware, request, progress)
         except BaseException:
             link.close()
             raise
-        self.close()
+        self._let_go()
         live.xlen = image.xlen
         live.notes += not_possible(options or {})
         self._live, self._target_line, self._quiet_since = live, report.target(description), None
         target = CodeOnTarget(link, hardware.registers)
-        self._reading = Reading(_begun(description, image), Program(context.elf, target=target), target)
+        self._reading = Reading(beginning.begun(description, image), Program(context.elf, target=target), target)
         return report.started(live)
 
     def stop(self, progress: Progress = silent) -> list[str]:
-        """End the trace and read it out. Raises `NoTrace`."""
+        """End the trace and read it out. Raises `NoTrace`, `Busy`."""
+        self._check_present("trace stop")
         live = self._live
         if live is None:
             raise NoTrace("nothing is being traced: `trace start` begins")
@@ -151,13 +147,15 @@ class Session:
             return [*lines, report.line("history", "not read yet, `trace history` does it")]
         return [*lines, *report.histories(decoded.harts), *decoded.warnings]
 
-    def history(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
+    def history(
+        self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
+    ) -> Listing:
         """Which rows of the context's hart `trace history ARGS` shows; see `session.ranges`. A running trace is read
-        out first.
+        out first. *at*: the number where the hart is in the past.
 
         Raises RangeError, NoTrace, BadElf, Unsupported, and when nothing could be read out, why.
         """
-        reading = self._the_reading()
+        reading = self.the_reading()
         self._read_out(context, progress)
         decoded = self._decode(context, progress)
         hart = decoded.harts.number(context.hart, context.thread_hart)
@@ -165,13 +163,13 @@ class Session:
         if not len(history):
             failure = self._live.failure if self._live else None
             raise failure or _nothing(decoded, hart, live=self._live is not None)
-        listing = reading.select(args, size, hart)
+        listing = reading.select(args, size, hart, at)
         said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
         return listing._replace(lines=report.failure(self._live) + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """The rows numbered *begin* to *end* - 1 of the history last asked for. Raises `NoTrace`."""
-        return list(self._the_reading().rows(begin, end, hart))
+        return list(self.the_reading().rows(begin, end, hart))
 
     def dump(
         self, args: str, size: int | None, context: Context, offset: int | None = None, progress: Progress = silent
@@ -192,7 +190,7 @@ class Session:
 
         Raises `NoTrace`, `Unsupported`.
         """
-        messages = self._the_reading().messages()
+        messages = self.the_reading().messages()
         wording = formats.wording(messages.how)
         return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
 
@@ -218,8 +216,34 @@ class Session:
         history = decoded.harts.histories[hart]
         if not len(history):
             raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
-        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
         return Selected(history, decoded.program, hart, report.failure(self._live) + said)
+
+    def at_hand(self, context: Context) -> Selected | None:
+        """As `selected`, of what was decoded last: nothing is read out, decoded or said. None: nothing was."""
+        decoded = self._reading.decoded if self._reading is not None else None
+        if decoded is None:
+            return None
+        hart = decoded.harts.number(context.hart, context.thread_hart)
+        return Selected(decoded.harts.histories[hart], decoded.program, hart, [])
+
+    def is_current(self, context: Context) -> bool:
+        """Whether nothing ran since the trace was read out, as far as that is known without asking the target."""
+        live = self._live
+        if live is None or not live.tracing or self._frozen():
+            return live is None or not live.behind or self._frozen()
+        return self._quiet_since is not None and self._quiet_since[0] == self._runs(context)
+
+    def unread(self, context: Context) -> int:
+        """About how many bytes reading out would take from the target. Raises the transport's errors."""
+        live = self._live
+        if live is None or self.is_current(context):
+            return 0
+        status, _ = live.status()
+        whole = live.in_force.sink.size
+        if status.wrapped or live.captured.wrapped:
+            return whole
+        return min(max(0, status.pointer - live.in_force.sink.start - len(live.captured.data)), whole)
 
     def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
         """What *make* made of a history last: one thing of each *kind* is kept, until it is asked for another one's."""
@@ -232,8 +256,9 @@ class Session:
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
-        reading = self._the_reading()
-        return reading.untold(reading.decoded.warnings) if reading.decoded else []
+        reading = self.the_reading()
+        said = reading.untold(reading.decoded.warnings) if reading.decoded else []
+        return report.failure(self._live) + said
 
     def accesses(
         self, args: str, size: int | None, where: Where | None, context: Context, progress: Progress = silent
@@ -248,7 +273,7 @@ class Session:
         if self._accesses is None or not self._accesses.is_of(history, where):
             self._accesses = Accesses(history, decoded.program, where)
         selection = self._accesses.select(args, size)
-        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
         return Listing(*selection, report.failure(self._live) + said, hart)
 
     def access_rows(self, begin: int, end: int) -> list[AccessRow]:
@@ -267,14 +292,14 @@ class Session:
         decoded = self.harts(context, progress)
         hart = decoded.harts.number(context.hart, context.thread_hart)
         history = decoded.harts.histories[hart]
-        self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is history}
-        found = self._earlier.get(type(question))
-        if found is None or not found.is_of(history, question):
-            found = Found(history, decoded.program, question, progress)
-        self._found = self._earlier[type(question)] = found
+        self._found = found = self._answer(question, history, decoded.program, progress)
         selection = found.select(args, size)
-        said = self._the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
         return Listing(*selection, report.failure(self._live) + said, hart)
+
+    def answer(self, question: Question, it: Selected, progress: Progress = silent) -> Found:
+        """All that *question* finds in a history. Raises BadQuestion."""
+        return self._answer(question, it.history, it.program, progress)
 
     def found(self, begin: int, end: int) -> list[FoundRow]:
         """Those numbered *begin* to *end* - 1 of what was found last. Raises `NoTrace`."""
@@ -329,13 +354,12 @@ class Session:
     def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
         """As `open`, a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss."""
         self._check_idle()
-        program = Program(
-            _elf_of(capture, name) if elf is None else elf, code=capture.code, images=capture.images, xlen=capture.xlen
-        )
+        path = beginning.elf_of(capture, name) if elf is None else elf
+        program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
         image = program.image()
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
-        self.close()
+        self._let_go()
         self._target_line = report.line("capture", name)
         self._reading = Reading(capture, program, stop_at_error=stop_at_error)
         other = decoding.other_elf(capture.elf, image)
@@ -379,8 +403,15 @@ class Session:
         if not esp32.is_core_dump(content):
             return None
         if elf is None:
-            raise NoElf(f"{path} is a core dump: {_GIVE_IT}")
+            raise NoElf(f"{path} is a core dump: {beginning.GIVE_IT}")
         return esp32.capture_of_core_dump(content, str(path), Image.from_elf(elf))
+
+    def _answer(self, question: Question, history: History, program: ContextImages, progress: Progress) -> Found:
+        self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is history}
+        found = self._earlier.get(type(question))
+        if found is None or not found.is_of(history, question):
+            found = self._earlier[type(question)] = Found(history, program, question, progress)
+        return found
 
     def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:
         """What ran on the context's hart, which hart that is, and what is to be said of it."""
@@ -394,11 +425,16 @@ class Session:
             raise NoTrace("no functions were asked for yet")
         return self._functions
 
+    def _check_present(self, what: str) -> None:
+        if self._frozen():
+            raise Busy(f"{what}: you are in the past, return to the present first (`trace live`)")
+
     def _check_idle(self) -> None:
+        self._check_present("another trace cannot be looked at now")
         if self._live is not None and self._live.tracing:
             raise Busy("a trace is being made: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
-    def _the_reading(self) -> Reading:
+    def the_reading(self) -> Reading:
         if self._reading is None:
             raise NoTrace("there is no trace: `trace start` makes one, `trace open FILE` shows a saved one")
         return self._reading
@@ -408,7 +444,7 @@ class Session:
 
     def _refreshed(self) -> Reading:
         """The reading with all that was read out of the target so far."""
-        reading, live = self._the_reading(), self._live
+        reading, live = self.the_reading(), self._live
         if live is not None:
             code = tuple(reading.decoded.image.code) if reading.decoded else ()
             notes = tuple(live.notes)
@@ -421,22 +457,34 @@ class Session:
         live = self._live
         if live is not None and context.tvec is not None:
             live.tvec = context.tvec
-        if live is None or (live.tracing and self._quiet_since and self._quiet_since == _quiet(live, context)):
+        if live is None or self._frozen():
+            return
+        runs = self._runs(context)
+        if live.tracing and self._quiet_since and self._quiet_since == _quiet(live, runs):
             return
         live.read_out(progress)
-        self._quiet_since = None if live.failure else _quiet(live, context)
+        self._quiet_since = None if live.failure else _quiet(live, runs)
+
+    def _frozen(self) -> bool:
+        """In the past nothing new runs, and the numbers of what ran stay."""
+        return self.debugger is not None and self.debugger.away()
+
+    def _runs(self, context: Context) -> int | None:
+        """A number that changes whenever the target is resumed; gdb alone also counts its ways through the past."""
+        attached = self.debugger is not None and self.debugger.connected
+        return self.debugger.resumes if self.debugger is not None and attached else context.runs
 
 
-def _quiet(live: LiveTrace, context: Context) -> tuple[object, ...] | None:
+def _quiet(live: LiveTrace, runs: int | None) -> tuple[object, ...] | None:
     """The same twice: nothing ran in between. None: that cannot be told.
 
     Reading out makes some encoders send messages, which in a full ring cost the oldest ones and renumber the rows, so
     that paging backward would never get anywhere.
     """
-    if context.runs is None:
+    if runs is None:
         return None
     try:
-        return (context.runs, *live.status()) if live.link.state() == "halted" else None
+        return (runs, *live.status()) if live.link.state() == "halted" else None
     except RvtraceError:
         return None
 
@@ -452,27 +500,3 @@ def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
     if any(len(history) for history in histories.values()):
         return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")
     return decoding.nothing_decoded(decoded.sink_of(hart), histories[hart], decoded.image, live=live)
-
-
-def _begun(description: Description, image: Image) -> Capture:
-    """The capture of a trace that begins: what does not change any more."""
-    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Capture(created, tool(), description.name, image.xlen, decoding.identity_of(image), (), (), ())
-
-
-def _check_xlen(image: Image, description: Description, link: Link) -> None:
-    hart = f"hart {description.encoders[0].hart}"
-    for xlen, whose in ((description.xlen, description.file), (link.xlen(), hart)):
-        if xlen is not None and xlen != image.xlen:
-            raise WrongXlen(image.path, image.xlen, whose, xlen)
-
-
-def _elf_of(capture: Capture, file: str) -> str:
-    """Where the program was when it was captured, if it still is there; "" for a capture that has all its code."""
-    if not capture.needs_elf:
-        return ""
-    if capture.elf is None:
-        raise NoElf(f"{file} does not say with which program it was made: {_GIVE_IT}")
-    if not Path(capture.elf.path).is_file():
-        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: {_GIVE_IT}")
-    return capture.elf.path

@@ -93,13 +93,14 @@ class Edges:
         self._from = after or self
         self._image = image
         self._mask = (1 << image.xlen) - 1
-        self._known: dict[tuple[int, int], Edge] = {}
+        self.known: dict[tuple[int, int], Edge] = {}
+        """What `step` found."""
 
     def step(self, pc: int, to: int) -> Edge:
         """From one instruction to another, GAP for a gap."""
-        edge = self._known.get((pc, to))
+        edge = self.known.get((pc, to))
         if edge is None:
-            edge = self._known[pc, to] = self._edge(pc, to)
+            edge = self.known[pc, to] = self._edge(pc, to)
         return edge
 
     def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> Edge:

@@ -7,9 +7,9 @@ remembered with the stack, too: going through a whole history is then one look-u
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, islice
+from operator import attrgetter, getitem
 from typing import NamedTuple
 
 from decode.calls.edges import PLAIN, Edge, Edges, Kind, Operation
@@ -23,9 +23,11 @@ from support.progress import Progress, silent
 _BLOCK = 256  # entries between stacks that are kept
 _TOLD = 1 << 6  # blocks from one word about progress to the next
 _STATES_AT_MOST = 1 << 18
-_COUNT, _BEGINS = attrgetter("count"), attrgetter("begins")
+_COUNT, _BEGINS, _LOW = attrgetter("count"), attrgetter("begins"), attrgetter("low")
 NOTHING = -2
 """Before the first instruction there is none."""
+NEVER = -1 << 62
+"""A level below all others."""
 _BEGIN = Edge(True, (Operation(Kind.BEGIN),))
 
 
@@ -60,25 +62,40 @@ class Unit:
         self.operations = edge.operations + summary.operations
 
 
-class Step:
-    """What comes of a unit in a state. *lows*: as in `Calls`."""
+class State(dict[Key, "Step"]):
+    """A call stack between two entries, the *last* instruction before, and the steps taken from there by *take*."""
 
-    __slots__ = ("begins", "known", "lows", "origin", "state", "unit")
+    __slots__ = ("_take", "last", "level", "stack")
 
-    def __init__(self, origin: "State", unit: Unit, state: "State", lows: list[int]) -> None:
+    def __init__(self, stack: Frame | None, level: int, last: int, take: "Callable[[State, Key], Step]") -> None:
+        super().__init__()
+        self.stack, self.level, self.last, self._take = stack, level, last, take
+
+    def __missing__(self, key: Key) -> "Step":
+        step = self[key] = self._take(self, key)
+        return step
+
+
+class Step(dict[Key, "Step"]):
+    """What comes of a unit in a state, and the steps that were taken after this one. Compared by identity.
+
+    lows  as in `Calls`; *known*: the stack always was. *low*: the lowest level, NEVER if the stack was not known then
+    """
+
+    __slots__ = ("begins", "known", "low", "lows", "origin", "state", "unit")
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
+
+    def __init__(self, origin: State, unit: Unit, state: State, lows: list[int]) -> None:
+        super().__init__()
         self.origin, self.unit, self.state, self.lows = origin, unit, state, lows
         self.known = len(lows) == 1
+        self.low = lows[0] if self.known else NEVER
         self.begins = unit.begins
 
-
-class State(dict[Key, Step]):
-    """A call stack between two entries, the *last* instruction before, and the steps taken from there."""
-
-    __slots__ = ("last", "level", "stack")
-
-    def __init__(self, stack: Frame | None, level: int, last: int) -> None:
-        super().__init__()
-        self.stack, self.level, self.last = stack, level, last
+    def __missing__(self, key: Key) -> "Step":
+        step = self[key] = self.state[key]
+        return step
 
 
 class CallHistory:
@@ -99,12 +116,12 @@ class CallHistory:
         self._states: dict[tuple[int, int, int], State] = {}
         self._units: dict[tuple[int, Key], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
-        self.steps: Counter[Step] = Counter()
-        """How often each step was taken."""
         self._checkpoints: list[tuple[State, int]] = []
         self._begins = array("Q", [0])  # how many functions begin before each block
         self._positions = array("Q", [0])
         self._lows = [0]
+        self.lowest = array("q")
+        """The lowest level in each block of entries, NEVER where the stack was not known at some time."""
         self._run(progress)
 
     def __len__(self) -> int:
@@ -126,6 +143,24 @@ class CallHistory:
             last = function
         if last is not None and last.number < end:
             yield last._replace(end=len(self._history))
+
+    def steps(self) -> Counter[Step]:
+        """How often each step was taken."""
+        taken: Counter[Step] = Counter()
+        for block in range(len(self._checkpoints)):
+            taken.update(self._taken(block))
+        return taken
+
+    def block_at(self, position: int) -> int:
+        """Which block of entries has a position, which may be the end of the history; -1 for an empty one."""
+        return min(bisect_right(self._positions, position), len(self._checkpoints)) - 1
+
+    def taken_in(self, block: int) -> tuple[int, list[Step]]:
+        """Where a block of entries begins, and the steps that were taken in it."""
+        return self._positions[block], self._taken(block)
+
+    def _taken(self, block: int) -> list[Step]:
+        return _walk(self._checkpoints[block][0], self._keys(block * _BLOCK))
 
     def _keys(self, begin: int) -> list[Key]:
         """Of a block of entries."""
@@ -151,7 +186,7 @@ class CallHistory:
         if unit is None:
             part, number, before, traps = (key, 0, 0, ()) if isinstance(key, int) else key
             summaries, entry = self._of_program(number, number), self._parts[part]
-            edges = self._of_program(number, before).edges
+            edges = summaries.edges if number == before else self._of_program(number, before).edges
             if last == NOTHING:
                 edge = _BEGIN
             elif traps:
@@ -177,19 +212,16 @@ class CallHistory:
             if begin // _BLOCK % _TOLD == 0:
                 progress("calls", self._positions[-1], len(self._history))
             self._checkpoints.append((state, len(self._lows) - 1))
-            taken = []
-            for key in self._keys(begin):
-                step = state.get(key) or self._step(state, key)
-                taken.append(step)
-                state = step.state
+            taken = _walk(state, self._keys(begin))
+            state = taken[-1].state
             self._count(taken)
             self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
             self._positions.append(self._positions[-1] + sum(map(_COUNT, self._entries[begin : begin + _BLOCK])))
 
     def _count(self, taken: list[Step]) -> None:
-        self.steps.update(taken)
         found: Iterable[Step] = set(taken)
-        if not all(step.known for step in found):
+        self.lowest.append(min(map(_LOW, found)))
+        if self.lowest[-1] == NEVER:
             found = taken  # in order
         for step in found:
             if step.lows[0] < self._lows[-1]:
@@ -201,8 +233,7 @@ class CallHistory:
         calls = Calls(self.frames, state.stack, state.level)
         calls.do(unit.operations)
         following = self._state(calls.stack, calls.level, unit.part.last)
-        step = state[key] = Step(state, unit, following, calls.lows)
-        return step
+        return Step(state, unit, following, calls.lows)
 
     def _state(self, stack: Frame | None, level: int, last: int) -> State:
         key = (id(stack), level, last)
@@ -210,7 +241,7 @@ class CallHistory:
         if state is None or state.stack is not stack:
             if len(self._states) >= _STATES_AT_MOST:
                 self._states.clear()
-            state = self._states[key] = State(stack, level, last)
+            state = self._states[key] = State(stack, level, last, self._step)
         return state
 
     def _from(self, number: int) -> Iterator[Function]:
@@ -224,8 +255,7 @@ class CallHistory:
     def _in_block(self, block: int, skip: int) -> Iterator[Function]:
         state, stretch = self._checkpoints[block]
         position, begin = self._positions[block], block * _BLOCK
-        for key in self._keys(begin):
-            step = state.get(key) or self._step(state, key)
+        for step in _walk(state, self._keys(begin)):
             unit = step.unit
             if skip >= unit.begins:
                 skip -= unit.begins
@@ -250,3 +280,9 @@ class CallHistory:
     def _function(self, calls: Calls, stretch: int, position: int, pc: int) -> Function:
         level = 0 if pc == GAP else calls.level - self._lows[stretch + len(calls.lows) - 1]
         return Function(0, position, position, pc, level, calls.kind)
+
+
+def _walk(state: State, keys: list[Key]) -> list[Step]:
+    """The steps from a state on. The loop is that of `accumulate`: a step knows those after it as a state does."""
+    first = state[keys[0]]
+    return list(accumulate(keys[1:], getitem, initial=first))

@@ -20,14 +20,19 @@ class Frame:
     back      where it will go on, UNKNOWN for TAIL
     function  the start of the function that called, or that was interrupted
     level     of that function
+    rank      of what was called: its level, if tail calls took the place of their callers
     below     the call it was made in, None where that is not known
     """
 
-    __slots__ = ("back", "below", "depth", "function", "kind", "level")
+    __slots__ = ("back", "below", "depth", "function", "kind", "level", "rank")
 
-    def __init__(self, kind: Kind, back: int, function: int, level: int, below: "Frame | None") -> None:
+    def __init__(
+        self, kind: Kind, back: int, function: int, level: int, below: "Frame | None", rank: int | None = None
+    ) -> None:
         self.kind, self.back, self.function, self.level, self.below = kind, back, function, level, below
         self.depth: int = 1 if below is None else below.depth + 1
+        before = level if below is None else below.rank
+        self.rank: int = before + (kind is not Kind.TAIL) if rank is None else rank
 
 
 class Frames:
@@ -49,6 +54,7 @@ class Frames:
         return frame
 
     def _newer_half(self, top: Frame) -> Frame:
+        """What is left of too deep a stack. Who waits below that is not known any more."""
         frames: list[Frame] = []
         frame: Frame | None = top
         while frame is not None and len(frames) < DEPTH_AT_MOST // 2:
@@ -56,7 +62,7 @@ class Frames:
             frame = frame.below
         below = None
         for kept in reversed(frames):
-            below = Frame(kept.kind, kept.back, kept.function, kept.level, below)
+            below = Frame(kept.kind, kept.back, kept.function, kept.level, below, kept.rank)
         assert below is not None
         return below
 
@@ -124,6 +130,7 @@ class Calls:
             self._pop_to(frame)
         elif nearest.kind is Kind.TRAP:  # handlers return to addresses they put there
             self.stack, self.level = nearest, nearest.level + 1
+            self._lower()
         else:
             self._forget(operation)
             self.kind = Kind.RETURN

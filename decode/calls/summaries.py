@@ -42,14 +42,12 @@ class Summaries:
 
     def of(self, part: Part) -> Summary:
         """What a part that is not empty does."""
-        known = self._known.get(id(part))
-        if known is None:
-            known = self._known[id(part)] = self._make(part)
-        return known
+        return self._known.get(id(part)) or self._make_known(part)
 
     def children(self, part: Path) -> list[Summary]:
         """Of its parts."""
-        return [self.of(inner) for inner in part.parts if len(inner)]
+        known = self._known
+        return [known.get(id(inner)) or self._make_known(inner) for inner in part.parts if inner]
 
     def between(self, before: Summary, after: Summary) -> Edge:
         """The step from one part to the next."""
@@ -64,6 +62,10 @@ class Summaries:
         else:
             yield from self._in_path(part, calls, skip)
 
+    def _make_known(self, part: Part) -> Summary:
+        known = self._known[id(part)] = self._make(part)
+        return known
+
     def _make(self, part: Part) -> Summary:
         if isinstance(part, tuple):
             edges = [self.edges.step(pc, to) for pc, to in itertools.pairwise(part)]
@@ -71,14 +73,23 @@ class Summaries:
             return Summary(part, part[0], part[-1], sum(edge.begins for edge in edges), operations, 0)
         if isinstance(part, RepeatPath):
             return self._of_rounds(part)
-        children = self.children(part)
-        begins, done = children[0].begins, list(children[0].operations)
-        for before, child in itertools.pairwise(children):
-            edge = self.between(before, child)
-            begins += edge.begins + child.begins
-            done += edge.operations + child.operations
-        height = 1 + max(child.height for child in children)
-        return Summary(part, children[0].first, children[-1].last, begins, reduced(done), height)
+        return self._of_path(part)
+
+    def _of_path(self, part: Path) -> Summary:
+        """Nothing but look-ups for most pieces, which are short and do nothing to the stack."""
+        first, *others = children = self.children(part)
+        known, step = self.edges.known, self.edges.step
+        begins, done, height, last = first.begins, list(first.operations), first.height, first.last
+        for child in others:
+            edge = known.get((last, child.first)) or step(last, child.first)
+            last = child.last
+            if edge.begins or child.begins:
+                begins += edge.begins + child.begins
+                done += edge.operations
+                done += child.operations
+            if child.height > height:
+                height = child.height
+        return Summary(part, children[0].first, last, begins, reduced(done) if done else (), height + 1)
 
     def _of_rounds(self, part: RepeatPath) -> Summary:
         inner = self.of(part.path)

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.calls.edges import Edge, Kind
+from decode.calls.edges import UNKNOWN, Edge, Kind
 from decode.calls.index import CallHistory, Step
 from decode.calls.stack import DEPTH_AT_MOST, Calls, Frame
 from decode.calls.summaries import Summaries, Summary
 from decode.history import GAP, RepeatPath
 from support.progress import Progress, silent
 
-_COUNTED = frozenset({Kind.CALL, Kind.TAIL, Kind.TRAP})
+_CALLED = frozenset({Kind.CALL, Kind.TAIL})
+_COUNTED = _CALLED | {Kind.TRAP}
 _TOLD = 1 << 12
 _DEEPEST = 1 << 10
 """Calls deeper than that are counted where they would be there."""
@@ -54,7 +55,7 @@ class _Work(NamedTuple):
 
 def tree(calls: CallHistory, progress: Progress = silent) -> Node:
     """What is not called by anything is under the node that is returned, which is no function."""
-    return _Tree(calls).made(calls.steps.items(), progress)
+    return _Tree(calls).made(calls.steps().items(), progress)
 
 
 def rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
@@ -97,7 +98,7 @@ class _Tree:
         """The step into a part, and the part itself, so many times."""
         node = None
         if edge.begins:
-            at.do(edge.operations)
+            self._step(edge, at, times)
             if at.kind in _COUNTED:
                 node = self._node(at.stack, summaries.edges.functions.of(summary.first))
                 node.calls += times
@@ -110,6 +111,13 @@ class _Tree:
         elif summary.first != GAP:
             node = node or self._node(at.stack, summaries.edges.functions.of(summary.first))
             node.own += times * len(summary.part)
+
+    def _step(self, edge: Edge, at: Calls, times: int) -> None:
+        """What a step does. A trap may come before the first instruction of what is called there: that counts, too."""
+        for done, operation in enumerate(edge.operations, 1):
+            at.do((operation,))
+            if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
+                self._node(at.stack, operation.function).calls += times
 
     def _expand(self, work: _Work, times: int) -> None:
         part, summaries = work.summary.part, work.summaries
@@ -148,7 +156,7 @@ class _Tree:
             if edge.begins:
                 node.own += times * (i - since)
                 since = i
-                at.do(edge.operations)
+                self._step(edge, at, times)
                 node = self._node(at.stack, functions.of(part[i]))
                 if at.kind in _COUNTED:
                     node.calls += times

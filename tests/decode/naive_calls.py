@@ -5,7 +5,7 @@ an instruction is comes from the project (and is tested against objdump, Spike a
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from decode.image import Image
@@ -25,12 +25,22 @@ class Ran(NamedTuple):
 
 class Frame(NamedTuple):
     """A call under way: "call", "tail" or "trap". It was made in the function *caller*, at *level*, and goes on at
-    *back*."""
+    *back*. *position*: of the instruction it was made behind."""
 
     what: str
     back: int | None
     caller: int | None
     level: int
+    position: int
+
+
+class Waiting(NamedTuple):
+    """A function under way, as gdb shows it: nothing of what tail calls took the place of. *left*: where, and how."""
+
+    pc: int
+    function: int | None
+    level: int
+    left: tuple[int, str] | None
 
 
 class NaiveCalls:
@@ -45,6 +55,9 @@ class NaiveCalls:
         self.level, self.stretch = 0, 0
         self.lowest = [0]
         self.why = ""
+        self.position = 0
+        self.trapped: list[int | None] = []
+        """Functions that were called when a trap came before their first instruction."""
 
     def functions(self, pcs: Sequence[int]) -> list[Ran]:
         """What ran, with levels from 0 in each stretch between places where the calls under way were forgotten."""
@@ -57,8 +70,27 @@ class NaiveCalls:
             for position, level, stretch, why in found
         ]
 
+    def frames(self, pcs: Sequence[int]) -> Iterator[list[Waiting]]:
+        """What is under way before each of these instructions runs, innermost first."""
+        for position, pc in enumerate(pcs):
+            self.begins(pcs, position, pc)
+            yield [] if pc == GAP else self.under_way(pc)
+
+    def under_way(self, pc: int) -> list[Waiting]:
+        """With the instruction at *pc* running next."""
+        calls = [frame for frame in self.stack if frame.what != "tail"]
+        level = (self.stack[0].level if self.stack else self.level) + len(calls)
+        found = [Waiting(pc, self.function(pc), level, None)]
+        for frame in reversed(calls):
+            if frame.back is None:
+                break
+            level -= 1
+            found.append(Waiting(frame.back, frame.caller, level, (frame.position, frame.what)))
+        return found
+
     def begins(self, pcs: Sequence[int], position: int, pc: int) -> bool:
         """Whether another function runs from here on."""
+        self.position = position - 1
         if pc == GAP:
             self.forget("gap")
             return True
@@ -82,7 +114,7 @@ class NaiveCalls:
             return
         if epc is not None:
             if self.possible(before, epc):
-                self.step(before, epc)
+                self.step_to_trap(before, epc)
             return
         itype, after, _ = self.decoded(before)
         if itype is IType.UNINFERABLE_CALL:
@@ -150,6 +182,13 @@ class NaiveCalls:
             self.why = "switch"
         return True
 
+    def step_to_trap(self, pc: int, epc: int) -> None:
+        """To an instruction that a trap comes before."""
+        count = len(self.stack)
+        self.step(pc, epc)
+        if len(self.stack) > count:
+            self.trapped.append(self.function(epc))
+
     def unreported(self, pc: int, itype: IType, after: int, target: int | None) -> bool:
         """A trap that only shows in that the code does not lead there."""
         if itype is IType.EXCEPTION:
@@ -157,12 +196,12 @@ class NaiveCalls:
             return True
         epc = None if itype in (IType.NOT_TAKEN, IType.TAKEN) else after if target is None else target
         if epc is not None:
-            self.step(pc, epc)
+            self.step_to_trap(pc, epc)
         self.push("trap", epc, self.function(pc if epc is None else epc))
         return True
 
     def push(self, what: str, back: int | None, caller: int | None) -> None:
-        self.stack.append(Frame(what, back, caller, self.level))
+        self.stack.append(Frame(what, back, caller, self.level, self.position))
         self.level += 1
         self.why = what
 

@@ -63,7 +63,7 @@ def traced(
     for n, options in enumerate(settings):
         again = " " * n  # the same command, in a spelling of its own
         commands += [f"trace start {options}{again}", f"ignore 1 {rounds - 1}{again}", f"continue 1{again}"]
-        commands += [f"trace history 1,10000000{again}", f"trace status{again}", f"trace save {captures[n]}"]
+        commands += [f"trace history /a 1,10000000{again}", f"trace status{again}", f"trace save {captures[n]}"]
         commands.append(f"trace stop{again}")
     with Rig(elf, folder / "rig", "--isa", "IMAC", "--log-retired", str(log), *sim) as rig:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
@@ -78,7 +78,7 @@ def _outcomes(
     outcomes = []
     for n, (options, capture) in enumerate(zip(settings, captures, strict=True)):
         again = " " * n
-        listing = said[f"trace history 1,10000000{again}"]
+        listing = said[f"trace history /a 1,10000000{again}"]
         part, retired = retired[: len(listed_pcs(listing))], retired[len(listed_pcs(listing)) :]
         started, status = said[f"trace start {options}{again}"], said[f"trace status{again}"]
         outcomes.append(Outcome(elf, capture, started, listing, status, part))

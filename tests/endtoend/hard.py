@@ -14,7 +14,7 @@ from tests.gdb.running import SOURCE, run_gdb
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs" / "hard"
 GAP = re.compile(r"^\d+\t\[(.*)\]$", re.M)
 WARNING = re.compile(r"^warning: .*$", re.M)
-ALL = "trace history 1,100000000"
+ALL = "trace history /a 1,100000000"
 
 
 class Outcome(NamedTuple):

@@ -149,10 +149,10 @@ def test_a_buffer_that_wraps_has_the_newest(options: str, tmp_path: Path) -> Non
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log), "--trace-size", size) as rig:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
         commands = [f"trace start {options}", "break round_done", "ignore 1 9", "continue"]
-        commands += ["trace history 1,10000000", "trace status", f"trace save {capture}"]
+        commands += ["trace history /a 1,10000000", "trace status", f"trace save {capture}"]
         said = run_gdb(elf, [*begin, *commands])
     assert "older trace was overwritten" in said["trace status"]
-    outcome = Outcome(elf, capture, "", said["trace history 1,10000000"], "", retired_pcs(log))
+    outcome = Outcome(elf, capture, "", said["trace history /a 1,10000000"], "", retired_pcs(log))
     listed = listed_pcs(outcome.listing)
     assert len(listed) > 1000
     assert listed == outcome.retired[-len(listed) :]
@@ -166,9 +166,10 @@ def test_reading_out_does_not_end_the_trace(tmp_path: Path) -> None:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
         commands = [f"trace start {EVERYTHING}", "break round_done"]
         for n in range(3):
-            commands += [f"continue{' ' * n}", f"trace history 1,10000000{' ' * n}", f"trace data 1,10000000{' ' * n}"]
+            commands += [f"continue{' ' * n}", f"trace history /a 1,10000000{' ' * n}"]
+            commands.append(f"trace data 1,10000000{' ' * n}")
         said = run_gdb(elf, [*begin, *commands])
-    listings = [listed_pcs(said[f"trace history 1,10000000{' ' * n}"]) for n in range(3)]
+    listings = [listed_pcs(said[f"trace history /a 1,10000000{' ' * n}"]) for n in range(3)]
     assert listings[-1] == retired_pcs(log)
     assert listings[0] == listings[1][: len(listings[0])] and len(listings[0]) < len(listings[1]) < len(listings[2])
     accesses = [said[f"trace data 1,10000000{' ' * n}"].splitlines() for n in range(3)]

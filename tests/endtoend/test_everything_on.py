@@ -139,10 +139,10 @@ def test_a_buffer_that_wraps_has_the_newest(mode: str, tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig", "--isa", "IMAC", "--log-retired", str(log), "--trace-size", "2048") as rig:
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
         commands = [f"trace start {mode}{EVERYTHING}", "break round_done", "ignore 1 9", "continue"]
-        commands += ["trace history 1,10000000", "trace status", f"trace save {capture}"]
+        commands += ["trace history /a 1,10000000", "trace status", f"trace save {capture}"]
         said = run_gdb(elf, [*begin, *commands])
     assert "older trace was overwritten" in said["trace status"]
-    outcome = Outcome(elf, capture, "", said["trace history 1,10000000"], "", retired_pcs(log))
+    outcome = Outcome(elf, capture, "", said["trace history /a 1,10000000"], "", retired_pcs(log))
     listed = listed_pcs(outcome.listing)
     assert len(listed) > 1000
     assert listed == outcome.retired[-len(listed) :]

@@ -33,7 +33,7 @@ def trace(elf: Path, folder: Path, commands: list[str], *sim_options: str) -> Ou
 def demo_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("demo")
     commands = [
-        "trace start", "break finish", "continue", "trace history", "trace history 1,1000000", "trace status",
+        "trace start", "break finish", "continue", "trace history", "trace history /a 1,1000000", "trace status",
         f"trace save {folder}/x.rvt", "trace stop",
     ]  # fmt: skip
     elf = demo(folder, request.param)
@@ -55,7 +55,7 @@ def decode_elsewhere(capture: Path, elf: Path, folder: Path) -> str:
 def test_the_listing_is_what_the_hart_retired(demo_session: Outcome) -> None:
     outputs, retired = demo_session
     assert len(retired) > 1500
-    assert listed_pcs(outputs["trace history 1,1000000"]) == retired
+    assert listed_pcs(outputs["trace history /a 1,1000000"]) == retired
 
 
 def test_the_first_listing_is_the_newest_ten(demo_session: Outcome) -> None:
@@ -67,14 +67,14 @@ def test_the_first_listing_is_the_newest_ten(demo_session: Outcome) -> None:
 
 def test_the_timer_interrupt_is_in_it(demo_session: Outcome) -> None:
     outputs, _ = demo_session
-    assert "<on_trap+0>:" in outputs["trace history 1,1000000"]
+    assert "<on_trap+0>:" in outputs["trace history /a 1,1000000"]
     assert " traps" in outputs["trace status"]
 
 
 def test_the_capture_gives_the_same_listing_elsewhere(demo_session: Outcome) -> None:
     outputs, _ = demo_session
     # inside gdb the current pc is marked, outside there is none
-    assert outputs["decode"] == outputs["trace history 1,1000000"].replace("\t=> ", "\t   ")
+    assert outputs["decode"] == outputs["trace history /a 1,1000000"].replace("\t=> ", "\t   ")
 
 
 @pytest.mark.parametrize("program", REFERENCE_PROGRAMS)
@@ -82,14 +82,14 @@ def test_reference_programs_to_their_end(program: str, tmp_path: Path) -> None:
     """Programs nobody wrote for this: they end by writing to `tohost`; the ring keeps all or the newest part."""
     capture = tmp_path / "x.rvt"
     elf = REFERENCE / f"{program}.elf"
-    commands = [*TO_THE_END, f"trace save {capture}", "trace history 1,3000"]
+    commands = [*TO_THE_END, f"trace save {capture}", "trace history /a 1,3000"]
     outputs, retired = trace(elf, tmp_path, commands, "--trace-size", "262144")
     assert "0 gaps" in outputs["trace status"], outputs
     listing = decode(capture, elf)
     decoded = listed_pcs(listing)
     assert len(decoded) > 5000
     assert decoded == retired
-    assert listing.startswith(outputs["trace history 1,3000"].replace("\t=> ", "\t   "))
+    assert listing.startswith(outputs["trace history /a 1,3000"].replace("\t=> ", "\t   "))
 
 
 @pytest.mark.parametrize("size", [1024, 4096])
@@ -123,7 +123,7 @@ def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
 def test_stepping_and_several_runs_are_one_history(tmp_path: Path) -> None:
     """Halts in between are no gaps, single steps are part of it, and asking for the history does not disturb it."""
     commands = ["trace start", "break fib", "continue", "trace history", "stepi 7", "trace history 1,20", "next"]
-    commands += ["delete", "finish", "break finish", "continue 1", "trace stop", "trace history 1,1000000"]
+    commands += ["delete", "finish", "break finish", "continue 1", "trace stop", "trace history /a 1,1000000"]
     outputs, retired = trace(demo(tmp_path), tmp_path, [*commands, "trace status"])
-    assert listed_pcs(outputs["trace history 1,1000000"]) == retired
+    assert listed_pcs(outputs["trace history /a 1,1000000"]) == retired
     assert "0 gaps" in outputs["trace status"]

@@ -1,11 +1,43 @@
-"""Running the real gdb-multiarch in tests."""
+"""Running the real gdb-multiarch in tests: this machine's, and gdb 16 where it is (scripts/setup-gdb16).
+
+    @every_gdb
+    def test_something(gdb: str, ...) -> None:
+        outputs = run_gdb(elf, commands, gdb=gdb)
+
+or, for a fixture of a module: `@pytest.fixture(scope="module", params=GDBS)`, `run_gdb(..., gdb=request.param)`.
+"""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 HOME = Path(__file__).resolve().parent.parent.parent
 SOURCE = f"source {HOME / 'rvtrace.py'}"
+
+GDB = "gdb-multiarch"
+_UNPACKED = HOME / ".tools" / "gdb16" / "gdb"
+
+
+def _gdb16() -> str | None:
+    """The program that $RVTRACE_GDB16 names, else what scripts/setup-gdb16 unpacked, else None.
+
+    Raises ValueError if the one that is named is not there: a second run was asked for.
+    """
+    named = os.environ.get("RVTRACE_GDB16")
+    if not named:
+        return str(_UNPACKED) if _UNPACKED.exists() else None
+    if shutil.which(named) is None:
+        raise ValueError(f"RVTRACE_GDB16: there is no program {named}")
+    return named
+
+
+GDB16 = _gdb16()
+GDBS = [pytest.param(GDB, id="gdb"), *([pytest.param(GDB16, id="gdb16")] if GDB16 else [])]
+"""The programs that tests of what differs between versions of gdb run with."""
+every_gdb = pytest.mark.parametrize("gdb", GDBS)
 
 
 def gdb_environ(**more: str) -> dict[str, str]:
@@ -14,12 +46,12 @@ def gdb_environ(**more: str) -> dict[str, str]:
     return {**keep, "TERM": "dumb", "LC_ALL": "C.UTF-8", **more}
 
 
-def run_gdb(elf: Path | None, commands: list[str], **environ: str) -> dict[str, str]:
+def run_gdb(elf: Path | None, commands: list[str], gdb: str = GDB, **environ: str) -> dict[str, str]:
     """What each command printed (both streams), in a gdb that goes on after errors: {command: output}.
 
     A command given twice has its last output under its own text; use distinct spellings to tell them apart.
     """
-    words = ["gdb-multiarch", "-q", "-nx", "-batch"] + ([str(elf)] if elf else [])
+    words = [gdb, "-q", "-nx", "-batch"] + ([str(elf)] if elf else [])
     for command in ["set height 0", "set width 0", "set confirm off", *commands]:
         words += ["-ex", f"echo \\n\x01{command}\x02\\n", "-ex", command]
     words += ["-ex", "echo \\n\x01end\x02\\n"]

@@ -33,7 +33,7 @@ def test_what_is_not_set_says_so() -> None:
         ("trace st", ["trace start", "trace status", "trace stop"]),
         ("trace start -st", ["trace start -stall", "trace start -stop-on-wrap"]),
         ("set trace buffer", ["set trace buffer-size", "set trace buffer-start"]),
-        ("rvtrace h", ["rvtrace history"]),
+        ("rvtrace hi", ["rvtrace history"]),
     ],
 )
 def test_completion(typed: str, offered: list[str]) -> None:

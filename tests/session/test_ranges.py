@@ -75,6 +75,51 @@ def test_every_argument_does_what_it_does_in_gdb() -> None:
     assert compared > 150
 
 
+REPLAYED = "instruction-history-replay-rv64.txt"
+REPLAYED_LENGTH = 547
+
+
+def moved(command: str, home: int | None) -> int | None:
+    """Where gdb is after a command, None: in the present."""
+    if command.startswith("record goto"):
+        place = command.split()[-1]
+        return {"begin": 1, "end": None}.get(place) if place.isalpha() else int(place)
+    steps = {"stepi": 1, "reverse-stepi": -1}.get(command, 0)
+    return home if home is None else home + steps
+
+
+def test_a_listing_in_the_past_is_around_the_place_as_in_gdb() -> None:
+    """gdb forgets what it showed when it moves, and goes on when `record goto` says where it is already."""
+    cursor, size, home, compared = Cursor(), 10, None, 0
+    for command, lines in exchanges(REPLAYED):
+        home = moved(command, home)
+        if command.startswith("set record instruction-history-size"):
+            size = 0 if command.endswith("unlimited") else int(command.split()[-1])
+        elif command.startswith(COMMAND):
+            found = cursor.select(command[len(COMMAND) + 1 :], size, REPLAYED_LENGTH, home)
+            assert (found.notice or found) == gdbs(lines), command
+            compared += 1
+    assert compared > 30
+
+
+def test_where_all_has_run_the_last_page_is_shown() -> None:
+    """The present as seen from the past: gdb has no such place."""
+    cursor = Cursor()
+    assert cursor.select("", 10, 100, 101) == Selection(91, 101)
+    assert cursor.select("", 10, 100, 101) == Selection(101, 101, AT_END)
+    assert cursor.select("", 10, 100, 100) == Selection(91, 101)
+    assert cursor.select("", 10, 100) == Selection(91, 101), "in the present again"
+    assert cursor.select("-", 10, 100) == Selection(81, 91)
+    assert cursor.select("", 10, 5, 200) == Selection(1, 6), "a place that is not there is the end"
+
+
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 31), st.sampled_from(["", "-"]))
+def test_the_first_page_in_the_past_holds_the_place_and_is_full(length: int, size: int, home: int, args: str) -> None:
+    found = Cursor().select(args, size, length, home)
+    assert found.end - found.begin == min(size, length)
+    assert found.begin <= min(home, length) < found.end
+
+
 def test_the_differences_are_all_in_the_transcript() -> None:
     asked = {command[len(COMMAND) + 1 :] for command, _ in exchanges(TRANSCRIPT) if command.startswith(COMMAND)}
     assert asked >= DIFFERENT.keys()

@@ -1,0 +1,43 @@
+"""gdb's settings that would make it print what is not so in the past; put aside there, and put back afterwards.
+
+- `finish` prints a return value: gdb takes a register that is not known for 0.
+- each frame would have its arguments' values at the call looked for: an error text for each of them.
+- with only pc known, each argument of a frame would be `<error reading variable ...>`.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+IN_THE_PAST = (("print finish", "off"), ("print entry-values", "no"), ("print frame-arguments", "none"))
+
+_before: dict[str, str] = {}
+
+
+def put() -> None:
+    """Set them for the past, unless they are."""
+    for name, value in IN_THE_PAST:
+        if name not in _before:
+            before = _setting(name)
+            if before is not None and before != value:
+                _before[name] = before
+                gdb.execute(f"set {name} {value}", to_string=True)
+
+
+def put_back() -> None:
+    """What `put` changed, unless the user has changed it since."""
+    for name, value in IN_THE_PAST:
+        before = _before.pop(name, None)
+        if before is not None and _setting(name) == value:
+            gdb.execute(f"set {name} {before}", to_string=True)
+
+
+def _setting(name: str) -> str | None:
+    """As it is written; None where this gdb does not have it."""
+    try:
+        value = gdb.parameter(name)
+    except RuntimeError:
+        return None
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

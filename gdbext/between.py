@@ -1,0 +1,140 @@
+"""What is done while gdb is connected through the proxy: settings that suit where it is, hooks, lines for the user."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import gdb
+
+from . import aside, native, osabi, position, unwinder
+from .tracer import selected_hart, tracer
+
+REVERSE = ("reverse-step", "reverse-stepi", "reverse-next", "reverse-nexti", "reverse-finish", "reverse-continue")
+
+_through = False
+"""gdb is connected through the proxy, as far as was seen."""
+_away = False
+"""gdb was in the past when it stopped last, as far as was seen."""
+_advised = False
+
+
+def seen() -> None:
+    """gdb is connected through the proxy."""
+    global _through
+    if not _through:
+        _through = True
+        _define_hooks()
+
+
+def going() -> None:
+    """gdb is about to be in the past."""
+    global _away
+    seen()
+    _away = True
+    osabi.set_for_tracing("the connection ends")
+    aside.put()
+
+
+def returning() -> None:
+    """gdb is about to be in the present, and shows the frame there with the user's settings."""
+    aside.put_back()
+
+
+def _define_hooks() -> None:
+    """gdb runs these before the commands. A hook the user has defined stays."""
+    for name in REVERSE:
+        try:
+            gdb.execute(f"show user hook-{name}", to_string=True)
+        except gdb.error:
+            call = f"python import sys; sys.modules['gdbext.going'].going_back({name!r})"
+            gdb.execute(f"define hook-{name}\n{call}\nend")
+
+
+def said() -> list[str]:
+    """What the proxy has for the user."""
+    if not tracer().has_session:
+        return []
+    lines: list[str] = tracer().request("past", thread_hart=selected_hart())["said"]
+    return lines
+
+
+def _tell() -> None:
+    for line in said():
+        print(line)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """gdb prints an exception of an event's handler as one: the command that follows meets the problem, and says it."""
+    with contextlib.suppress(gdb.error, gdb.GdbError):
+        yield
+
+
+def _stopped(event: object) -> None:
+    """The settings follow where gdb is. Until it stops in the present, nothing it sends moves the target."""
+    with _quietly():
+        _follow()
+
+
+def _follow() -> None:
+    global _away
+    if not position.available():
+        return
+    seen()
+    before, _away = _away, position.number() is not None
+    if not _away:
+        unwinder.forget()
+        aside.put_back()
+        if before:
+            _tell()
+    elif not native.active():
+        aside.put()
+
+
+def _prompt() -> None:
+    """Before gdb's prompt: what the proxy has to say, and whether it is still there."""
+    global _through
+    if not _through:
+        return
+    with _quietly():
+        _tell()
+        if not gdb.selected_inferior().pid:  # no target any more
+            _through = False
+            aside.put_back()
+            osabi.restore()
+
+
+def _removed(event: object) -> None:
+    """A connection has ended. Before the next command there may be no prompt: in a script, or under an IDE."""
+    if _through:
+        with _quietly():
+            aside.put_back()
+
+
+def handlers() -> list[tuple[Any, Callable[..., None]]]:
+    """(event registry, function)."""
+    found: list[tuple[Any, Callable[..., None]]] = [(gdb.events.stop, _stopped), (gdb.events.before_prompt, _prompt)]
+    if hasattr(gdb.events, "connection_removed"):  # gdb >= 12
+        found.append((gdb.events.connection_removed, _removed))
+    return found
+
+
+def is_between() -> bool:
+    """Whether rvtrace is between gdb and the target."""
+    return _through and position.available()
+
+
+def advise() -> None:
+    """Say once that going back needs a connection of its own."""
+    global _advised
+    if not _advised and not position.available():
+        _advised = True
+        print("`trace connect` lets gdb go backward in what is traced.")
+
+
+def release() -> None:
+    """rvtrace is loaded again."""
+    with _quietly():
+        aside.put_back()

@@ -1,0 +1,102 @@
+"""The ways into the past and back: `trace goto`, and what gdb needs before its own reverse commands.
+
+These do the walking, and the proxy answers them. `trace goto` tells the session where the next resumption leads, and
+resumes: so that gdb, its TUI and IDEs see a stop like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import gdb
+
+from . import between, finding, native, position, unwinder
+from .tracer import print_lines, selected_hart, tracer
+
+_NUMBER = re.compile(r"-?[0-9]+")
+
+
+def goto(where: str) -> dict[str, Any]:
+    """Go where `trace goto` is told to. {number: or None for the present, lines}. Raises gdb.GdbError."""
+    if native.active():
+        raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
+    found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **_place(where.strip()))
+    if found["moves"]:
+        _jump(found["number"])
+    return found
+
+
+def live() -> dict[str, Any]:
+    """Return to the present; as `goto`."""
+    return goto("live")
+
+
+def going_back(command: str = "") -> None:
+    """Before a command that goes backward: into the past, if the way is through the proxy.
+
+    A step remembers the frame it began in. gdb finds that of the present by its registers and those of the past by the
+    trace, so that it would not find the frame again; once gdb is in the past, at its end, all are of one kind.
+    Raises gdb.GdbError with the reason why there is no past.
+    """
+    if native.active() or not position.available():
+        return
+    between.going()
+    if position.number() is None:
+        found = tracer().request("enter", context=tracer().context())
+        unwinder.forget()
+        print_lines(found)
+        gdb.execute("maint flush register-cache", to_string=True)
+    if command == "reverse-finish":
+        _out_of(gdb.selected_frame())
+
+
+def _out_of(frame: gdb.Frame) -> None:
+    """The next way back ends where this frame's function was entered, not where it was entered by its own calls.
+
+    For gdb's breakpoint at its beginning, with which `reverse-finish` works, all these are the same.
+    """
+    caller = frame.older()
+    called = position.of(caller) if caller is not None else None
+    if called is not None and not _has_breakpoint(frame):
+        tracer().request("entered_at", thread_hart=selected_hart(), number=called + 1)
+
+
+def _has_breakpoint(frame: gdb.Frame) -> bool:
+    """Whether the user wants to stop where a frame's function begins."""
+    function = frame.function()
+    address = None if function is None else function.value(frame).address
+    start = None if address is None else int(address)
+    locations = (it for breakpoint in gdb.breakpoints() for it in getattr(breakpoint, "locations", ()))
+    return any(it.enabled and it.owner.enabled and it.address == start for it in locations)
+
+
+def _jump(number: int | None) -> None:
+    """The next resumption leads there, and ends there."""
+    unwinder.forget()
+    if number is None:
+        between.returning()
+    else:
+        between.going()
+    try:
+        gdb.execute("stepi")
+    except gdb.error as error:
+        raise gdb.GdbError(str(error)) from None
+
+
+def _place(where: str) -> dict[str, Any]:
+    """What `trace goto` is told, as the session takes it. Raises gdb.GdbError."""
+    if where in ("begin", "start", "end", "live"):
+        return {"to": "begin" if where == "start" else where}
+    if _NUMBER.fullmatch(where):
+        return {"number": int(where)}
+    following = re.match(r"-next\b\s*", where)
+    rest = where[following.end() :] if following else where
+    if not rest:
+        raise gdb.GdbError("trace goto: where to? A number, begin, end, live, FUNCTION, event: see `help trace goto`.")
+    direction = "forth" if following else "back"
+    kinds = rest.split()
+    if kinds[0] == "event":
+        nth = int(kinds.pop()) if len(kinds) > 1 and kinds[-1].isdecimal() else None
+        return {"what": "events", "kinds": kinds[1:], "nth": nth, "direction": direction}
+    return {"what": "executions", "direction": direction, **finding.wanted(rest, "trace goto")}

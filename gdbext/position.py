@@ -1,0 +1,46 @@
+"""Where gdb is: in the present, or at a number of the history.
+
+The proxy adds the register trace_pos to the target: the number of the instruction that runs next, as `trace history`
+prints it, or -1 in the present. It is read from the frame, so that callers have the number of their calls.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+REGISTER = "trace_pos"
+
+
+def available() -> bool:
+    """Whether gdb is connected through the proxy, as far as its registers say."""
+    try:
+        gdb.newest_frame().read_register(REGISTER)
+    except (ValueError, gdb.error):
+        return False
+    return True
+
+
+def number() -> int | None:
+    """The number where the selected thread is in the past, None in the present or without the proxy."""
+    try:
+        return of(gdb.newest_frame())
+    except gdb.error:  # no thread, or it is running
+        return None
+
+
+def selected_number() -> int | None:
+    """As `number`, of the selected frame: where its call was made. It may be unknown: None."""
+    try:
+        return of(gdb.selected_frame())
+    except gdb.error:
+        return None
+
+
+def of(frame: gdb.Frame) -> int | None:
+    """The number where a frame is, of the call that was made in it if it called; None where that is not known."""
+    try:
+        value = frame.read_register(REGISTER)
+        found = int(value)
+    except (ValueError, gdb.error):  # no such register; not available in this frame
+        return None
+    return found if found >= 1 else None

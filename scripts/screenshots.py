@@ -1,0 +1,134 @@
+"""The pictures in docs/images: sessions of the real gdb, in a real terminal, on the simulated target.
+
+`python scripts/screenshots.py [NAME ...]` makes them all, or some. Needs what `make test` needs, and port 3333.
+"""
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import demo
+from screenshot_svg import picture
+
+from console.rig import Rig
+from console.terminal import Terminal
+from session import capture
+from support.errors import RvtraceError
+
+IMAGES = demo.HOME / "docs" / "images"
+CAPTURE = demo.BUILD / "damaged.rvt"
+HOLE = slice(480, 520)  # bytes of the trace that are destroyed in CAPTURE
+
+QUIET = ["set confirm off", "set pagination off", "set tui active-border-mode normal"]
+LOAD = ["source rvtrace.py"]
+START = [*LOAD, "trace connect", "trace start", "break finish", "continue"]
+OPEN = [*LOAD, f"trace open {CAPTURE.relative_to(demo.HOME)}", "trace replay"]
+
+
+class Shot(NamedTuple):
+    """A picture. *before* is typed, too, but then the screen is cleared."""
+
+    title: str
+    columns: int
+    rows: int
+    before: list[str]
+    typed: list[str]
+
+
+SHOTS = {
+    "history": Shot("rvtrace: what ran", 106, 48, [], [*START, "trace history", "trace history /s -"]),
+    "reverse": Shot(
+        "rvtrace: backward in gdb", 90, 44, START,
+        [
+            "reverse-finish", "trace goto event trap", "bt", "trace goto fib", "bt", "finish", "reverse-next",
+            "trace live",
+        ],
+    ),
+    "tui": Shot(
+        "rvtrace: layout trace", 110, 40, [*START, "layout trace"],
+        ["trace goto event trap", "reverse-stepi 2"],
+    ),
+    "tui-up": Shot(
+        "rvtrace: layout trace, at a caller", 110, 40, [*START, "layout trace"],
+        ["tbreak fib", "reverse-continue", "up"],
+    ),
+    "tui-loss": Shot(
+        "rvtrace: layout trace, where trace was lost", 110, 40, [*OPEN, "layout trace"],
+        ["trace gaps", "trace goto 1083"],
+    ),
+}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SHOTS)}; all without")
+    names = parser.parse_args().names or list(SHOTS)
+    os.chdir(demo.HOME)
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    try:
+        for name in names:
+            (IMAGES / f"{name}.svg").write_text(picture(screen_of(SHOTS[name]), SHOTS[name].title))
+            print(f"docs/images/{name}.svg")
+    except RvtraceError as error:
+        print(f"screenshots: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def screen_of(shot: Shot) -> str:
+    """What is seen at the end of a session, with colours."""
+    elf = demo.build()
+    if shot.before[: len(OPEN)] == OPEN:
+        damage(elf)
+    with session(elf, shot) as terminal:
+        for command in shot.before:
+            enter(terminal, command)
+        terminal.press("C-l")
+        for command in shot.typed:
+            enter(terminal, command)
+        return terminal.screen(colours=True)
+
+
+@contextmanager
+def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
+    """gdb at its prompt, and a target behind port 3333."""
+    rig = Rig(elf, demo.BUILD)
+    rig.gdb_port = 3333
+    words = ["gdb-multiarch", "-q", "-nx", *(word for command in QUIET for word in ("-ex", command))]
+    with rig, Terminal([*words, str(elf.relative_to(demo.HOME))], shot.columns, shot.rows, os.environ) as terminal:
+        terminal.wait(at_prompt, "prompt")
+        yield terminal
+
+
+def enter(terminal: Terminal, command: str) -> None:
+    """Type a command and wait until it has done what it does."""
+    terminal.enter(command)
+    there = "┌─trace: " if command == "layout trace" else f"(gdb) {command}\n"  # windows clear the screen
+    terminal.wait(lambda screen: there in screen and at_prompt(screen), f"prompt after {command}")
+
+
+def at_prompt(screen: str) -> bool:
+    return screen.rstrip().endswith("\n(gdb)") or screen.strip() == "(gdb)"
+
+
+def damage(elf: Path) -> None:
+    """A capture of the demo with a hole in it."""
+    whole = demo.BUILD / "whole.rvt"
+    shot = Shot("", 120, 60, [], [*START, f"trace save {whole}"])
+    with session(elf, shot) as terminal:
+        for command in shot.typed:
+            enter(terminal, command)
+    trace = capture.load(whole)
+    sink = trace.sinks[0]
+    data = bytearray(sink.data)
+    data[HOLE] = bytes(HOLE.stop - HOLE.start)
+    capture.save(dataclasses.replace(trace, sinks=(dataclasses.replace(sink, data=bytes(data)),)), CAPTURE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

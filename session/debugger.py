@@ -1,0 +1,190 @@
+"""gdb as it goes back in time: the proxy between it and the target, and where in the past it is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from session.context import Context
+from session.finding import Question
+from session.places import Places
+from session.proxy import Extension, Proxy
+from session.session import Selected, Session
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+_NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those behind it"
+_NONE_BEHIND = "there is none behind this place; without -next it goes to those before it"
+
+
+class NotConnected(RvtraceError):
+    """gdb does not talk to its target through the proxy."""
+
+    def __init__(self) -> None:
+        super().__init__("going back needs rvtrace between gdb and the target: `trace connect` puts it there")
+
+
+class NoPlace(RvtraceError):
+    """A place in the past that there is not."""
+
+
+class TargetGone(RvtraceError):
+    """There is no present any more."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no present to return to: the target's end of the connection is gone")
+
+
+class Going(NamedTuple):
+    """Where the next resumption leads: the number as `trace history` prints it, None for the present.
+
+    *moves*: there is somewhere to go; else gdb is there already.
+    """
+
+    number: int | None
+    lines: list[str]
+    moves: bool = True
+
+
+class Debugger:
+    """A gdb that talks to the stub at (host, port), None for none, through a port of ours."""
+
+    def __init__(self, session: Session, context: Context, extensions: Sequence[Extension] = ()) -> None:
+        self._session = session
+        self.context = context
+        """The program and settings gdb told of last."""
+        self.places = Places(self._select)
+        self.extensions = extensions
+        self._proxy: Proxy | None = None
+        self._stub: tuple[str, int] | None = None
+
+    @property
+    def proxy(self) -> Proxy:
+        """Raises `NotConnected`."""
+        if self._proxy is None:
+            raise NotConnected
+        return self._proxy
+
+    @property
+    def connected(self) -> bool:
+        return self._proxy is not None and self._proxy.connected
+
+    @property
+    def resumes(self) -> int:
+        return 0 if self._proxy is None else self._proxy.resumes
+
+    def away(self) -> bool:
+        """Whether it is in the past."""
+        return self.places.away()
+
+    def listen(self, stub: tuple[str, int] | None, port: int = 0) -> int:
+        """Wait for gdb at a port (0: any free one), and connect it to *stub*. The port. Raises RvtraceError."""
+        if self._proxy is not None and stub == self._stub and port in (0, self._proxy.port):
+            return self._proxy.port
+        self.close()
+        xlen = 64 if stub is not None else self._session.capture().xlen
+        proxy = Proxy(self.places, self._session.lock, stub, extensions=self.extensions, xlen=xlen)
+        proxy.hold_at_present = True
+        proxy.start(port)
+        self._proxy, self._stub = proxy, stub
+        return proxy.port
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
+
+    def enter(self, progress: Progress = silent) -> Going:
+        """Into the past, at its end, if gdb is not there yet. Raises NotConnected, and as `Session.history`."""
+        self._check_connected()
+        hart = self.context.thread_hart
+        if self.places.position(hart) is None:
+            self.places.enter(hart, progress)
+        return self._going(self.places.position(hart))
+
+    def go_live(self) -> Going:
+        """The present is next."""
+        self._check_connected()
+        if not self.places.away():
+            return Going(None, ["This is the present."], moves=False)
+        if self.proxy.stub_lost:
+            raise TargetGone
+        self.proxy.jump(self.context.thread_hart, None)
+        return Going(None, [])
+
+    def go_to(self, number: int, progress: Progress = silent) -> Going:
+        """A number of the history is next; negative ones count from its end. Raises NoPlace, and as `enter`."""
+        it = self._history(progress)
+        length = len(it.history)
+        position = number - 1 if number > 0 else length + number
+        if not number or not 0 <= position < length:
+            raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
+        return self._jump(it, position)
+
+    def go_to_found(self, question: Question, number: int | None, direction: int, progress: Progress = silent) -> Going:
+        """To what *question* finds: with that number in its list, else to the nearest in a direction (-1: back).
+
+        Raises NoPlace, BadQuestion, and as `enter`.
+        """
+        it = self._history(progress)
+        found = self._session.answer(question, it, progress)
+        if not len(found):
+            raise NoPlace(found.none)
+        if number is not None:
+            return self._jump(it, found.position(number))
+        here = self.places.position(self.context.thread_hart)
+        position = found.nearest(len(it.history) if here is None else here, direction)
+        if position is None:
+            raise NoPlace(_NONE_BEFORE if direction < 0 else _NONE_BEHIND)
+        return self._jump(it, position)
+
+    def _jump(self, it: Selected, position: int) -> Going:
+        hart = self.context.thread_hart
+        if self.places.position(hart) is None:
+            self.places.enter(hart, silent)  # what was just decoded
+        position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
+        self.proxy.jump(hart, position)
+        return Going(position + 1, it.lines)
+
+    def _history(self, progress: Progress) -> Selected:
+        """What the hart can go back in; it is not in the past before there is a place to go to."""
+        self._check_connected()
+        hart = self.context.thread_hart
+        return self._select(hart, progress) if self.places.position(hart) is None else self.places.selected(hart)
+
+    def _going(self, position: int | None) -> Going:
+        hart = self.context.thread_hart
+        lines = self.places.selected(hart).lines
+        return Going(None if position is None else position + 1, list(lines))
+
+    def _check_connected(self) -> None:
+        if not self.connected:
+            raise NotConnected
+
+    def _select(self, hart: int | None, progress: Progress) -> Selected:
+        return self._session.selected(replace(self.context, thread_hart=hart), progress)
+
+
+def debugger_of(session: Session, context: Context) -> Debugger:
+    """The debugger of a session, as gdb has it now. Raises NotConnected."""
+    debugger = session.debugger
+    if not isinstance(debugger, Debugger):
+        raise NotConnected
+    debugger.context = context
+    return debugger
+
+
+def number_of(session: Session, hart: int | None) -> int | None:
+    """Where in the past a hart is."""
+    debugger = session.debugger
+    position = debugger.places.position(hart) if isinstance(debugger, Debugger) else None
+    return None if position is None else position + 1
+
+
+def connected(session: Session) -> Debugger:
+    """Raises NotConnected."""
+    if not isinstance(session.debugger, Debugger):
+        raise NotConnected
+    return session.debugger
+
+

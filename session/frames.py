@@ -1,0 +1,59 @@
+"""The calls under way at a number of a history, for gdb's unwinder: the method "frames" of the session protocol.
+
+A row is [pc, start of the function or None, level, number, kind]. The first one is the function that runs: its number
+is that of its next instruction, its kind "". The others are where those before them return to: their number is that of
+the call through which they were left, or of the last instruction before a trap, their kind "call" or "trap". Levels
+differ between a function and what it called, and stay the same within an invocation.
+"""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from decode.calls.edges import UNKNOWN, Kind
+from decode.calls.frames import CallFrame, CallFrames
+from decode.calls.index import CallHistory
+from support.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from session.session import Selected, Session
+
+Row = list[int | str | None]
+_KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
+
+
+def call_history(session: "Session", it: "Selected", progress: Progress = silent) -> CallHistory:
+    """The functions that ran, found once for a history."""
+    return session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, progress))
+
+
+def call_frames(session: "Session", it: "Selected", progress: Progress = silent) -> CallFrames:
+    """The calls under way in a history."""
+    return session.kept(CallFrames, it.history, lambda: CallFrames(it.history, call_history(session, it, progress)))
+
+
+def rows(
+    session: "Session",
+    it: "Selected",
+    number: int,
+    first: int,
+    count: int,
+    progress: Progress = silent,
+    pc: int | None = None,
+) -> dict[str, Any]:
+    """{frames, more}: *count* rows from *first* on, which is 0 for the function that runs, and whether there are more.
+
+    *number* may be the one behind the last: then all has run, and *pc* is where the program is. Numbers that the
+    history does not have, and gaps, have no frames.
+    """
+    if not 1 <= number <= len(it.history) + 1:
+        return {"frames": [], "more": False}
+    frames = call_frames(session, it, progress).frames(number - 1, first, pc)
+    found = [_row(frame, number) for frame in islice(frames, count)]
+    return {"frames": found, "more": next(frames, None) is not None}
+
+
+def _row(frame: CallFrame, number: int) -> Row:
+    if frame.kind is not Kind.BEGIN:
+        number = 0 if frame.call is None else frame.call + 1
+    function = None if frame.function == UNKNOWN else frame.function
+    return [None if frame.pc == UNKNOWN else frame.pc, function, frame.level, number or None, _KINDS[frame.kind]]

@@ -1,0 +1,214 @@
+"""Places in the past, one for each hart in its own history, and how gdb gets from one to another (`session.past`)."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from decode.calls.edges import Edges, Kind
+from decode.errors import CodeMissing, UndecodableInstruction
+from decode.history import GAP, EventKind, History
+from decode.image import Image
+from decode.instructions import IType
+from decode.nearest import Addresses, Nearest, Outside, gaps_passed
+from session.errors import NoTrace
+from session.past import Stop
+from session.session import Selected
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+Select = Callable[[int | None, Progress], Selected]
+"""The history of a hart, as it was decoded last, or is decoded now. Raises RvtraceError."""
+
+
+class NoNumber(RvtraceError):
+    """A number that no instruction of the history has."""
+
+
+class _Place(NamedTuple):
+    """A position in the history of a hart, which is searched with *nearest*."""
+
+    it: Selected
+    nearest: Nearest
+    position: int
+
+    @property
+    def image(self) -> Image:
+        """What is in memory there."""
+        history = self.it.history
+        return self.it.program.image_of(history.context_at(min(self.position, len(history) - 1)))
+
+
+class Places:
+    """Where the harts are. *select* finds their histories."""
+
+    def __init__(self, select: Select) -> None:
+        self._select = select
+        self._places: dict[int | None, _Place] = {}
+        self._only: dict[int | None, int] = {}
+        self._nearest: dict[int | None, tuple[History, Nearest]] = {}
+
+    def enter(self, hart: int | None, progress: Progress) -> None:
+        """Into the past, at its end."""
+        self._place(hart, progress)
+
+    def leave(self) -> None:
+        """All harts are in the present."""
+        self._places.clear()
+        self._only.clear()
+
+    def position(self, hart: int | None) -> int | None:
+        """Where a hart is, None in the present."""
+        place = self._places.get(hart)
+        return None if place is None else place.position
+
+    def away(self) -> bool:
+        """Whether any hart is in the past."""
+        return bool(self._places)
+
+    def is_at_end(self, hart: int | None) -> bool:
+        """Whether all has run where this hart is."""
+        place = self._places.get(hart)
+        return place is None or place.position == len(place.it.history)
+
+    def selected(self, hart: int | None) -> Selected:
+        """The history that a hart is in. Raises RvtraceError."""
+        place = self._places.get(hart)
+        return self._select(hart, silent) if place is None else place.it
+
+    def nearest_instruction(self, hart: int | None, position: int) -> int:
+        """This position, or if it is a gap, that of the instruction behind it, if there is none, of that before."""
+        history = self.selected(hart).history
+        if not 0 <= position < len(history) or history.pc(position) != GAP:
+            return position
+        return position + 1 if position + 1 < len(history) else position - 1
+
+    def go_to(self, hart: int | None, position: int) -> None:
+        """Into the past, at a position of its history. Raises RvtraceError."""
+        place = self._places.get(hart) or self._end(hart, silent)
+        length = len(place.it.history)
+        if not 0 <= position <= length:
+            raise NoNumber(f"there is no number {position + 1} in the history, which has 1 to {length}")
+        self._places[hart] = place._replace(position=self.nearest_instruction(hart, position))
+
+    def step(self, hart: int | None, direction: int) -> Stop:
+        """One instruction, over gaps."""
+        self._only.pop(hart, None)
+        place = self._place(hart, silent)
+        history = place.it.history
+        position = place.position + direction
+        if 0 <= position < len(history) and history.pc(position) == GAP:
+            position += direction
+        return self._move(hart, place, position)
+
+    def step_within(self, hart: int | None, direction: int, addresses: range, progress: Progress) -> Stop:
+        """On as long as the next instruction is in *addresses*; not over gaps, but for the first step."""
+        stop = self.step(hart, direction)
+        place = self._place(hart, progress)
+        length = len(place.it.history)
+        if stop != Stop() or place.position == length or place.it.history.pc(place.position) not in addresses:
+            return stop
+        found = self._find(place, direction, Outside(addresses.start, addresses.stop), progress)
+        if 0 <= found < length and place.it.history.pc(found) == GAP:
+            found -= direction
+        return self._move(hart, place, found)
+
+    def run(self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress) -> Stop:
+        """To the next instruction that has a breakpoint."""
+        place, only = self._place(hart, progress), self._only.pop(hart, None)
+        if only is None or direction > 0 or only >= place.position:
+            return self._move(hart, place, self._find(place, direction, breakpoints, progress))
+        others = breakpoints - {place.it.history.pc(only)}
+        found = self._find(place, direction, others, progress) if others else -1
+        return self._move(hart, place, max(found, only if len(others) < len(breakpoints) else -1))
+
+    def only_at(self, hart: int | None, position: int) -> None:
+        """The next run backward passes over other executions of the instruction there, if it has a breakpoint.
+
+        gdb's `reverse-finish` goes back to a breakpoint at the beginning of the function, which calls it made of itself
+        come to sooner.
+        """
+        place = self._places.get(hart)
+        if place is not None and 0 <= position < len(place.it.history):
+            self._only[hart] = position
+
+    def registers(self, hart: int | None) -> Mapping[str, int]:
+        """What the trace tells of the registers: the pc."""
+        place = self._places.get(hart)
+        if place is None or place.position == len(place.it.history):
+            return {}
+        return {"pc": place.it.history.pc(place.position)}
+
+    def memory(self, hart: int | None, address: int, size: int) -> bytes:
+        """Code and constants, as far as they are known from *address* on."""
+        place = self._places.get(hart)
+        return b"" if place is None else place.image.constant(address, size)
+
+    def joins(self, hart: int | None, pc: int) -> str:
+        """A line for the user if what ran last of what is known does not lead to *pc*, where the program is now."""
+        it = self.selected(hart)
+        if not len(it.history) or _leads_to(it, pc):
+            return ""
+        return (
+            f"The trace ends at {len(it.history)}: what ran between there and where the program is now ({pc:#x})"
+            " was not traced."
+        )
+
+    def _place(self, hart: int | None, progress: Progress) -> _Place:
+        """Where a hart is; at the end of its history, if it was in the present."""
+        place = self._places.get(hart)
+        if place is None:
+            place = self._places[hart] = self._end(hart, progress)
+        return place
+
+    def _end(self, hart: int | None, progress: Progress) -> _Place:
+        """Behind all that ran."""
+        it = self._select(hart, progress)
+        if not len(it.history):
+            raise NoTrace("nothing ran that is in the trace: there is no past to go to")
+        known = self._nearest.get(hart)
+        if known is None or known[0] is not it.history:
+            known = self._nearest[hart] = it.history, Nearest(it.history)
+        return _Place(it, known[1], len(it.history))
+
+    def _find(self, place: _Place, direction: int, addresses: Addresses, progress: Progress) -> int:
+        """Where the next one of some addresses is; behind the end, or before the beginning, if there is none."""
+        found = place.nearest.find(place.position, direction, addresses, progress)
+        if found is None:
+            return len(place.it.history) if direction > 0 else -1
+        return found
+
+    def _move(self, hart: int | None, place: _Place, position: int) -> Stop:
+        """To a position, or to the end of the history that is before it."""
+        history = place.it.history
+        at_end = "begin" if position < 0 else "end" if position >= len(history) else ""
+        position = min(max(position, 0), len(history))
+        self._places[hart] = place._replace(position=position)
+        return Stop(at_end, _passed(history, place.position, position))
+
+
+def _passed(history: History, start: int, end: int) -> tuple[str, ...]:
+    """What is said of the gaps on the way."""
+    count, first = gaps_passed(history, start, end)
+    if first is None:
+        return ()
+    gap = f"[{first.as_gap}]"
+    if count == 1:
+        return (gap,)
+    others = "another gap" if count == 2 else f"{count - 1} more gaps"
+    return (f"{gap} and {others} were passed (`trace gaps` lists them): breakpoints in them cannot be seen",)
+
+
+def _leads_to(it: Selected, pc: int) -> bool:
+    """Whether *pc* can be what runs next after the end of a history."""
+    end = len(it.history)
+    last, image = it.history.pc(end - 1), it.program.image_of(it.history.context_at(end - 1))
+    if last == GAP:
+        return False
+    handlers = [event.next_pc for event in it.history.events_between(end, end + 1) if event.kind is EventKind.TRAP]
+    if handlers:
+        return handlers[-1] in (None, pc)
+    edge = Edges(image).step(last, pc)
+    try:
+        is_exception = image.instruction(last).itype is IType.EXCEPTION
+    except (CodeMissing, UndecodableInstruction):
+        return True
+    return is_exception or not any(operation.kind is Kind.TRAP for operation in edge.operations)

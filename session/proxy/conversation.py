@@ -1,0 +1,292 @@
+"""One gdb, from its connection to its end: what it sends goes to the stub, or is answered from the past.
+
+The protocol is one of turns: gdb asks, and waits for the answer; so this thread may wait for the stub in between.
+"""
+
+import contextlib
+import logging
+import select
+import socket
+import time
+from collections import deque
+from contextlib import AbstractContextManager
+
+from session.past import Past
+from session.proxy.breakpoints import Breakpoints
+from session.proxy.descriptions import Descriptions
+from session.proxy.errors import StubGone
+from session.proxy.packets import Item, Kind, escape, frame, unescape
+from session.proxy.pieces import MEMORY, Pieces, together
+from session.proxy.present import Present
+from session.proxy.replay import Replay
+from session.proxy.shared import Shared
+from session.proxy.stub import Stub
+from session.proxy.threads import Threads
+from session.proxy.walk import Walk
+from session.proxy.wire import MUCH, Wire, WireGone
+from support.errors import RvtraceError
+
+_ATTEMPTS = 20  # to connect to a stub that ends the connection before it has said anything
+_AGAIN_SECONDS = 0.1
+log = logging.getLogger("rvtrace.session")
+
+
+class Ended(Exception):
+    """There is nothing more to be said to this gdb."""
+
+
+class Conversation:
+    """*stub*: None where there is none, or none any more. It is also the `Asking` of extensions."""
+
+    def __init__(self, shared: Shared, gdb: Wire, stub: Stub | None) -> None:
+        self.shared, self.gdb, self.stub = shared, gdb, stub
+        self.threads = Threads(shared.hart_of)
+        self.breakpoints = Breakpoints()
+        self.descriptions = Descriptions(self)
+        self.pieces = Pieces()
+        self.non_stop = False
+        self.leaving = False  # gdb ended the target or detached: that the stub ends the connection is no loss
+        self.walk = Walk(self)
+        self._present, self._replay = Present(self), Replay(self)
+        self._arrived: deque[Item] = deque()
+        self._attempts = _ATTEMPTS
+
+    def run(self) -> None:
+        """Until gdb is gone or the proxy closes. Nothing of gdb is left in the past or in the stub then."""
+        try:
+            self._replay.begin()
+            while not self.shared.closing.is_set():
+                self._turn()
+        except (WireGone, Ended):
+            pass
+        finally:
+            self._end()
+
+    # One turn
+
+    def _turn(self) -> None:
+        """Wait for either side, and do what it wants."""
+        stub, gdb = self.stub, self.gdb
+        readers: list[Wire | socket.socket] = [self.shared.wake]
+        if stub is not None and gdb.unsent < MUCH:
+            readers.append(stub.wire)
+        if stub is None or stub.wire.unsent < MUCH:
+            readers.append(gdb)
+        writers = [wire for wire in (gdb, stub.wire if stub else gdb) if wire.unsent]
+        readable, writable, _ = select.select(readers, writers, [])
+        if gdb in writable:
+            gdb.flush()
+        if stub is not None:
+            self._turn_to_stub(stub, read=stub.wire in readable, write=stub.wire in writable)
+        if gdb in readable:
+            self._arrived += gdb.receive()
+        while self._arrived:
+            self._take(self._arrived.popleft())
+        gdb.settle()
+        if self.stub is not None:
+            self._settle(self.stub)
+
+    def _settle(self, stub: Stub) -> None:
+        try:
+            stub.settle()
+        except StubGone as error:
+            self.lose_stub(error)
+
+    def _turn_to_stub(self, stub: Stub, *, read: bool, write: bool) -> None:
+        try:
+            if write:
+                stub.flush()
+            if read:
+                stub.receive()
+            while (item := stub.next()) is not None:
+                self._present.reply(item)
+        except StubGone as error:
+            self.lose_stub(error)
+
+    def _take(self, item: Item) -> None:
+        if item.kind is Kind.PACKET:
+            try:
+                self._route(item)
+            except StubGone as error:
+                self.lose_stub(error)
+                self._route(item)
+        elif item.kind is Kind.INTERRUPT and self.stub is not None and (self.stub.running or not self.away()):
+            self.stub.write(item.raw)
+
+    def _route(self, item: Item) -> None:
+        if self.stub is None or (not self.stub.running and self.away()):
+            self._replay.take(item)
+        else:
+            self._present.take(item)
+
+    def _end(self) -> None:
+        with self.shared.lock:
+            self.shared.past.leave()
+        stub = self.stub
+        if stub is not None:
+            with contextlib.suppress(StubGone):
+                if not stub.running and not self.leaving:
+                    self.breakpoints.remove_all(self.transact)
+            stub.close()
+        self.gdb.close()
+
+    # For the present and the past
+
+    def away(self) -> bool:
+        """Whether any hart is in the past."""
+        with self.shared.lock:
+            return self.shared.past.away()
+
+    def forward(self, item: Item) -> None:
+        """To the stub as it is; the answer comes later."""
+        assert self.stub is not None
+        if self.threads.general != self.threads.of_stub:
+            self._tell_thread()
+        pieces = self.pieces.of(item.body) if item.body[:1] in MEMORY and not self.stub.running else None
+        if pieces is None:
+            self.stub.ask(item.body, item.raw)
+        else:
+            self.send(together(item.body, self.stub.transact_all(pieces, self._present.reply)))
+
+    def in_present(self, body: bytes) -> None:
+        """A packet of gdb that ends its time in the past."""
+        self._present.take(Item(Kind.PACKET, frame(body), body))
+
+    def answered(self, body: bytes) -> bytes | None:
+        """What the stub answered to this when there was one, still escaped."""
+        return self._present.answered.get(body)
+
+    def end(self) -> None:
+        """Nothing is to be said to this gdb any more. Raises Ended."""
+        raise Ended
+
+    def send(self, body: bytes) -> None:
+        """An answer to gdb, which needs no escapes."""
+        self.gdb.send_body(body)
+
+    def send_data(self, data: bytes) -> None:
+        """An answer to gdb of any bytes."""
+        self.gdb.send_body(escape(data))
+
+    def tell(self, line: str) -> None:
+        """A line on gdb's console, which it prints while it waits for the target to stop."""
+        self.send(b"O" + f"{line}\n".encode().hex().encode())
+
+    def is_interrupted(self) -> bool:
+        """Whether gdb sent Ctrl-C, or is gone, while something is worked on for it."""
+        if self.shared.closing.is_set():
+            return True
+        try:
+            if self.gdb.unsent:
+                self.gdb.flush()
+            if select.select([self.gdb], [], [], 0)[0]:
+                self._arrived += self.gdb.receive()
+        except WireGone:
+            return True
+        found = [item for item in self._arrived if item.kind is Kind.INTERRUPT]
+        for item in found:
+            self._arrived.remove(item)
+        return bool(found)
+
+    def lose_stub(self, error: StubGone) -> None:
+        """The stub is no more: gdb can go on in the past, where it needs none. Raises Ended in the present."""
+        stub, self.stub = self.stub, None
+        if stub is None:
+            return
+        stub.close()
+        if not stub.heard and self._connect_again(stub):
+            return
+        self.shared.stub_lost = True
+        self.breakpoints.stub_lost()
+        if not self.leaving:
+            log.warning("%s", error)
+            self.shared.say(str(error))
+        if not self.away():
+            raise Ended from error
+        for _ in stub.asked:
+            self.send(b"E01")
+
+    def _connect_again(self, stub: Stub) -> bool:
+        """OpenOCD refuses a gdb as long as it has not noticed that the one before it is gone."""
+        while self._attempts and self.shared.where:
+            self._attempts -= 1
+            time.sleep(_AGAIN_SECONDS)
+            try:
+                self.stub = Stub.connect(self.shared, self.shared.where)
+                for body in stub.asked:
+                    self.stub.ask(body)
+            except RvtraceError:
+                self.stub = None
+                continue
+            return True
+        return False
+
+    def extend(self, body: bytes) -> bool:
+        """Answers a packet that an extension knows."""
+        packet = unescape(body)
+        for extension in self.shared.extensions:
+            if packet.startswith(tuple(extension.prefixes)):
+                try:
+                    answer = extension.answer(packet, self)
+                except StubGone:
+                    raise
+                except RvtraceError as error:
+                    self.say(str(error))
+                    answer = f"E.{error}".encode()
+                if answer is not None:
+                    self.send_data(answer)
+                    return True
+        return False
+
+    # For extensions: see `Asking`
+
+    @property
+    def past(self) -> Past:
+        return self.shared.past
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        return self.shared.lock
+
+    @property
+    def thread(self) -> str | None:
+        return self.threads.current
+
+    @property
+    def hart(self) -> int | None:
+        return self.threads.hart(self.threads.current)
+
+    def live(self) -> bool:
+        return self.stub is not None and not self.stub.running
+
+    def transact(self, packet: bytes) -> bytes:
+        self.gdb.settle()
+        if self.stub is None:
+            raise StubGone(*(self.shared.where or ("", 0)))
+        if self.threads.general != self.threads.of_stub:
+            self._tell_thread()
+        return self.stub.transact(escape(packet), self._present.reply)
+
+    def live_pc(self) -> int | None:
+        pc = self.descriptions.current().by_name.get("pc")
+        answer = self.transact(b"p%x" % pc.number) if pc else b""
+        try:
+            return int.from_bytes(bytes.fromhex(answer.decode()), "little") if answer else None
+        except ValueError:
+            return None
+
+    def say(self, line: str) -> None:
+        self.shared.say(line)
+
+    def _tell_thread(self) -> None:
+        """gdb takes the thread of a stop for the current one; of a stop in the past the stub does not know."""
+        general = self.threads.general
+        assert self.stub is not None
+        if self.stub.running:
+            return
+        answer = self.stub.transact(b"Hg" + (general or "0").encode(), self._present.reply)
+        if answer == b"OK" or general is None:
+            self.threads.of_stub = general
+        else:
+            log.warning("the stub knows no thread %s: %r", general, answer)
+            self.threads.of_stub = general

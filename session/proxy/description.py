@@ -1,0 +1,139 @@
+"""The target description: the registers of the stub's, and one of ours in it, trace_pos.
+
+trace_pos is -1 in the present, else the number of the instruction that runs next as `trace history` prints it. It is
+put among the CSRs, because these are all that gdb leaves out of `info registers`, whatever group a description gives
+its registers (riscv_register_reggroup_p); a second feature of that name takes nothing away from the stub's.
+
+Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined Target Types), "General Query Packets"
+(qXfer); QEMU includes its features by xi:include without declaring the prefix, so that this is no XML to a parser.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+NAME = "trace_pos"
+_LOWEST = 0x4000  # of our register: above all CSRs and their vendors'
+_BYTES = 8
+_INCLUDE = re.compile(rb"<xi:include\s+[^>]*href\s*=\s*[\"']([^\"']+)[\"'][^>]*/?>")
+_REGISTER = re.compile(rb"<reg\s+([^>]*?)/?>")
+_ATTRIBUTE = re.compile(rb"([\w-]+)\s*=\s*[\"']([^\"']*)[\"']")
+_COMMENT = re.compile(rb"<!--.*?-->", re.S)
+_FEATURE = (
+    '<feature name="org.gnu.gdb.riscv.csr"><reg name="trace_pos" bitsize="64" type="int64" regnum="{}"'
+    ' group="rvtrace" save-restore="no"/></feature>\n'
+)
+_END = b"</target>"
+_DEEPEST = 8  # inclusions
+
+_ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
+s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc"""
+_POINTERS = {"ra": "code_ptr", "pc": "code_ptr", "sp": "data_ptr", "gp": "data_ptr", "tp": "data_ptr", "fp": "data_ptr"}
+
+
+class Register(NamedTuple):
+    """*size* in bytes."""
+
+    name: str
+    number: int
+    size: int
+
+
+class Description:
+    """All registers by number, and the document that has ours, too. *ours*: its number, None where it has no place."""
+
+    def __init__(self, document: bytes, registers: dict[int, Register], ours: int | None) -> None:
+        self.document, self.registers, self.ours = document, registers, ours
+        self.by_name = {register.name: register for register in registers.values()}
+
+    @classmethod
+    def of(cls, document: bytes, annex: Callable[[bytes], bytes]) -> Self:
+        """Of the stub's target.xml. *annex* reads another document; what it raises is passed on."""
+        registers = _registers(_with_includes(document, annex, _DEEPEST))
+        head, end, tail = document.rpartition(_END)
+        if not end or not registers:
+            return cls(document, registers, None)
+        ours = max(_LOWEST, max(registers) + 1)
+        return cls(head + _FEATURE.format(ours).encode() + end + tail, registers, ours)
+
+    @classmethod
+    def of_hart(cls, xlen: int) -> Self:
+        """Where there is no stub: integer registers and pc."""
+        rows = "".join(
+            f'<reg name="{name}" bitsize="{xlen}" type="{_POINTERS.get(name, "int")}" regnum="{number}"/>\n'
+            for number, name in enumerate(_ABI.split())
+        )
+        text = (
+            '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n<target version="1.0">\n'
+            f"<architecture>riscv:rv{xlen}</architecture>\n"
+            f'<feature name="org.gnu.gdb.riscv.cpu">\n{rows}</feature>\n</target>\n'
+        )
+        return cls.of(text.encode(), lambda _: b"")
+
+    def value(self, number: int, values: dict[str, int]) -> bytes | None:
+        """The register in hexadecimal, x where it is not known; None where there is no such register."""
+        register = self.registers.get(number)
+        if register is None:
+            return None
+        if register.name not in values:
+            return b"xx" * register.size
+        return in_hex(values[register.name], register.size)
+
+    def all_values(self, size: int, values: dict[str, int]) -> bytes:
+        """The answer to g, of *size* bytes: registers in the order of their numbers, as far as they fit."""
+        parts: list[bytes] = []
+        for number in sorted(self.registers):
+            size -= self.registers[number].size
+            if size < 0:
+                break
+            parts.append(self.value(number, values) or b"")
+        return b"".join(parts)
+
+    def values(self, g: bytes) -> dict[str, int]:
+        """What an answer to g says, of the registers whose values it has."""
+        found: dict[str, int] = {}
+        at = 0
+        for number in sorted(self.registers):
+            name, size = self.registers[number].name, self.registers[number].size
+            with contextlib.suppress(ValueError):
+                data = bytes.fromhex(g[at : at + 2 * size].decode(errors="replace"))
+                if len(data) == size:
+                    found[name] = int.from_bytes(data, "little")
+            at += 2 * size
+        return found
+
+    def registers_but_ours(self) -> dict[int, Register]:
+        return {number: it for number, it in self.registers.items() if number != self.ours}
+
+    def pc_size(self) -> int:
+        """Bytes up to pc and with it: the least that a stub sends for g."""
+        pc = self.by_name.get("pc")
+        return sum(it.size for it in self.registers.values() if pc is None or it.number <= pc.number)
+
+
+def in_hex(value: int, size: int = _BYTES) -> bytes:
+    """As registers are sent: in the target's byte order, which is little endian."""
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little").hex().encode()
+
+
+def _with_includes(document: bytes, annex: Callable[[bytes], bytes], deepest: int) -> bytes:
+    if deepest == 0:
+        return b""
+    plain = _COMMENT.sub(b"", document)
+    return _INCLUDE.sub(lambda match: _with_includes(annex(match[1]), annex, deepest - 1), plain)
+
+
+def _registers(document: bytes) -> dict[int, Register]:
+    """A register without a number has that of the one before and one."""
+    registers: dict[int, Register] = {}
+    number = -1
+    for match in _REGISTER.finditer(document):
+        attributes = {name: value.decode(errors="replace") for name, value in _ATTRIBUTE.findall(match[1])}
+        try:
+            number = int(attributes.get(b"regnum", str(number + 1)), 0)
+            size = int(attributes[b"bitsize"], 0) // 8
+        except (KeyError, ValueError):
+            continue
+        registers[number] = Register(attributes.get(b"name", ""), number, max(size, 1))
+    return registers

@@ -1,0 +1,32 @@
+"""What can go wrong between gdb and the stub."""
+
+from support.errors import RvtraceError
+
+
+class StubAbsent(RvtraceError):
+    """Nobody serves gdb there. *host*, *port*: where it was looked for."""
+
+    def __init__(self, host: str, port: int, why: str) -> None:
+        super().__init__(
+            f"no OpenOCD and no other gdb stub at {host}:{port}: {why} (start it first; another place:"
+            " `trace connect HOST:PORT`)"
+        )
+        self.host, self.port = host, port
+
+
+class StubGone(RvtraceError):
+    """The stub ended the connection, or does not answer any more."""
+
+    def __init__(self, host: str, port: int, why: str = "closed the connection") -> None:
+        super().__init__(
+            f"OpenOCD ({host}:{port}) {why}; what was traced is kept: `trace history`, `trace save`"
+        )
+        self.host, self.port = host, port
+
+
+class ListenFailed(RvtraceError):
+    """gdb cannot be waited for. *port*: where."""
+
+    def __init__(self, port: int, why: str) -> None:
+        super().__init__(f"cannot wait for gdb at port {port}: {why}")
+        self.port = port

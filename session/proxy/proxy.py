@@ -1,0 +1,144 @@
+"""The proxy between gdb and the stub (OpenOCD, QEMU): a port at which gdb finds its target, with a past.
+
+One gdb at a time; after it another one. A thread of its own does it all.
+"""
+
+import contextlib
+import logging
+import select
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from session.past import Past
+from session.proxy.conversation import Conversation
+from session.proxy.errors import ListenFailed, StubAbsent, StubGone
+from session.proxy.extension import Extension
+from session.proxy.shared import Shared
+from session.proxy.stub import Stub
+from session.proxy.threads import HartOf, hart_of
+from session.proxy.wire import Wire
+from support.errors import RvtraceError
+
+log = logging.getLogger("rvtrace.session")
+_HOST = "127.0.0.1"
+_END_SECONDS = 5.0
+
+
+class Proxy:
+    """*stub*: (host, port), None for a capture without a target, of *xlen* bits. *lock* is held while past is used."""
+
+    def __init__(
+        self,
+        past: Past,
+        lock: AbstractContextManager[object],
+        stub: tuple[str, int] | None,
+        hart_of: HartOf = hart_of,
+        extensions: Sequence[Extension] = (),
+        *,
+        xlen: int = 64,
+    ) -> None:
+        self._shared = Shared(past, lock, stub, hart_of, extensions, xlen)
+        self._listener: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._stub: Stub | None = None  # connected, for the gdb that comes next
+        self.port = 0
+        self.connected = False
+
+    @property
+    def resumes(self) -> int:
+        """How often the live target was resumed."""
+        return self._shared.resumes
+
+    @property
+    def stub_lost(self) -> bool:
+        """The stub ended the connection, and no gdb has connected since."""
+        return self._shared.stub_lost
+
+    @property
+    def hold_at_present(self) -> bool:
+        """Whether gdb stays in the present, when it comes there from the past, until `shown` is called."""
+        return self._shared.holds
+
+    @hold_at_present.setter
+    def hold_at_present(self, holds: bool) -> None:
+        self._shared.holds = holds
+        self._shared.holding = self._shared.holding and holds
+
+    def shown(self) -> None:
+        """gdb has stopped, and the user sees it: what resumes now is meant."""
+        self._shared.holding = False
+
+    def said(self) -> list[str]:
+        """The lines for the user since this was asked last."""
+        return self._shared.said()
+
+    def jump(self, hart: int | None, position: int | None) -> None:
+        """Where the next packet that resumes leads (c, s, vCont, bs, bc), None: to the present."""
+        self._shared.jump(hart, position)
+
+    def start(self, listen_port: int = 0) -> None:
+        """Connect to the stub, and wait for gdb at a port (0: any). Raises StubAbsent, StubGone, ListenFailed."""
+        try:
+            self._listener = socket.create_server((_HOST, listen_port))
+        except (OSError, OverflowError) as error:
+            raise ListenFailed(listen_port, getattr(error, "strerror", None) or str(error)) from error
+        try:
+            self._stub = self._connect()
+        except RvtraceError:
+            self._listener.close()
+            raise
+        self.port = self._listener.getsockname()[1]
+        self._wake = self._shared.wake
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End all connections. Not to be called with the lock held by a thread that then waits for this one."""
+        self._shared.close()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+        if self._listener is not None:
+            self._listener.close()
+
+    def _connect(self) -> Stub | None:
+        return Stub.connect(self._shared, self._shared.where) if self._shared.where else None
+
+    def _run(self) -> None:
+        listener, shared = self._listener, self._shared
+        assert listener is not None
+        while not shared.closing.is_set():
+            if listener not in select.select([listener, self._wake], [], [])[0]:
+                break
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                self._serve(connection)
+        if self._stub is not None:
+            self._stub.close()
+        self._wake.close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """One gdb, whatever happens."""
+        shared = self._shared
+        try:
+            stub, self._stub = self._stub, None
+            if stub is None or not stub.is_alive():
+                if stub is not None:
+                    stub.close()
+                stub = self._connect()
+            shared.stub_lost = False
+            self.connected = True
+            Conversation(shared, Wire(connection), stub).run()
+        except (StubAbsent, StubGone) as error:
+            shared.stub_lost = True
+            shared.say(str(error))
+        except RvtraceError as error:
+            shared.say(str(error))
+        except Exception as error:
+            log.exception("the connection to gdb")
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            shared.say(f"internal error, please report it ({what}); gdb's connection is closed, connect it again")
+        finally:
+            self.connected = False
+            connection.close()

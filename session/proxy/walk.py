@@ -1,0 +1,205 @@
+"""Packets that resume, where they lead through the past: backward from anywhere, forward from the past.
+
+A hart that comes to the end of its history is back in the present. The target runs only when all harts are; before,
+a packet that resumes moves harts that are in the past, as gdb's `record btrace` has it: the selected one if it is
+there, else the others.
+
+Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse-execution history." for both ends).
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from session.past import Stop
+from session.proxy.description import in_hex
+from session.proxy.resuming import Resume
+from session.proxy.watch import Watch
+from support.errors import Cancelled, RvtraceError
+
+if TYPE_CHECKING:
+    from session.proxy.conversation import Conversation
+
+log = logging.getLogger("rvtrace.session")
+SIGTRAP, SIGINT = 5, 2
+_NON_STOP = "going back is not possible while gdb is in non-stop mode: `set non-stop off` before it connects"
+_WATCHPOINTS = (
+    "note: watchpoints cannot trigger in the past: the trace does not say what was in memory and when it changed"
+)
+
+
+class Walk:
+    """Of one gdb."""
+
+    def __init__(self, it: "Conversation") -> None:
+        self._it = it
+        self._watchpoints_told = False
+
+    def takes_jump(self) -> bool:
+        """Goes where `trace goto` said instead of what a packet says that resumes; False: it said nothing."""
+        it = self._it
+        with it.shared.lock:
+            jump = it.shared.take_jump()
+            if jump is None:
+                return False
+            it.shared.holding = False
+            hart, position = jump
+            thread = it.threads.of_hart(hart)
+            try:
+                if position is None and it.stub is None:
+                    it.tell("there is no target to return to")
+                elif position is None:
+                    it.past.leave()
+                else:
+                    it.past.go_to(hart, position)
+            except RvtraceError as error:
+                it.tell(str(error))
+            self.stop(thread)
+        return True
+
+    def holds(self, body: bytes) -> bool:
+        """Stops a packet that resumes the target before the user has seen that this is the present."""
+        it = self._it
+        if not it.shared.holding or body.startswith((b"vRun;", b"vAttach;")):
+            return False
+        self.stop(it.threads.selected, at_end="end")
+        return True
+
+    def go(self, resume: Resume) -> None:
+        """Move as the packet says, and tell gdb where that led."""
+        it = self._it
+        if it.non_stop:
+            it.say(_NON_STOP)
+            it.send(f"E.{_NON_STOP}".encode())
+            return
+        it.gdb.settle()  # it may take long
+        it.shared.holding = False
+        with it.shared.lock:
+            thread = resume.thread
+            if resume.direction > 0:
+                thread = self._to_move(thread)
+            if it.breakpoints.has_watchpoints() and not self._watchpoints_told:
+                self._watchpoints_told = True
+                it.tell(_WATCHPOINTS)
+            self._go(thread, resume)
+
+    def is_live_again(self) -> bool:
+        """Whether all harts that are in the past are at its end, and the target is there to go on."""
+        it = self._it
+        if it.stub is None:
+            return False
+        with it.shared.lock:
+            places = [hart for hart in self._harts() if it.past.position(hart) is not None]
+            return all(it.past.is_at_end(hart) for hart in places)
+
+    def _harts(self) -> list[int | None]:
+        return list(dict.fromkeys(self._it.threads.hart(thread) for thread in self._it.threads.known()))
+
+    def _to_move(self, thread: str | None) -> str | None:
+        """Of the threads in the past and not at its end, *thread* if it is one."""
+        it = self._it
+        for candidate in (thread, *it.threads.known()):
+            hart = it.threads.hart(candidate)
+            if it.past.position(hart) is not None and not it.past.is_at_end(hart):
+                return candidate
+        return thread
+
+    def _go(self, thread: str | None, resume: Resume) -> None:
+        hart = self._it.threads.hart(thread)
+        watch = Watch(self._it.is_interrupted, self._it.tell)
+        try:
+            if self._it.past.position(hart) is None:
+                self._enter(thread, hart, watch)
+        except Cancelled:
+            self.stop(thread, signal=SIGINT)
+            return
+        except RvtraceError as error:
+            self._it.tell(str(error))
+            self.stop(thread, at_end="begin")
+            return
+        try:
+            stop = self._move(hart, resume, watch)
+        except Cancelled:
+            self.stop(thread, signal=SIGINT)
+        except RvtraceError as error:
+            self._it.tell(str(error))
+            self.stop(thread)
+        else:
+            self._arrived(thread, hart, stop)
+
+    def _enter(self, thread: str | None, hart: int | None, watch: Watch) -> None:
+        """Into the past; the user hears if the trace does not end where the target is now."""
+        it = self._it
+        it.past.enter(hart, watch)
+        it.threads.general = thread or it.threads.general
+        if it.live():
+            it.descriptions.remember_live()
+            pc = it.descriptions.live_values().get("pc")
+            line = "" if pc is None else it.past.joins(hart, pc)
+            if line:
+                it.tell(line)
+
+    def _move(self, hart: int | None, resume: Resume, watch: Watch) -> Stop:
+        past, breakpoints = self._it.past, self._it.breakpoints.addresses()
+        if not resume.is_step:
+            return past.run(hart, resume.direction, breakpoints, watch)
+        within = resume.addresses
+        if within and not any(address in within for address in breakpoints):
+            return past.step_within(hart, resume.direction, within, watch)
+        return past.step(hart, resume.direction)
+
+    def _arrived(self, thread: str | None, hart: int | None, stop: Stop) -> None:
+        it = self._it
+        for line in stop.lines:
+            it.tell(line)
+        at_end = stop.at_end
+        if it.past.is_at_end(hart):
+            at_end = "end"
+            if self.is_live_again():
+                it.past.leave()
+                it.shared.holding = it.shared.holds
+            else:
+                self.step_back_from_nowhere(hart)
+        self.stop(thread, at_end=at_end)
+
+    def step_back_from_nowhere(self, hart: int | None) -> None:
+        """Without a target nobody knows where it would go on: the last instruction is then the end."""
+        past = self._it.past
+        if self._it.stub is None and past.is_at_end(hart) and "pc" not in known_registers(self._it, hart):
+            past.step(hart, -1)
+
+    def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "") -> None:
+        """Tell gdb that *thread* has stopped where it is."""
+        it = self._it
+        it.threads.stopped(thread, told_by_stub=False)
+        it.send(stop_reply(it, thread, signal, at_end))
+
+
+def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
+    """What is known of the current thread's registers without asking the stub."""
+    with it.shared.lock:
+        position = it.past.position(hart)
+        known = {} if position is None else it.past.registers(hart)
+        if position is not None and not it.past.is_at_end(hart):
+            return known
+    return {} if it.stub is not None else {**it.descriptions.live_values(), **known}
+
+
+def stop_reply(it: "Conversation", thread: str | None, signal: int, at_end: str) -> bytes:
+    """With pc and the number where it is in the past, so that gdb does not have to ask."""
+    parts = [f"T{signal:02x}".encode()]
+    if at_end:
+        parts.append(f"replaylog:{at_end};".encode())
+    hart = it.threads.hart(thread)
+    with it.shared.lock:
+        position = it.past.position(hart)
+    values = {} if position is None else known_registers(it, hart)
+    pc = it.descriptions.current().by_name.get("pc")
+    if pc is not None and "pc" in values:
+        parts.append(b"%x:%b;" % (pc.number, in_hex(values["pc"], pc.size)))
+    ours = it.descriptions.ours()
+    if ours is not None and it.descriptions.told:
+        parts.append(b"%x:%b;" % (ours, in_hex(-1 if position is None else position + 1)))
+    if thread is not None:
+        parts.append(f"thread:{thread};".encode())
+    return b"".join(parts)

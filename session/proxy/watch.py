@@ -1,0 +1,37 @@
+"""Long work while gdb waits for a stop: it is shown on gdb's console, and Ctrl-C in gdb ends it."""
+
+import time
+from collections.abc import Callable
+
+from support.errors import Cancelled
+
+FIRST_SECONDS = 1.0  # before the first line
+NEXT_SECONDS = 2.0
+_LOOK_SECONDS = 0.02  # between two looks at what gdb sends
+
+
+class Watch:
+    """A Progress. *interrupted* looks whether gdb wants it to end; *tell* prints a line on its console."""
+
+    def __init__(self, interrupted: Callable[[], bool], tell: Callable[[str], None]) -> None:
+        self._interrupted, self._tell = interrupted, tell
+        now = time.monotonic()
+        self._look, self._next = now, now + FIRST_SECONDS
+
+    def __call__(self, label: str, done: int, total: int | None = None) -> None:
+        now = time.monotonic()
+        if now < self._look:
+            return
+        self._look = now + _LOOK_SECONDS
+        if self._interrupted():
+            raise Cancelled
+        if now >= self._next:
+            self._next = now + NEXT_SECONDS
+            self._tell(_line(label, done, total))
+
+
+def _line(label: str, done: int, total: int | None) -> str:
+    """Percent where the whole is known: what *done* counts, the label alone knows."""
+    if total:
+        return f"{label}: {min(100 * done // total, 100)} %"
+    return f"{label}: {done:,}"
