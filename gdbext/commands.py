@@ -113,7 +113,9 @@ beside the program."""
         print_lines(result)
         between.advise()
 
-    def complete(self, text: str, word: str) -> list[str]:
+    def complete(self, text: str, word: str | None) -> list[str]:
+        if word is None:  # gdb 16 asks first which characters end a word
+            return []
         typed = text.rpartition(" ")[2]
         before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
         return [option[before:] for option in start_options.complete(text)]

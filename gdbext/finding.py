@@ -64,7 +64,9 @@ The instruction shown is the first one after the event.
         _repeat_only_pages(self, numbers)
         _show(numbers, what="events", kinds=kinds.split())
 
-    def complete(self, text: str, word: str) -> list[str]:
+    def complete(self, text: str, word: str | None) -> list[str]:
+        if word is None:  # gdb 16 asks first which characters end a word
+            return []
         typed = text.rpartition(" ")[2]
         before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
         return [kind[before:] for kind in KINDS if kind.startswith(typed)]

@@ -42,7 +42,9 @@ gaps in the history name it. No program is needed."""
         if found.get("notice"):
             print(found["notice"])
 
-    def complete(self, text: str, word: str) -> list[str]:
+    def complete(self, text: str, word: str | None) -> list[str]:
+        if word is None:  # gdb 16 asks first which characters end a word
+            return []
         typed = text.rpartition(" ")[2]
         before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
         return ["-offset"[before:]] if typed and "-offset".startswith(typed) else []

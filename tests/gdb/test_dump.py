@@ -12,7 +12,7 @@ import pytest
 from console.main import main
 from tests import reference
 from tests.decode.ntrace_messages import split
-from tests.gdb.running import SOURCE, run_gdb
+from tests.gdb.running import SOURCE, every_gdb, run_gdb
 from tests.gdb.test_interrupt import Gdb
 
 ELF = reference.FOLDER / "median.elf"
@@ -101,11 +101,12 @@ def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
     assert run_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == line
 
 
+@every_gdb
 @pytest.mark.parametrize(
     ("typed", "offered"), [("trace du", ["trace dump"]), ("trace dump -", ["trace dump -offset"]), ("trace dump 1", [])]
 )
-def test_completion(typed: str, offered: list[str]) -> None:
-    assert run_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
+def test_completion(typed: str, offered: list[str], gdb: str) -> None:
+    assert run_gdb(None, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
 
 
 def test_help() -> None:

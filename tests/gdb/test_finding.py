@@ -9,7 +9,7 @@ import pytest
 
 from tests import reference
 from tests.decode.ntrace_messages import split
-from tests.gdb.running import SOURCE, run_gdb
+from tests.gdb.running import SOURCE, every_gdb, run_gdb
 from tests.gdb.test_dump import ELF, STREAM, imported
 from tests.gdb.test_interrupt import Gdb
 
@@ -207,6 +207,7 @@ def test_a_trace_is_needed(command: str) -> None:
     assert run_gdb(ELF, [SOURCE, command])[command].strip() == says
 
 
+@every_gdb
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -218,8 +219,8 @@ def test_a_trace_is_needed(command: str) -> None:
         ("trace events con", ["trace events context"]),
     ],
 )
-def test_completion(typed: str, offered: list[str]) -> None:
-    assert run_gdb(ELF, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
+def test_completion(typed: str, offered: list[str], gdb: str) -> None:
+    assert run_gdb(ELF, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
 
 
 def test_each_has_help() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from gdbext import start_options
-from tests.gdb.running import SOURCE, run_gdb
+from tests.gdb.running import SOURCE, every_gdb, run_gdb
 
 NAMES = [option.name for option in start_options.OPTIONS]
 
@@ -53,6 +53,7 @@ def test_every_option_is_explained_within_the_terminal() -> None:
     assert max(map(len, said.splitlines())) <= 80
 
 
+@every_gdb
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -66,7 +67,7 @@ def test_every_option_is_explained_within_the_terminal() -> None:
         ("-format ", ["-format etrace", "-format ntrace"]),
     ],
 )
-def test_completion(typed: str, offered: list[str]) -> None:
+def test_completion(typed: str, offered: list[str], gdb: str) -> None:
     command = f"complete trace start {typed}"
-    lines = run_gdb(None, [SOURCE, command])[command].splitlines()
+    lines = run_gdb(None, [SOURCE, command], gdb=gdb)[command].splitlines()
     assert [line for line in lines if line] == [f"trace start {text}" for text in offered]
