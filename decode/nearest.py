@@ -95,7 +95,7 @@ class _Parts:
         """In the round it begins in, or the next one, which is whole or the last one."""
         unit = part.path.count
         times = first // unit if direction > 0 else (last - 1) // unit
-        for begin in (times * unit, (times + direction) * unit, (times + 2 * direction) * unit):
+        for begin in (times * unit, (times + direction) * unit):
             inside = max(first - begin, 0), min(last - begin, unit)
             found = self.place(part.path, *inside, direction)
             if found is not None:

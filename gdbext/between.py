@@ -12,6 +12,8 @@ from . import aside, native, osabi, position, unwinder
 from .tracer import selected_hart, tracer
 
 REVERSE = ("reverse-step", "reverse-stepi", "reverse-next", "reverse-nexti", "reverse-finish", "reverse-continue")
+EITHER_WAY = ("step", "stepi", "next", "nexti", "finish", "continue", "until", "advance")
+"""These go backward after `set exec-direction reverse`, and under an IDE that says --reverse."""
 
 _through = False
 """gdb is connected through the proxy, as far as was seen."""
@@ -44,11 +46,12 @@ def returning() -> None:
 
 def _define_hooks() -> None:
     """gdb runs these before the commands. A hook the user has defined stays."""
-    for name in REVERSE:
+    calls = {name: "going_back" for name in REVERSE} | {name: "going_either_way" for name in EITHER_WAY}
+    for name, function in calls.items():
         try:
             gdb.execute(f"show user hook-{name}", to_string=True)
         except gdb.error:
-            call = f"python import sys; sys.modules['gdbext.going'].going_back({name!r})"
+            call = f"python import sys; sys.modules['gdbext.going'].{function}({name!r})"
             gdb.execute(f"define hook-{name}\n{call}\nend")
 
 

@@ -64,7 +64,8 @@ class Goto(gdb.Command):
            trace goto [-next] FUNCTION | FILE:LINE | *EXPRESSION
            trace goto [-next] event [KIND ...] [NUMBER]
 
-    NUMBER    of an instruction, as `trace history` and others print it
+    NUMBER    of an instruction, as `trace history` and others print it; -1 is
+              the newest, -2 the one before
     begin     the oldest instruction; `end`, the newest
     live      back to the present; `trace live` is the same
     FUNCTION  where it was entered last before this place, or FILE:LINE or

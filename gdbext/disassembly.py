@@ -166,8 +166,8 @@ def _make() -> Any:
 
 class DisassembleCounts(gdb.Parameter):
     """When on, `disassemble`, `x/i` and the TUI's assembly window have before
-each instruction how often it ran, "#####" if it never did, and behind a
-conditional branch how often it was taken. gdb is slower then."""
+    each instruction how often it ran, "#####" if it never did, and behind a
+    conditional branch how often it was taken. gdb is slower then."""
 
     set_doc = "Set whether disassembled code shows how often each instruction ran."
     show_doc = "Show whether disassembled code shows how often each instruction ran."

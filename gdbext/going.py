@@ -21,7 +21,8 @@ def goto(where: str) -> dict[str, Any]:
     """Go where `trace goto` is told to. {number: or None for the present, lines}. Raises gdb.GdbError."""
     if native.active():
         raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
-    found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **_place(where.strip()))
+    place = {**_place(where.strip()), **_present()}
+    found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
     if found["moves"]:
         _jump(found["number"])
     return found
@@ -43,12 +44,21 @@ def going_back(command: str = "") -> None:
         return
     between.going()
     if position.number() is None:
-        found = tracer().request("enter", context=tracer().context())
+        found = tracer().request("enter", context=tracer().context(), **_present())
         unwinder.forget()
         print_lines(found)
         gdb.execute("maint flush register-cache", to_string=True)
     if command == "reverse-finish":
         _out_of(gdb.selected_frame())
+
+
+def going_either_way(command: str) -> None:
+    """Before a command that goes backward when gdb's direction is so; as `going_back`.
+
+    The parameter says what the user set, the text what holds: MI's --reverse sets the direction for one command.
+    """
+    if position.available() and "everse" in gdb.execute("show exec-direction", to_string=True):
+        going_back(f"reverse-{command}")
 
 
 def _out_of(frame: gdb.Frame) -> None:
@@ -71,6 +81,15 @@ def _has_breakpoint(frame: gdb.Frame) -> bool:
     return any(it.enabled and it.owner.enabled and it.address == start for it in locations)
 
 
+def _present() -> dict[str, int]:
+    """Where the program is, if gdb is in the present."""
+    try:
+        frame = gdb.newest_frame()
+        return {} if position.of(frame) is not None else {"pc": int(frame.pc())}
+    except gdb.error:  # no target, or it runs: the request says so
+        return {}
+
+
 def _jump(number: int | None) -> None:
     """The next resumption leads there, and ends there."""
     unwinder.forget()
@@ -89,7 +108,7 @@ def _place(where: str) -> dict[str, Any]:
     if where in ("begin", "start", "end", "live"):
         return {"to": "begin" if where == "start" else where}
     if _NUMBER.fullmatch(where):
-        return {"number": int(where)}
+        return {"from_end": int(where[1:])} if where.startswith("-") else {"number": int(where)}
     following = re.match(r"-next\b\s*", where)
     rest = where[following.end() :] if following else where
     if not rest:

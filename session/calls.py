@@ -72,10 +72,6 @@ class Functions:
     def __len__(self) -> int:
         return len(self.calls)
 
-    def is_of(self, history: History) -> bool:
-        """Whether these are what is asked for now."""
-        return history is self._history
-
     def select(self, args: str, size: int | None) -> Selection:
         """Which of them `trace functions ARGS` shows, as `record function-call-history` does. Raises RangeError."""
         try:

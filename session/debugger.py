@@ -94,13 +94,15 @@ class Debugger:
             self._proxy.close()
             self._proxy = None
 
-    def enter(self, progress: Progress = silent) -> Going:
-        """Into the past, at its end, if gdb is not there yet. Raises NotConnected, and as `Session.history`."""
+    def enter(self, progress: Progress = silent, pc: int | None = None) -> Going:
+        """Into the past, at its end, if gdb is not there yet. *pc*: where the program is in the present, if known.
+
+        Raises NotConnected, and as `Session.history`.
+        """
         self._check_connected()
         hart = self.context.thread_hart
-        if self.places.position(hart) is None:
-            self.places.enter(hart, progress)
-        return self._going(self.places.position(hart))
+        joins = self._enter(hart, progress, pc) if self.places.position(hart) is None else []
+        return self._going(self.places.position(hart), joins)
 
     def go_live(self) -> Going:
         """The present is next."""
@@ -112,16 +114,23 @@ class Debugger:
         self.proxy.jump(self.context.thread_hart, None)
         return Going(None, [])
 
-    def go_to(self, number: int, progress: Progress = silent) -> Going:
+    def go_to(self, number: int, progress: Progress = silent, pc: int | None = None) -> Going:
         """A number of the history is next; negative ones count from its end. Raises NoPlace, and as `enter`."""
         it = self._history(progress)
         length = len(it.history)
         position = number - 1 if number > 0 else length + number
         if not number or not 0 <= position < length:
             raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
-        return self._jump(it, position)
+        return self._jump(it, position, pc)
 
-    def go_to_found(self, question: Question, number: int | None, direction: int, progress: Progress = silent) -> Going:
+    def go_to_found(
+        self,
+        question: Question,
+        number: int | None,
+        direction: int,
+        progress: Progress = silent,
+        pc: int | None = None,
+    ) -> Going:
         """To what *question* finds: with that number in its list, else to the nearest in a direction (-1: back).
 
         Raises NoPlace, BadQuestion, and as `enter`.
@@ -131,20 +140,27 @@ class Debugger:
         if not len(found):
             raise NoPlace(found.none)
         if number is not None:
-            return self._jump(it, found.position(number))
+            return self._jump(it, found.position(number), pc)
         here = self.places.position(self.context.thread_hart)
         position = found.nearest(len(it.history) if here is None else here, direction)
         if position is None:
             raise NoPlace(_NONE_BEFORE if direction < 0 else _NONE_BEHIND)
-        return self._jump(it, position)
+        return self._jump(it, position, pc)
 
-    def _jump(self, it: Selected, position: int) -> Going:
+    def _jump(self, it: Selected, position: int, pc: int | None) -> Going:
         hart = self.context.thread_hart
+        joins: list[str] = []
         if self.places.position(hart) is None:
-            self.places.enter(hart, silent)  # what was just decoded
+            joins = self._enter(hart, silent, pc)  # what was just decoded
         position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
         self.proxy.jump(hart, position)
-        return Going(position + 1, it.lines)
+        return Going(position + 1, [*it.lines, *joins])
+
+    def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
+        """Into the past. What is said if the trace does not lead to where the program is."""
+        self.places.enter(hart, progress)
+        line = "" if pc is None else self.places.joins(hart, pc)
+        return [line] if line else []
 
     def _history(self, progress: Progress) -> Selected:
         """What the hart can go back in; it is not in the past before there is a place to go to."""
@@ -152,10 +168,10 @@ class Debugger:
         hart = self.context.thread_hart
         return self._select(hart, progress) if self.places.position(hart) is None else self.places.selected(hart)
 
-    def _going(self, position: int | None) -> Going:
+    def _going(self, position: int | None, joins: list[str]) -> Going:
         hart = self.context.thread_hart
         lines = self.places.selected(hart).lines
-        return Going(None if position is None else position + 1, list(lines))
+        return Going(None if position is None else position + 1, [*lines, *joins])
 
     def _check_connected(self) -> None:
         if not self.connected:

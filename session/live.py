@@ -112,6 +112,19 @@ class LiveTrace:
         """The state of the components now. Raises ComponentError and transport errors."""
         return procedures.status(self._sink, self._encoders)
 
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        """The same twice: nothing ran in between. None: that cannot be told. *runs*: how often the target was resumed.
+
+        Reading out makes some encoders send messages, which in a full ring cost the oldest ones and renumber the rows,
+        so that paging backward would never get anywhere.
+        """
+        if runs is None:
+            return None
+        try:
+            return (runs, *self.status()) if self.link.state() == "halted" else None
+        except RvtraceError:
+            return None
+
     def read_out(self, progress: Progress = silent) -> None:
         """Bring `captured` up to date and go on tracing. Raises only what *progress* raises.
 

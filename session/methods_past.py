@@ -4,12 +4,13 @@
 |---------|------------------------------------|------------------------------------------------------------------|
 | connect | context, host, port, listen        | {port}: where gdb is to connect to; no port given: to no target   |
 | past    | thread_hart                        | {connected, number, said}: what is to be told is told once       |
-| enter   | context                            | {number, lines}: into the past, at its end                       |
-| goto    | context, number, to or what        | {number, lines, moves}: where the next resumption leads          |
+| enter   | context, pc                        | {number, lines}: into the past, at its end                       |
+| goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see `session.frames`                          |
 
-goto: *to* is begin, end or live; *what* is that of `find`, with the rest of its question, and *nth*, its number in that
-list, or *direction*, "back" or "forth".
+goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
+with the rest of its question, and *nth*, its number in that list, or *direction*, "back" or "forth". *pc*: where the
+program is now, if gdb is in the present: it is said where the trace does not lead there.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +46,8 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
 
 def enter(session: Session, params: Params, progress: Progress) -> Any:
     """Into the past without moving."""
-    return debugger_of(session, params.context()).enter(progress)._asdict()
+    pc = params.optional_number("pc")
+    return debugger_of(session, params.context()).enter(progress, pc)._asdict()
 
 
 def goto(session: Session, params: Params, progress: Progress) -> Any:
@@ -55,17 +57,20 @@ def goto(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _goto(debugger: Debugger, params: Params, progress: Progress) -> Going:
+    pc = params.optional_number("pc")
     if params.given("number"):
-        return debugger.go_to(params.number("number"), progress)
+        return debugger.go_to(params.number("number"), progress, pc)
+    if params.given("from_end"):
+        return debugger.go_to(-params.number("from_end"), progress, pc)
     if params.given("what"):
         back = params.text("direction", "back") == "back"
-        return debugger.go_to_found(params.question(), params.optional_number("nth"), -1 if back else 1, progress)
+        return debugger.go_to_found(params.question(), params.optional_number("nth"), -1 if back else 1, progress, pc)
     to = params.text("to")
     if to == "live":
         return debugger.go_live()
     if to not in ("begin", "end"):
         raise BadRequest(f"goto: to is {to!r}, which is not begin, end or live")
-    return debugger.go_to(1 if to == "begin" else -1, progress)
+    return debugger.go_to(1 if to == "begin" else -1, progress, pc)
 
 
 def frames_at(session: Session, params: Params, progress: Progress) -> Any:

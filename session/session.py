@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
-from decode.contexts import ContextImages
 from decode.etrace.esp32.live import Answer, Batch
 from decode.history import History
 from decode.image import BadElf, Image
@@ -20,6 +19,7 @@ from session.context import Context
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
 from session.finding import Found, Question
 from session.finding import Row as FoundRow
+from session.frames import call_history
 from session.link import Connect, open_link
 from session.live import Hardware, LiveTrace
 from session.program import CodeOnTarget, Program
@@ -28,7 +28,6 @@ from session.request import not_possible, trace_request
 from session.rows import Row
 from session.selected import Debugger, Selected
 from session.version import tool
-from support.errors import RvtraceError
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
 
@@ -46,6 +45,7 @@ class Needed(NamedTuple):
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
 _T = TypeVar("_T")
+_HISTORIES_KEPT = 8  # of which lists were asked for last
 
 
 class Session:
@@ -67,7 +67,7 @@ class Session:
         self._found: Found | None = None
         self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
         self._chip: Chip | None = None
-        self._kept: dict[type, tuple[History, object]] = {}
+        self._kept: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
         """A debugger that goes back in time with this trace."""
 
@@ -213,11 +213,9 @@ class Session:
         """
         decoded = self.harts(context, progress)
         hart = decoded.harts.number(context.hart, context.thread_hart)
-        history = decoded.harts.histories[hart]
-        if not len(history):
+        if not len(decoded.harts.histories[hart]):
             raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
-        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
-        return Selected(history, decoded.program, hart, report.failure(self._live) + said)
+        return self._chosen(decoded, hart, context)
 
     def at_hand(self, context: Context) -> Selected | None:
         """As `selected`, of what was decoded last: nothing is read out, decoded or said. None: nothing was."""
@@ -246,13 +244,16 @@ class Session:
         return min(max(0, status.pointer - live.in_force.sink.start - len(live.captured.data)), whole)
 
     def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
-        """What *make* made of a history last: one thing of each *kind* is kept, until it is asked for another one's."""
-        known = self._kept.get(kind)
-        if known is None or known[0] is not history or not isinstance(known[1], kind):
-            known = self._kept[kind] = history, make()
-        found = known[1]
-        assert isinstance(found, kind)
-        return found
+        """What *make* made of a history: of each *kind* one thing, for as many histories as there may be harts."""
+        of_kind = self._kept.setdefault(kind, {})
+        found = of_kind.get(id(history))
+        if found is None or found[0] is not history:
+            while len(of_kind) >= _HISTORIES_KEPT:
+                del of_kind[next(iter(of_kind))]
+            found = of_kind[id(history)] = history, make()
+        thing = found[1]
+        assert isinstance(thing, kind)
+        return thing
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
@@ -267,14 +268,10 @@ class Session:
 
         A running trace is read out first. Raises as `history`.
         """
-        decoded = self.harts(context, progress)
-        hart = decoded.harts.number(context.hart, context.thread_hart)
-        history = decoded.harts.histories[hart]
-        if self._accesses is None or not self._accesses.is_of(history, where):
-            self._accesses = Accesses(history, decoded.program, where)
-        selection = self._accesses.select(args, size)
-        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
-        return Listing(*selection, report.failure(self._live) + said, hart)
+        it = self._of(context, progress)
+        if self._accesses is None or not self._accesses.is_of(it.history, where):
+            self._accesses = Accesses(it.history, it.program, where)
+        return Listing(*self._accesses.select(args, size), it.lines, it.hart)
 
     def access_rows(self, begin: int, end: int) -> list[AccessRow]:
         """The accesses numbered *begin* to *end* - 1, of those asked for last. Raises `NoTrace`."""
@@ -289,17 +286,17 @@ class Session:
 
         A running trace is read out first. Raises as `history`, and BadQuestion.
         """
-        decoded = self.harts(context, progress)
-        hart = decoded.harts.number(context.hart, context.thread_hart)
-        history = decoded.harts.histories[hart]
-        self._found = found = self._answer(question, history, decoded.program, progress)
-        selection = found.select(args, size)
-        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
-        return Listing(*selection, report.failure(self._live) + said, hart)
+        it = self._of(context, progress)
+        self._found = self.answer(question, it, progress)
+        return Listing(*self._found.select(args, size), it.lines, it.hart)
 
     def answer(self, question: Question, it: Selected, progress: Progress = silent) -> Found:
         """All that *question* finds in a history. Raises BadQuestion."""
-        return self._answer(question, it.history, it.program, progress)
+        self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is it.history}
+        found = self._earlier.get(type(question))
+        if found is None or not found.is_of(it.history, question):
+            found = self._earlier[type(question)] = Found(it.history, it.program, question, progress)
+        return found
 
     def found(self, begin: int, end: int) -> list[FoundRow]:
         """Those numbered *begin* to *end* - 1 of what was found last. Raises `NoTrace`."""
@@ -406,19 +403,22 @@ class Session:
             raise NoElf(f"{path} is a core dump: {beginning.GIVE_IT}")
         return esp32.capture_of_core_dump(content, str(path), Image.from_elf(elf))
 
-    def _answer(self, question: Question, history: History, program: ContextImages, progress: Progress) -> Found:
-        self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is history}
-        found = self._earlier.get(type(question))
-        if found is None or not found.is_of(history, question):
-            found = self._earlier[type(question)] = Found(history, program, question, progress)
-        return found
+    def _of(self, context: Context, progress: Progress) -> Selected:
+        """As `selected`, also of a history that is empty."""
+        decoded = self.harts(context, progress)
+        return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
+
+    def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
+        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        return Selected(decoded.harts.histories[hart], decoded.program, hart, report.failure(self._live) + said)
 
     def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:
         """What ran on the context's hart, which hart that is, and what is to be said of it."""
         it = self.selected(context, progress)
-        if self._functions is None or not self._functions.is_of(it.history):
-            self._functions = Functions(it.history, it.program, progress)
-        return self._functions, it.hart, it.lines
+        calls = call_history(self, it, progress)
+        functions = self.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
+        self._functions = functions
+        return functions, it.hart, it.lines
 
     def _the_functions(self) -> Functions:
         if self._functions is None:
@@ -460,10 +460,10 @@ class Session:
         if live is None or self._frozen():
             return
         runs = self._runs(context)
-        if live.tracing and self._quiet_since and self._quiet_since == _quiet(live, runs):
+        if live.tracing and self._quiet_since and self._quiet_since == live.unchanged(runs):
             return
         live.read_out(progress)
-        self._quiet_since = None if live.failure else _quiet(live, runs)
+        self._quiet_since = None if live.failure else live.unchanged(runs)
 
     def _frozen(self) -> bool:
         """In the past nothing new runs, and the numbers of what ran stay."""
@@ -473,20 +473,6 @@ class Session:
         """A number that changes whenever the target is resumed; gdb alone also counts its ways through the past."""
         attached = self.debugger is not None and self.debugger.connected
         return self.debugger.resumes if self.debugger is not None and attached else context.runs
-
-
-def _quiet(live: LiveTrace, runs: int | None) -> tuple[object, ...] | None:
-    """The same twice: nothing ran in between. None: that cannot be told.
-
-    Reading out makes some encoders send messages, which in a full ring cost the oldest ones and renumber the rows, so
-    that paging backward would never get anywhere.
-    """
-    if runs is None:
-        return None
-    try:
-        return (runs, *live.status()) if live.link.state() == "halted" else None
-    except RvtraceError:
-        return None
 
 
 def _hart(context: Context) -> int | None:

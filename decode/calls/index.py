@@ -4,10 +4,12 @@ A history shares the pieces it is made of, so each is looked at once (`summaries
 remembered with the stack, too: going through a whole history is then one look-up for each entry.
 """
 
+import gc
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate, islice
 from operator import attrgetter, getitem
 from typing import NamedTuple
@@ -122,7 +124,8 @@ class CallHistory:
         self._lows = [0]
         self.lowest = array("q")
         """The lowest level in each block of entries, NEVER where the stack was not known at some time."""
-        self._run(progress)
+        with _all_kept():
+            self._run(progress)
 
     def __len__(self) -> int:
         return self._begins[-1]
@@ -280,6 +283,18 @@ class CallHistory:
     def _function(self, calls: Calls, stretch: int, position: int, pc: int) -> Function:
         level = 0 if pc == GAP else calls.level - self._lows[stretch + len(calls.lows) - 1]
         return Function(0, position, position, pc, level, calls.kind)
+
+
+@contextmanager
+def _all_kept() -> Iterator[None]:
+    """What is made is kept: looking for garbage would take a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _walk(state: State, keys: list[Key]) -> list[Step]:

@@ -18,9 +18,7 @@ class StubGone(RvtraceError):
     """The stub ended the connection, or does not answer any more."""
 
     def __init__(self, host: str, port: int, why: str = "closed the connection") -> None:
-        super().__init__(
-            f"OpenOCD ({host}:{port}) {why}; what was traced is kept: `trace history`, `trace save`"
-        )
+        super().__init__(f"OpenOCD ({host}:{port}) {why}; what was traced is kept: `trace history`, `trace save`")
         self.host, self.port = host, port
 
 

@@ -13,7 +13,7 @@ from decode.history import Accounting, Context, Event, History, HistoryBuilder, 
 from decode.image import Image
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
-from tests.decode.test_calls import CALL, NOP, PLAIN, RET, Code
+from tests.decode.test_calls import CALL, JUMP, NOP, PLAIN, RET, Code
 
 HANDLED = Code(main=[NOP, CALL, NOP, NOP], f=[NOP, CALL, RET], handler=[NOP, CALL, asm.MRET], g=[NOP, RET])
 
@@ -82,6 +82,18 @@ def test_a_trap_right_behind_a_call() -> None:
         "handler.0 f.0!1 main.2@1", "handler.1 f.0!1 main.2@1", "g.0 handler.2@3 f.0!1 main.2@1",
         "g.1 handler.2@3 f.0!1 main.2@1", "handler.2 f.0!1 main.2@1", "f.0 main.2@1", "f.1 main.2@1",
     ]  # fmt: skip
+
+
+def test_a_handler_that_returns_to_what_it_put_there() -> None:
+    """Its tail call is gone then; the call made next, within the same piece, is found from later ones."""
+    code = Code(main=[NOP, NOP], handler=[NOP, JUMP], g=[NOP, RET], k=[CALL, RET], f=[NOP, NOP, RET])
+    builder = HistoryBuilder()
+    for places in ("main.0", "handler.0 handler.1 g.0", "g.1 k.0 f.0", "f.1"):
+        builder.append(Path([tuple(code.pcs(places))]))
+    history = builder.finish(Accounting(0, 0, 0, 0))
+    history.events = [code.trap(1, "main.1", "handler.0")]
+    assert shown(code, history, 4) == "g.1 main.1!0"
+    assert shown(code, history, 6) == shown(code, history, 7).replace("f.1", "f.0") == "f.0 k.1@5 main.1!0"
 
 
 def test_nobody_knows_where_a_trap_goes_on() -> None:

@@ -132,12 +132,6 @@ def test_the_tree_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [1]
 
 
-def test_whose_they_are() -> None:
-    of = history()
-    found = Functions(of, ContextImages(PLAIN.image))
-    assert found.is_of(of) and not found.is_of(history())
-
-
 @pytest.mark.parametrize("method", ["function_rows", "call_rows"])
 def test_rows_of_nothing(method: str) -> None:
     with pytest.raises(NoTrace):

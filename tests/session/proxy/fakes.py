@@ -100,7 +100,7 @@ class FakeStub:
             begin, size = int(match[2], 16), int(match[3], 16)
             return (b"l" if begin + size >= len(document) else b"m") + document[begin : begin + size]
         if body == b"g":
-            return REGISTERS[: -16] + self.pc.to_bytes(8, "little").hex().encode()
+            return REGISTERS[:-16] + self.pc.to_bytes(8, "little").hex().encode()
         if body == b"p20":
             return self.pc.to_bytes(8, "little").hex().encode()
         if body == b"qfThreadInfo":

@@ -77,7 +77,8 @@ class ListedPast:
                 return stop
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
-        return {"pc": self.pcs[hart][self.places[hart]]}
+        pc = self.pcs[hart][self.places[hart]]
+        return {} if pc == HERE else {"pc": pc}
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
         for begin, data in self._code.items():

@@ -211,6 +211,7 @@ def test_interrupts_end_long_work(between: Between) -> None:
 
 def test_what_is_wrong_with_the_trace_is_said(between: Between) -> None:
     """And gdb stands where it stood."""
+
     def fails(hart: int | None) -> list[int]:
         raise NoPast("nothing was traced: `trace start` begins")
 

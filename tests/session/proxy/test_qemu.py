@@ -197,5 +197,3 @@ def test_qemu_ends_while_gdb_is_in_the_past(elf: Path, tmp_path: Path) -> None:
     assert outputs["print $trace_pos "].split()[-1] == str(length + 1)
     assert "No more reverse" in outputs["reverse-continue"] and "No more reverse" in outputs["continue "]
     assert "what was traced is kept" in line
-
-
