@@ -14,6 +14,7 @@ from session.session import Session
 def main() -> int:
     """Serve standard input and output until input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for gdb, which then cancels by a request
+    sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for what is worked on beside them
     # What a library may print must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)

@@ -63,12 +63,28 @@ class Server:
         """Answer requests until there are no more, or nobody takes the answers."""
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         try:
-            while (request := self._requests.get()) is not None:
+            while (request := self._next()) is not None:
                 self._answer(request)
         except ClientGone:
             log.info("the client is gone")
         finally:
             self._session.close()
+
+    def _next(self) -> dict[str, Any] | None:
+        """The next request; while there is none, what will probably be asked is prepared."""
+        if self._requests.empty():
+            try:
+                self._session.prepare(self._until_asked)
+            except RvtraceError as error:
+                log.debug("not prepared: %s", error)  # whoever asks for it will be told
+            except Exception:
+                log.exception("preparing")
+        return self._requests.get()
+
+    def _until_asked(self, label: str, done: int, total: int | None = None) -> None:
+        """The progress of what nobody waits for. Raises `Cancelled` as soon as somebody waits for something."""
+        if not self._requests.empty():
+            raise Cancelled
 
     def send(self, message: dict[str, Any]) -> None:
         """One line to the client. Raises `ClientGone`."""

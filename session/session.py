@@ -67,6 +67,7 @@ class Session:
         self._found: Found | None = None
         self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
         self._chip: Chip | None = None
+        self._recent: int | None = None  # the hart whose history was looked at last
         self._kept: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
         """A debugger that goes back in time with this trace."""
@@ -163,6 +164,7 @@ class Session:
         if not len(history):
             failure = self._live.failure if self._live else None
             raise failure or _nothing(decoded, hart, live=self._live is not None)
+        self._recent = hart
         listing = reading.select(args, size, hart, at)
         said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
         return listing._replace(lines=report.failure(self._live) + said + listing.lines)
@@ -254,6 +256,13 @@ class Session:
         thing = found[1]
         assert isinstance(thing, kind)
         return thing
+
+    def prepare(self, progress: Progress) -> None:
+        """While nothing is asked: what takes long to be found for the first time. Raises what *progress* raises."""
+        decoded = self._reading.decoded if self._reading is not None else None
+        history = None if decoded is None or self._recent is None else decoded.harts.histories.get(self._recent)
+        if decoded is not None and history is not None and len(history):
+            call_history(self, Selected(history, decoded.program, self._recent or 0, []), progress)
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
@@ -409,6 +418,7 @@ class Session:
         return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
+        self._recent = hart
         said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
         return Selected(decoded.harts.histories[hart], decoded.program, hart, report.failure(self._live) + said)
 

@@ -14,10 +14,10 @@ from console.rig import Rig
 from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code, Walk
-from tests.gdb.running import GDBS, SOURCE, run_gdb
+from tests.gdb.running import GDB, GDBS, SOURCE, run_gdb
 
 WALKER = f"source {Path(__file__).resolve().parent / 'walker.py'}"
-MANY = 1_000
+COMMANDS, WALKS = 1_000, 10
 
 
 class Reached(NamedTuple):
@@ -111,12 +111,23 @@ class Follower:
         return here
 
 
-@pytest.mark.parametrize("gdb", GDBS)
-def test_ten_thousand_random_commands_end_where_the_model_says(ground: Ground, gdb: str) -> None:
-    commands = random_commands(20261122, MANY, ground.code.symbols)
+def follow(ground: Ground, gdb: str, seed: int) -> None:
+    """Random commands end where the model says."""
+    commands = random_commands(seed, COMMANDS, ground.code.symbols)
     walk, reached, _ = ground.walk(commands, gdb)
     follower = Follower(walk)
     for done in reached:
         follower.check(done)
-    assert len(reached) > MANY * 0.9
+    assert len(reached) > COMMANDS * 0.9
     assert {done.command.split()[0] for done in reached} == {command.split()[0] for command in commands} - {"goto"}
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_random_commands_end_where_the_model_says(ground: Ground, gdb: str) -> None:
+    follow(ground, gdb, 0)
+
+
+@pytest.mark.parametrize("seed", range(1, WALKS))
+def test_ten_thousand_random_commands_end_where_the_model_says(seed: int, tmp_path: Path) -> None:
+    """With those of the test before, ten thousand."""
+    follow(Ground(tmp_path, "rv64imac_zicsr", ""), GDB, seed)

@@ -14,6 +14,10 @@ from typing import Any
 
 import pytest
 
+from decode.calls.index import CallHistory
+from decode.history import History
+from decode.streams import Program
+from session.context import Context
 from session.methods import Methods
 from session.params import ROWS_AT_MOST
 from session.server import Server
@@ -21,6 +25,17 @@ from session.session import Session
 from support.errors import Cancelled
 from support.progress import Progress, silent
 from tests.session.board import DEMO, Board, board
+
+
+def counted(made: list[object]) -> type[CallHistory]:
+    """A CallHistory that notes each that is made."""
+
+    class Counted(CallHistory):
+        def __init__(self, history: History, program: Program, progress: Progress = silent) -> None:
+            super().__init__(history, program, progress)
+            made.append(self)
+
+    return Counted
 
 
 class Client:
@@ -271,3 +286,48 @@ def test_a_live_trace_by_requests(tmp_path: Path) -> None:
     file = tmp_path / "y.rvt"
     assert methods.call("save", {"context": context, "path": str(file)}, silent)["lines"][0].startswith("Saved ")
     assert file.exists()
+
+
+class Idle(Session):
+    """Prepares for ever, until it is asked something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def prepare(self, progress: Progress) -> None:
+        self.begun.set()
+        try:
+            while True:
+                progress("preparing", 0)
+        finally:
+            self.ended.set()
+
+
+def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    answers, session = io.BytesIO(), Idle()
+    with os.fdopen(reading, "rb") as source:
+        server = threading.Thread(target=Server(session, source, answers, tmp_path / "log").run)
+        server.start()
+        with os.fdopen(writing, "wb") as requests:
+            assert session.begun.wait(10)
+            requests.write(b'{"id": 1, "method": "hello", "params": {}}\n')
+            requests.flush()
+            assert session.ended.wait(10)
+        server.join(10)
+    assert json.loads(answers.getvalue().splitlines()[0])["id"] == 1
+
+
+def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, found = Session(), list[object]()
+    monkeypatch.setattr("session.frames.CallHistory", counted(found))
+    session.prepare(silent)
+    session.open(capture, None)
+    session.prepare(silent)
+    assert found == [], "nothing was decoded yet"
+    session.history("", 10, Context())
+    session.prepare(silent)
+    assert len(found) == 1
+    session.functions("", 10, Context())
+    assert len(found) == 1
