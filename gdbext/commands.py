@@ -13,6 +13,7 @@ import gdb
 from . import (
     between,
     calls,
+    completing,
     connect,
     coverage,
     finding,
@@ -114,11 +115,7 @@ beside the program."""
         between.advise()
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        if word is None:  # gdb 16 asks first which characters end a word
-            return []
-        typed = text.rpartition(" ")[2]
-        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
-        return [option[before:] for option in start_options.complete(text)]
+        return completing.words(text, word, start_options.complete(text))
 
 
 class Stop(gdb.Command):

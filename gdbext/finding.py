@@ -8,7 +8,7 @@ from typing import Any, Union
 
 import gdb
 
-from . import accesses, listing
+from . import accesses, completing, listing
 from .tracer import print_lines, tracer
 
 ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
@@ -65,11 +65,7 @@ The instruction shown is the first one after the event.
         _show(numbers, what="events", kinds=kinds.split())
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        if word is None:  # gdb 16 asks first which characters end a word
-            return []
-        typed = text.rpartition(" ")[2]
-        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
-        return [kind[before:] for kind in KINDS if kind.startswith(typed)]
+        return completing.words(text, word, KINDS)
 
 
 class Gaps(gdb.Command):

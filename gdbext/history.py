@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import listing, parameters, position
+from . import completing, listing, parameters, position
 from .listing import ROWS_AT_ONCE
 from .tracer import print_lines, tracer
 
@@ -61,11 +61,7 @@ class History(gdb.Command):
             print(found["notice"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        if word is None:  # gdb 16 asks first which characters end a word
-            return []
-        typed = text.rpartition(" ")[2]
-        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
-        return [ALL[before:]] if typed.startswith("-") and ALL.startswith(typed) else []
+        return completing.words(text, word, [ALL] if text.rpartition(" ")[2] else [])
 
 
 COMMANDS = (History,)

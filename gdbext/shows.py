@@ -7,7 +7,7 @@ import re
 
 import gdb
 
-from . import accesses, listing, snapshot
+from . import accesses, completing, listing, snapshot
 from .listing import ROWS_AT_ONCE
 from .tracer import arguments, print_lines, program, tracer
 
@@ -43,11 +43,7 @@ gaps in the history name it. No program is needed."""
             print(found["notice"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        if word is None:  # gdb 16 asks first which characters end a word
-            return []
-        typed = text.rpartition(" ")[2]
-        before = len(typed) - len(word)  # gdb takes a hyphen for the end of a word and completes what follows it
-        return ["-offset"[before:]] if typed and "-offset".startswith(typed) else []
+        return completing.words(text, word, ["-offset"] if text.rpartition(" ")[2] else [])
 
     def _split(self, argument: str) -> tuple[bool, str, int | None]:
         """(whether with bytes, range text, byte offset)."""
