@@ -31,7 +31,7 @@ def test_a_trace_in_the_memory_of_a_target(tmp_path: Path) -> None:
     trace = made.stream("pt10")
     core = Described(trace + bytes(48), len(trace), state=made.STOPPED, address=BUFFER)
     elf = firmware(tmp_path, made.memory([core], at=ROOT))
-    commands = [f"trace snapshot {ROOT:#x}", "trace history 1,100000"]
+    commands = [f"trace snapshot {ROOT:#x}", "trace history /a 1,100000"]
     with Rig(elf, tmp_path / "rig") as rig:
         out = run_gdb(made.ELF, [SOURCE, f"target extended-remote :{rig.gdb_port}", *commands])
     assert "ESP32-C6 v0.2" in out[commands[0]]

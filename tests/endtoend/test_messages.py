@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 def test_nothing_attached(rig: Rig) -> None:
     line = one_line(run_gdb(rig.elf, [SOURCE, "trace start"])["trace start"])
-    assert "not connected to a target" in line and "target extended-remote" in line
+    assert "not connected to a target" in line and "`trace connect`" in line
 
 
 def test_openocd_is_not_running(rig: Rig) -> None:
