@@ -3,13 +3,22 @@
 - `finish` prints a return value: gdb takes a register that is not known for 0.
 - each frame would have its arguments' values at the call looked for: an error text for each of them.
 - with only pc known, each argument of a frame would be `<error reading variable ...>`.
+- each hart has its own place: where another one has stopped at a breakpoint, gdb would move that first, to step over
+  it. This is what gdb's own mode "replay" does where it knows that it replays.
 """
 
 from __future__ import annotations
 
+import contextlib
+
 import gdb
 
-IN_THE_PAST = (("print finish", "off"), ("print entry-values", "no"), ("print frame-arguments", "none"))
+IN_THE_PAST = (
+    ("print finish", "off"),
+    ("print entry-values", "no"),
+    ("print frame-arguments", "none"),
+    ("scheduler-locking", "on"),
+)
 
 _before: dict[str, str] = {}
 
@@ -29,7 +38,8 @@ def put_back() -> None:
     for name, value in IN_THE_PAST:
         before = _before.pop(name, None)
         if before is not None and _setting(name) == value:
-            gdb.execute(f"set {name} {before}", to_string=True)
+            with contextlib.suppress(gdb.error):  # without a target gdb has no scheduler-locking
+                gdb.execute(f"set {name} {before}", to_string=True)
 
 
 def _setting(name: str) -> str | None:

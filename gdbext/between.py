@@ -45,14 +45,15 @@ def returning() -> None:
 
 
 def _define_hooks() -> None:
-    """gdb runs these before the commands. A hook the user has defined stays."""
-    calls = {name: "going_back" for name in REVERSE} | {name: "going_either_way" for name in EITHER_WAY}
-    for name, function in calls.items():
+    """gdb runs these before the commands. A hook the user has defined stays.
+
+    They are a command, not Python: gdb prints an error of the command `python` with a traceback.
+    """
+    for name in (*REVERSE, *EITHER_WAY):
         try:
             gdb.execute(f"show user hook-{name}", to_string=True)
         except gdb.error:
-            call = f"python import sys; sys.modules['gdbext.going'].{function}({name!r})"
-            gdb.execute(f"define hook-{name}\n{call}\nend")
+            gdb.execute(f"define hook-{name}\ntrace enter {name}\nend")
 
 
 def said() -> list[str]:
@@ -71,7 +72,7 @@ def _tell() -> None:
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     """gdb prints an exception of an event's handler as one: the command that follows meets the problem, and says it."""
-    with contextlib.suppress(gdb.error, gdb.GdbError):
+    with contextlib.suppress(gdb.error, gdb.GdbError, KeyboardInterrupt):
         yield
 
 
@@ -91,9 +92,16 @@ def _follow() -> None:
         unwinder.forget()
         aside.put_back()
         if before:
+            _forget_places()
             _tell()
     elif not native.active():
         aside.put()
+
+
+def _forget_places() -> None:
+    """All harts are in the present again: of those that did not move last gdb still has the registers of the past."""
+    if len(gdb.selected_inferior().threads()) > 1:
+        gdb.execute("maint flush register-cache", to_string=True)
 
 
 def _prompt() -> None:
@@ -102,11 +110,23 @@ def _prompt() -> None:
     if not _through:
         return
     with _quietly():
-        _tell()
+        _tell_at_prompt()
         if not gdb.selected_inferior().pid:  # no target any more
             _through = False
             aside.put_back()
             osabi.restore()
+
+
+def _tell_at_prompt() -> None:
+    """What the proxy has to say; and gdb is back where it was if the command that went back has failed."""
+    if not tracer().has_session:
+        return
+    found = tracer().request("past", thread_hart=selected_hart(), prompt=True)
+    if found["left"]:
+        gdb.execute("maint flush register-cache", to_string=True)
+        _follow()
+    for line in found["said"]:
+        print(line)
 
 
 def _removed(event: object) -> None:
@@ -138,6 +158,10 @@ def advise() -> None:
 
 
 def release() -> None:
-    """rvtrace is loaded again."""
+    """rvtrace is loaded again: the session ends, and with it gdb's connection."""
     with _quietly():
         aside.put_back()
+        if is_between():
+            gdb.execute("disconnect", to_string=True)
+            osabi.restore()
+            print("rvtrace is loaded again: gdb is not connected any more (`trace connect`), the trace is let go.")

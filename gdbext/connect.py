@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 import gdb
 
-from . import between, osabi, position, unwinder
-from .going import going_back, goto, live
+from . import between, completing, finding, osabi, position, unwinder
+from .going import going_back, going_either_way, goto, live
 from .tracer import arguments, print_lines, tracer
 
 STUB = ("localhost", 3333)
+_PLACES = ("begin", "end", "live", "event", "-next")
+_SECONDS = 20  # gdb waits for answers while it connects
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
 
@@ -79,11 +83,20 @@ class Goto(gdb.Command):
     commands go backward and forward: `reverse-step`, `step`, `finish`, `bt`."""
 
     def __init__(self) -> None:
-        super().__init__("trace goto", gdb.COMMAND_RUNNING, gdb.COMPLETE_LOCATION)
+        super().__init__("trace goto", gdb.COMMAND_RUNNING)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         print_lines(goto(argument))
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        """The words there are; functions and files where none fits. gdb asks twice, first without *word*."""
+        before, _, typed = text.rpartition(" ")
+        words = before.split()
+        options = finding.KINDS if "event" in words else ("event",) if words else _PLACES
+        if typed and any(option.startswith(typed) for option in options):
+            return completing.words(text, word, options)
+        return gdb.COMPLETE_LOCATION
 
 
 class Live(gdb.Command):
@@ -98,6 +111,24 @@ class Live(gdb.Command):
             raise gdb.GdbError("Usage: trace live")
         self.dont_repeat()
         print_lines(live())
+
+
+class Enter(gdb.Command):
+    """Go into the past, at its end, without moving.
+    Usage: trace enter [COMMAND]
+
+    gdb's commands that go backward need that first. rvtrace's hooks of them
+    do it; a hook of your own should, too: `trace enter reverse-next`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace enter", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        command = argument.strip()
+        if command in between.EITHER_WAY:
+            going_either_way(command)
+        else:
+            going_back(command)
 
 
 class Backward(gdb.Command):
@@ -162,7 +193,8 @@ def _connect(host: str | None, port: int | None, listen: int | None) -> None:
         return
     osabi.set_for_tracing("the connection ends")
     try:
-        gdb.execute(f"target extended-remote localhost:{found['port']}")
+        with _patiently():
+            gdb.execute(f"target extended-remote localhost:{found['port']}")
     except gdb.error as error:
         osabi.restore()
         said = between.said()
@@ -170,11 +202,23 @@ def _connect(host: str | None, port: int | None, listen: int | None) -> None:
     between.seen()
 
 
+@contextlib.contextmanager
+def _patiently() -> Iterator[None]:
+    """OpenOCD may take long before it says anything; the proxy finds out sooner whether there is anything at all."""
+    before = int(gdb.parameter("remotetimeout") or 0)
+    gdb.execute(f"set remotetimeout {max(before, _SECONDS)}")
+    try:
+        yield
+    finally:
+        gdb.execute(f"set remotetimeout {before}")
+
+
 COMMANDS = (
     Connect,
     Replay,
     Goto,
     Live,
+    Enter,
     lambda: Backward("until"),
     lambda: Backward("advance"),
     *unwinder.COMMANDS,

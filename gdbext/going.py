@@ -21,6 +21,7 @@ def goto(where: str) -> dict[str, Any]:
     """Go where `trace goto` is told to. {number: or None for the present, lines}. Raises gdb.GdbError."""
     if native.active():
         raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
+    _check_stopped()
     place = {**_place(where.strip()), **_present()}
     found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
     if found["moves"]:
@@ -42,9 +43,10 @@ def going_back(command: str = "") -> None:
     """
     if native.active() or not position.available():
         return
-    between.going()
+    between.seen()
     if position.number() is None:
         found = tracer().request("enter", context=tracer().context(), **_present())
+        between.going()
         unwinder.forget()
         print_lines(found)
         gdb.execute("maint flush register-cache", to_string=True)
@@ -81,6 +83,13 @@ def _has_breakpoint(frame: gdb.Frame) -> bool:
     return any(it.enabled and it.owner.enabled and it.address == start for it in locations)
 
 
+def _check_stopped() -> None:
+    """The session notes where the next resumption leads: that must come now."""
+    thread = gdb.selected_thread()
+    if thread is not None and thread.is_running():
+        raise gdb.GdbError("The program is running: stop it first (`interrupt`).")
+
+
 def _present() -> dict[str, int]:
     """Where the program is, if gdb is in the present."""
     try:
@@ -100,6 +109,8 @@ def _jump(number: int | None) -> None:
     try:
         gdb.execute("stepi")
     except gdb.error as error:
+        if position.number() is None:
+            between.returning()
         raise gdb.GdbError(str(error)) from None
 
 

@@ -104,6 +104,13 @@ class Debugger:
         joins = self._enter(hart, progress, pc) if self.places.position(hart) is None else []
         return self._going(self.places.position(hart), joins)
 
+    def leave_end(self) -> bool:
+        """Back from the end of the past to the present, which is the same place. Whether gdb was there."""
+        leaves = self.connected and not self.proxy.stub_lost and self._stub is not None and self.places.all_at_end()
+        if leaves:
+            self.places.leave()
+        return leaves
+
     def go_live(self) -> Going:
         """The present is next."""
         self._check_connected()

@@ -3,7 +3,7 @@
 | method  | params                             | result                                                           |
 |---------|------------------------------------|------------------------------------------------------------------|
 | connect | context, host, port, listen        | {port}: where gdb is to connect to; no port given: to no target   |
-| past    | thread_hart                        | {connected, number, said}: what is to be told is told once       |
+| past    | thread_hart, prompt                | {connected, number, said, left}: what is to be told is told once |
 | enter   | context, pc                        | {number, lines}: into the past, at its end                       |
 | goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see `session.frames`                          |
@@ -39,9 +39,11 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
     """Whether gdb is connected, where it is, and what it is to be told. Asked when gdb has stopped."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
     if not isinstance(debugger, Debugger):
-        return {"connected": False, "number": None, "said": []}
+        return {"connected": False, "number": None, "said": [], "left": False}
     debugger.proxy.shown()
-    return {"connected": debugger.connected, "number": number_of(session, hart), "said": debugger.proxy.said()}
+    left = params.given("prompt") and debugger.leave_end()
+    said = debugger.proxy.said()
+    return {"connected": debugger.connected, "number": number_of(session, hart), "said": said, "left": left}
 
 
 def enter(session: Session, params: Params, progress: Progress) -> Any:

@@ -64,6 +64,11 @@ class Places:
         """Whether any hart is in the past."""
         return bool(self._places)
 
+    def all_at_end(self) -> bool:
+        """Whether there are harts in the past, and for all of them all has run."""
+        places = self._places.values()
+        return bool(places) and all(place.position == len(place.it.history) for place in places)
+
     def is_at_end(self, hart: int | None) -> bool:
         """Whether all has run where this hart is."""
         place = self._places.get(hart)

@@ -42,16 +42,23 @@ class Breakpoints:
     def __init__(self) -> None:
         self._of_gdb: set[Breakpoint] = set()
         self._of_stub: set[Breakpoint] = set()
+        self._seen: set[int] = set()
 
     def inserted(self, breakpoint: Breakpoint) -> None:
         """gdb believes so."""
         self._of_gdb.add(breakpoint)
+        self._seen.add(breakpoint.address)
+
+    def seen_at(self, address: int | None) -> bool:
+        """Whether gdb has ever inserted one there: it may be one that it just steps over, and has removed for that."""
+        return address in self._seen
 
     def passed(self, packet: bytes) -> None:
         """The stub answered OK to this packet of gdb."""
         breakpoint = Breakpoint.of(packet)
         if breakpoint is not None:
             change = set.add if packet[:1] == b"Z" else set.discard
+            self._seen.add(breakpoint.address)
             change(self._of_gdb, breakpoint)
             change(self._of_stub, breakpoint)
 

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from session.past import Past
 from session.proxy.breakpoints import Breakpoints
 from session.proxy.descriptions import Descriptions
-from session.proxy.errors import StubGone
+from session.proxy.errors import StubAbsent, StubGone
 from session.proxy.packets import Item, Kind, escape, frame, unescape
 from session.proxy.pieces import MEMORY, Pieces, together
 from session.proxy.present import Present
@@ -28,6 +28,11 @@ from support.errors import RvtraceError
 
 _ATTEMPTS = 20  # to connect to a stub that ends the connection before it has said anything
 _AGAIN_SECONDS = 0.1
+_SILENCE_SECONDS = 8.0  # until something that has said nothing yet is taken for no stub; OpenOCD may probe flash first
+_OF_FRAMES = (b"m", b"x", b"p")  # what gdb reads when it finds frames
+_KNOCKING_SECONDS = 0.5  # that gdb, too, may be this one, whose end is still to be read
+_NO_STUB = "what is there does not speak gdb's protocol"
+_Side = Wire | socket.socket
 log = logging.getLogger("rvtrace.session")
 
 
@@ -45,11 +50,14 @@ class Conversation:
         self.descriptions = Descriptions(self)
         self.pieces = Pieces()
         self.non_stop = False
+        self._lost: StubGone | None = None  # the stub, and how
         self.leaving = False  # gdb ended the target or detached: that the stub ends the connection is no loss
         self.walk = Walk(self)
         self._present, self._replay = Present(self), Replay(self)
         self._arrived: deque[Item] = deque()
         self._attempts = _ATTEMPTS
+        self._silent_until = 0.0
+        self._knocked: float | None = None  # when another gdb connected
 
     def run(self) -> None:
         """Until gdb is gone or the proxy closes. Nothing of gdb is left in the past or in the stub then."""
@@ -67,13 +75,10 @@ class Conversation:
     def _turn(self) -> None:
         """Wait for either side, and do what it wants."""
         stub, gdb = self.stub, self.gdb
-        readers: list[Wire | socket.socket] = [self.shared.wake]
-        if stub is not None and gdb.unsent < MUCH:
-            readers.append(stub.wire)
-        if stub is None or stub.wire.unsent < MUCH:
-            readers.append(gdb)
-        writers = [wire for wire in (gdb, stub.wire if stub else gdb) if wire.unsent]
-        readable, writable, _ = select.select(readers, writers, [])
+        readable, writable = self._wait(stub)
+        if self._silence() == 0:
+            self._attempts = 0
+            self.lose_stub(StubGone(*self.shared.where or ("", 0)))
         if gdb in writable:
             gdb.flush()
         if stub is not None:
@@ -85,6 +90,48 @@ class Conversation:
         gdb.settle()
         if self.stub is not None:
             self._settle(self.stub)
+        self._refuse_others(knocks=self.shared.listener in readable)
+
+    def _wait(self, stub: Stub | None) -> tuple[list[_Side], list[_Side]]:
+        """Who has sent something, and who takes more."""
+        gdb, readers = self.gdb, list[_Side]([self.shared.wake])
+        if stub is not None and gdb.unsent < MUCH:
+            readers.append(stub.wire)
+        if stub is None or stub.wire.unsent < MUCH:
+            readers.append(gdb)
+        if self.shared.listener is not None and self._knocked is None:
+            readers.append(self.shared.listener)
+        writers: list[_Side] = [wire for wire in (gdb, stub.wire if stub else gdb) if wire.unsent]
+        readable, writable, _ = select.select(readers, writers, [], self._patience())
+        return readable, writable
+
+    def _refuse_others(self, *, knocks: bool) -> None:
+        """A second gdb would wait in vain."""
+        listener, now = self.shared.listener, time.monotonic()
+        if knocks:
+            self._knocked = now
+        if listener is None or self._knocked is None or now < self._knocked + _KNOCKING_SECONDS:
+            return
+        self._knocked = None
+        with contextlib.suppress(OSError):
+            listener.accept()[0].close()
+            self.shared.say("another gdb was refused: this one is connected")
+
+    def _patience(self) -> float | None:
+        """Seconds for which nothing is to be done."""
+        silence = self._silence()
+        if self._knocked is None:
+            return silence
+        knocking = max(0.0, self._knocked + _KNOCKING_SECONDS - time.monotonic())
+        return knocking if silence is None else min(silence, knocking)
+
+    def _silence(self) -> float | None:
+        """Seconds until a stub that has said nothing yet is given up, None: for ever."""
+        stub = self.stub
+        if stub is None or stub.heard or not stub.asked:
+            self._silent_until = time.monotonic() + _SILENCE_SECONDS
+            return None
+        return max(0.0, self._silent_until - time.monotonic())
 
     def _settle(self, stub: Stub) -> None:
         try:
@@ -110,14 +157,25 @@ class Conversation:
             except StubGone as error:
                 self.lose_stub(error)
                 self._route(item)
-        elif item.kind is Kind.INTERRUPT and self.stub is not None and (self.stub.running or not self.away()):
-            self.stub.write(item.raw)
+        elif item.kind is Kind.INTERRUPT:
+            if self.stub is not None and (self.stub.running or not self.away()):
+                self.stub.write(item.raw)
+            else:  # between two of many short ways, as at a breakpoint whose condition is false
+                self.shared.interrupted = True
 
     def _route(self, item: Item) -> None:
-        if self.stub is None or (not self.stub.running and self.away()):
+        if self._lost is not None and not self.away():
+            self._take_without_present(item, self._lost)
+        elif self.stub is None or (not self.stub.running and self.away()):
             self._replay.take(item)
         else:
             self._present.take(item)
+
+    def _take_without_present(self, item: Item, why: StubGone) -> None:
+        """gdb 13 and 16 crash when the connection ends while they find frames, so not at a packet of those."""
+        if item.body[:1] not in _OF_FRAMES:
+            raise Ended from why
+        self.send(b"E01")
 
     def _end(self) -> None:
         with self.shared.lock:
@@ -186,10 +244,11 @@ class Conversation:
         found = [item for item in self._arrived if item.kind is Kind.INTERRUPT]
         for item in found:
             self._arrived.remove(item)
-        return bool(found)
+        earlier, self.shared.interrupted = self.shared.interrupted, False
+        return bool(found) or earlier
 
     def lose_stub(self, error: StubGone) -> None:
-        """The stub is no more: gdb can go on in the past, where it needs none. Raises Ended in the present."""
+        """The stub is no more: gdb can go on in the past, where it needs none. Raises Ended if it cannot."""
         stub, self.stub = self.stub, None
         if stub is None:
             return
@@ -199,9 +258,11 @@ class Conversation:
         self.shared.stub_lost = True
         self.breakpoints.stub_lost()
         if not self.leaving:
-            log.warning("%s", error)
-            self.shared.say(str(error))
-        if not self.away():
+            told = error if stub.heard else StubAbsent(error.host, error.port, _NO_STUB)
+            log.warning("%s", told)
+            self.shared.say(str(told))
+        self._lost = error
+        if not self.away() and (self.leaving or any(body[:1] not in _OF_FRAMES for body in stub.asked)):
             raise Ended from error
         for _ in stub.asked:
             self.send(b"E01")

@@ -58,14 +58,19 @@ class Descriptions:
 
     def note_g(self, body: bytes) -> None:
         """The stub's answer to g: how long it is."""
-        if body[:1] != b"E":
+        if body and body[:1] != b"E":
             body = unescape(body)
             self._live[self._it.threads.current] = body
             self._g_sizes[self._process()] = len(body) // 2
 
-    def remember_live(self) -> None:
-        """What the target says now of the current thread is known even when it is gone. Raises StubGone."""
-        self.note_g(self._it.transact(b"g"))
+    def remember_live(self) -> bool:
+        """What the target says now of the current thread is known even when it is gone. Raises StubGone.
+
+        False: it says nothing.
+        """
+        answer = self._it.transact(b"g")
+        self.note_g(answer)
+        return bool(answer) and answer[:1] != b"E"
 
     def live_values(self) -> dict[str, int]:
         """The registers of the current thread as they were last in the present, by name."""

@@ -68,7 +68,7 @@ class Proxy:
 
     def shown(self) -> None:
         """gdb has stopped, and the user sees it: what resumes now is meant."""
-        self._shared.holding = False
+        self._shared.holding = self._shared.end_hidden = self._shared.interrupted = False
 
     def said(self) -> list[str]:
         """The lines for the user since this was asked last."""
@@ -89,6 +89,7 @@ class Proxy:
         except RvtraceError:
             self._listener.close()
             raise
+        self._shared.listener = self._listener
         self.port = self._listener.getsockname()[1]
         self._wake = self._shared.wake
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)

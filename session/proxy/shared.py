@@ -17,6 +17,9 @@ class Shared:
     holds       gdb that comes back to the present stays there until it has shown that to the user: gdb 13 goes on
                 with the rest of `stepi 7` after "No more reverse-execution history", which would run the target
     holding     that is so now
+    end_hidden  a step forward came to the end of the past, and gdb was not told so by its answer, see `walk`
+    interrupted gdb sent Ctrl-C in the past while nothing was worked on
+    listener    where gdb is waited for
     closing     the proxy is to end
     """
 
@@ -34,8 +37,10 @@ class Shared:
         self.prefixes = tuple(prefix for extension in self.extensions for prefix in extension.prefixes)
         self.resumes = 0
         self.stub_lost = False
-        self.holds = self.holding = False
+        self.holds = self.holding = self.end_hidden = False
+        self.interrupted = False
         self.closing = threading.Event()
+        self.listener: socket.socket | None = None
         self._pair: tuple[socket.socket, socket.socket] | None = None
         self._said: list[str] = []
         self._jumps: list[tuple[int | None, int | None]] = []
@@ -53,6 +58,11 @@ class Shared:
         with self._guard:
             if line not in self._said:
                 self._said.append(line)
+
+    def unsay(self, line: str) -> None:
+        """It was told in another way, if it was to be told."""
+        with self._guard:
+            self._said = [other for other in self._said if other != line]
 
     def said(self) -> list[str]:
         """The lines since this was asked last."""

@@ -4,6 +4,10 @@ A hart that comes to the end of its history is back in the present. The target r
 a packet that resumes moves harts that are in the past, as gdb's `record btrace` has it: the selected one if it is
 there, else the others.
 
+gdb 13 that steps over a breakpoint, and is told that the history ends, believes for ever that it still does: its next
+step sends nothing, and never ends (infrun.c: NO_HISTORY leaves step_over_info). So a step forward to the end is
+answered as any other where that may be; gdb asks for more if it was not enough, and hears of the end then.
+
 Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse-execution history." for both ends).
 """
 
@@ -13,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from session.past import Stop
 from session.proxy.description import in_hex
-from session.proxy.resuming import Resume
+from session.proxy.errors import StubGone
+from session.proxy.resuming import Resume, resume_of
 from session.proxy.watch import Watch
 from support.errors import Cancelled, RvtraceError
 
@@ -23,6 +28,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("rvtrace.session")
 SIGTRAP, SIGINT = 5, 2
 _NON_STOP = "going back is not possible while gdb is in non-stop mode: `set non-stop off` before it connects"
+_END = "This is the end of the trace."
+_NO_PRESENT = (
+    "the target does not say its registers, so that gdb stays in the past: does it run (`monitor halt`), or has it lost"
+    " power?"
+)
 _WATCHPOINTS = (
     "note: watchpoints cannot trigger in the past: the trace does not say what was in memory and when it changed"
 )
@@ -42,14 +52,12 @@ class Walk:
             jump = it.shared.take_jump()
             if jump is None:
                 return False
-            it.shared.holding = False
+            it.shared.holding = it.shared.end_hidden = False
             hart, position = jump
             thread = it.threads.of_hart(hart)
             try:
-                if position is None and it.stub is None:
-                    it.tell("there is no target to return to")
-                elif position is None:
-                    it.past.leave()
+                if position is None:
+                    self._return()
                 else:
                     it.past.go_to(hart, position)
             except RvtraceError as error:
@@ -57,13 +65,50 @@ class Walk:
             self.stop(thread)
         return True
 
+    def _return(self) -> None:
+        """To the present, if there is one: gdb would be lost in a target whose registers cannot be read."""
+        if self._is_there():
+            self._it.past.leave()
+        elif self._it.stub is None:
+            self._it.tell("there is no target to return to")
+
+    def _is_there(self) -> bool:
+        """Whether the target is, and says its registers; what is wrong otherwise is told."""
+        it = self._it
+        if it.stub is None:
+            return False
+        try:
+            is_known = it.descriptions.remember_live()
+        except StubGone as error:
+            it.lose_stub(error)
+            return False
+        if not is_known:
+            it.tell(_NO_PRESENT)
+        return is_known
+
     def holds(self, body: bytes) -> bool:
         """Stops a packet that resumes the target before the user has seen that this is the present."""
         it = self._it
         if not it.shared.holding or body.startswith((b"vRun;", b"vAttach;")):
             return False
-        self.stop(it.threads.selected, at_end="end")
+        resume = resume_of(body, it.threads)
+        is_step = resume is not None and resume.is_step
+        self._stop_at_end(it.threads.selected, it.descriptions.live_values().get("pc"), is_step=is_step)
         return True
+
+    def _stop_at_end(self, thread: str | None, pc: int | None, *, is_step: bool) -> None:
+        """*pc*: where a step began. A stop without a signal ends all that gdb does, and looks odd."""
+        shared = self._it.shared
+        may_be_over = is_step and self._it.breakpoints.seen_at(pc)
+        if is_step and not shared.end_hidden if shared.holds else may_be_over:
+            shared.end_hidden = True
+            shared.say(_END)
+            self.stop(thread)
+        elif may_be_over or (is_step and shared.holds):  # `stepi 1000` would print the end a thousand times
+            self.stop(thread, signal=0)
+        else:
+            shared.unsay(_END)
+            self.stop(thread, at_end="end")
 
     def go(self, resume: Resume) -> None:
         """Move as the packet says, and tell gdb where that led."""
@@ -78,6 +123,8 @@ class Walk:
             thread = resume.thread
             if resume.direction > 0:
                 thread = self._to_move(thread)
+            else:
+                it.shared.end_hidden = False
             if it.breakpoints.has_watchpoints() and not self._watchpoints_told:
                 self._watchpoints_told = True
                 it.tell(_WATCHPOINTS)
@@ -106,6 +153,9 @@ class Walk:
 
     def _go(self, thread: str | None, resume: Resume) -> None:
         hart = self._it.threads.hart(thread)
+        if self._it.is_interrupted():
+            self.stop(thread, signal=SIGINT)
+            return
         watch = Watch(self._it.is_interrupted, self._it.tell)
         try:
             if self._it.past.position(hart) is None:
@@ -117,6 +167,7 @@ class Walk:
             self._it.tell(str(error))
             self.stop(thread, at_end="begin")
             return
+        pc = known_registers(self._it, hart).get("pc")
         try:
             stop = self._move(hart, resume, watch)
         except Cancelled:
@@ -125,7 +176,11 @@ class Walk:
             self._it.tell(str(error))
             self.stop(thread)
         else:
-            self._arrived(thread, hart, stop)
+            self._arrived(hart, stop)
+            if stop.at_end == "end":
+                self._stop_at_end(thread, pc, is_step=resume.is_step)
+            else:
+                self.stop(thread, at_end=stop.at_end)
 
     def _enter(self, thread: str | None, hart: int | None, watch: Watch) -> None:
         """Into the past; the user hears if the trace does not end where the target is now."""
@@ -148,19 +203,20 @@ class Walk:
             return past.step_within(hart, resume.direction, within, watch)
         return past.step(hart, resume.direction)
 
-    def _arrived(self, thread: str | None, hart: int | None, stop: Stop) -> None:
+    def _arrived(self, hart: int | None, stop: Stop) -> None:
+        """What was passed is told; the end of all pasts is the present."""
         it = self._it
         for line in stop.lines:
             it.tell(line)
-        at_end = stop.at_end
         if it.past.is_at_end(hart):
-            at_end = "end"
-            if self.is_live_again():
+            is_there = self._is_there()
+            if it.stub is None:
+                self.step_back_from_nowhere(hart)
+            elif not is_there:
+                it.past.step(hart, -1)
+            elif self.is_live_again():
                 it.past.leave()
                 it.shared.holding = it.shared.holds
-            else:
-                self.step_back_from_nowhere(hart)
-        self.stop(thread, at_end=at_end)
 
     def step_back_from_nowhere(self, hart: int | None) -> None:
         """Without a target nobody knows where it would go on: the last instruction is then the end."""

@@ -262,11 +262,15 @@ def test_nothing_runs_before_the_present_was_shown(between: Between) -> None:
     between.proxy.hold_at_present = True
     client.ask(b"bs")
     sent = len(between.stub.got)
-    assert [client.ask(b"vCont;s:p1.1;c:p1.-1") for _ in range(3)] == [PRESENT] * 3
+    assert client.ask(b"vCont;s:p1.1;c:p1.-1") == PRESENT.replace(b"replaylog:end;", b"")
+    assert [client.ask(b"vCont;s:p1.1;c:p1.-1") for _ in range(2)] == [
+        PRESENT.replace(b"T05replaylog:end;", b"T00")
+    ] * 2
     assert client.ask(b"c") == PRESENT
     assert b"vCont;s:p1.1;c:p1.-1" not in between.stub.got[sent:]
     assert client.ask(b"bs") == at(END - 1)
-    assert client.ask(b"s") == PRESENT
+    assert client.ask(b"s") == PRESENT.replace(b"replaylog:end;", b"")
+    assert between.proxy.said() == ["This is the end of the trace."]
     between.proxy.shown()
     assert client.ask(b"vCont;s:p1.1;c:p1.-1").startswith(b"T05thread:p01.01;")
 
@@ -329,6 +333,9 @@ def test_who_lets_go_of_the_target_does_so_in_the_present(between: Between, body
 def test_the_stub_dies_in_the_present(between: Between) -> None:
     client = between.client()
     between.stub.hang_up()
+    until(lambda: between.proxy.stub_lost)
+    assert client.ask(b"m1000,4") == client.ask(b"p8") == b"E01"  # gdb that finds frames bears no end of the connection
+    client.socket.sendall(b"$vCont;c#a8")
     assert client.is_closed()
     (line,) = between.proxy.said()
     assert "closed the connection; what was traced is kept: `trace history`, `trace save`" in line

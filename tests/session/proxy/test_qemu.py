@@ -164,11 +164,11 @@ def test_what_a_user_sees_in_the_past(elf: Path, tmp_path: Path) -> None:
 
 def test_steps_that_are_left_do_not_run_the_target(elf: Path, tmp_path: Path) -> None:
     """gdb 13 goes on with them after "No more reverse-execution history"."""
-    commands = ["set osabi none", "CONNECT", "break finish", "continue", "reverse-stepi", "reverse-stepi 2", "stepi 7"]
+    commands = ["set osabi none", "CONNECT", "tbreak finish", "continue", "reverse-stepi", "reverse-stepi 2", "stepi 7"]
     with qemu.running(elf, tmp_path) as machine, proxied(machine, elf, hold=True) as (proxy, _):
         outputs = run_gdb(elf, [connect(proxy.port) if it == "CONNECT" else it for it in [*commands, "kill"]])
         assert proxy.resumes == 1
-    assert "No more reverse-execution history" in outputs["stepi 7"]
+    assert "Program stopped." in outputs["stepi 7"]  # where there was a breakpoint: gdb may step over it
 
 
 def test_each_thread_has_its_past(tmp_path: Path) -> None:
