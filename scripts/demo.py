@@ -18,16 +18,20 @@ HOME = Path(__file__).resolve().parent.parent
 EXAMPLES = HOME / "examples"
 BUILD = HOME / "build" / "demo"
 
-# (what is shown as typed, what gdb is given when it differs)
 SESSION = [
     "source rvtrace.py",
-    "target extended-remote :{port}",
+    "trace connect :{port}",
     "trace start",
     "break finish",
     "continue",
     "trace history",
     "trace history /s -",
     "trace status",
+    "reverse-step",
+    "trace goto fib",
+    "backtrace",
+    "reverse-finish",
+    "trace live",
 ]
 
 

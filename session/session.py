@@ -419,7 +419,8 @@ class Session:
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
         self._recent = hart
-        said = self.the_reading().untold(decoded.warnings + report.other_hart(hart, context))
+        stopped = report.stopped(decoded.sink_of(hart))
+        said = self.the_reading().untold(decoded.warnings + stopped + report.other_hart(hart, context))
         return Selected(decoded.harts.histories[hart], decoded.program, hart, report.failure(self._live) + said)
 
     def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:

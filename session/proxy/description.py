@@ -29,6 +29,10 @@ _DEEPEST = 8  # inclusions
 
 _ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc"""
+_FLOATS = """ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7
+fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11"""
+_FIRST_FLOAT = 33
+_FLOAT_CONTROL = {"fflags": 66, "frm": 67, "fcsr": 68}
 _POINTERS = {"ra": "code_ptr", "pc": "code_ptr", "sp": "data_ptr", "gp": "data_ptr", "tp": "data_ptr", "fp": "data_ptr"}
 
 
@@ -59,15 +63,26 @@ class Description:
 
     @classmethod
     def of_hart(cls, xlen: int) -> Self:
-        """Where there is no stub: integer registers and pc."""
+        """Where there is no stub. With the widest registers for floating point that a program's ABI may want of them:
+        gdb takes no program whose ABI needs wider ones than the target has.
+        """
         rows = "".join(
             f'<reg name="{name}" bitsize="{xlen}" type="{_POINTERS.get(name, "int")}" regnum="{number}"/>\n'
             for number, name in enumerate(_ABI.split())
         )
+        floats = "".join(
+            f'<reg name="{name}" bitsize="64" type="ieee_double" regnum="{number}" group="float"/>\n'
+            for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT)
+        )
+        control = "".join(
+            f'<reg name="{name}" bitsize="32" type="int" regnum="{number}"/>\n'
+            for name, number in _FLOAT_CONTROL.items()
+        )
         text = (
             '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n<target version="1.0">\n'
             f"<architecture>riscv:rv{xlen}</architecture>\n"
-            f'<feature name="org.gnu.gdb.riscv.cpu">\n{rows}</feature>\n</target>\n'
+            f'<feature name="org.gnu.gdb.riscv.cpu">\n{rows}</feature>\n'
+            f'<feature name="org.gnu.gdb.riscv.fpu">\n{floats}{control}</feature>\n</target>\n'
         )
         return cls.of(text.encode(), lambda _: b"")
 
