@@ -5,6 +5,7 @@ from what gdb prints live.
 """
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from console.rig import Rig
 from tests.compiling import EXAMPLES, demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code, Walk
-from tests.gdb.running import GDBS, SOURCE, run_gdb
+from tests.gdb.running import GDBS, SOURCE, gdb_environ, run_gdb
 
 SOURCE_LINES = (EXAMPLES / "demo.c").read_text().splitlines()
 
@@ -143,6 +144,25 @@ def test_what_cannot_be_is_one_line(past: Past) -> None:
         assert "you are in the past, return to the present first (`trace live`)" in past.said[command]
     for command, output in past.said.items():
         assert "Traceback" not in output and "Python Exception" not in output, command
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_a_stack_whose_beginning_is_not_known_just_ends(tmp_path: Path, gdb: str) -> None:
+    """A small ring: who called what ran first in it was overwritten. Typed, for only then gdb says why a stack ends."""
+    elf = demo(tmp_path)
+    with Rig(elf, tmp_path / "rig", "--trace-size", "256") as rig:
+        typed = [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
+        typed += ["trace start", "tbreak finish", "continue"]
+        typed += ["trace goto begin", "backtrace", "trace goto end", "backtrace", "info frame-filter", "trace live"]
+        typed += ["info frame-filter"]
+        done = subprocess.run(
+            [gdb, "-q", "-nx", str(elf), "-ex", "set confirm off"], input="\n".join(typed), text=True,
+            capture_output=True, timeout=60, env=gdb_environ(), check=False,
+        )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "corrupt" not in said
+    assert len(re.findall(r"^\(gdb\) #0 ", said, re.M)) == 2
+    assert re.findall(r"(Yes|No) +rvtrace", said) == ["Yes", "No"]
 
 
 @pytest.mark.parametrize("gdb", GDBS)
