@@ -46,8 +46,11 @@ def up_to(pc: int, made: list[Block], history: History, program: ContextImages) 
     return [*made, (pc, pc)]
 
 
-def leads_to(history: History, program: ContextImages, pc: int) -> bool:
-    """Whether *pc* can be the next instruction behind the history, as far as its last one and the trace tell."""
+def leads_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
+    """Whether *pc* can be the next instruction behind the history, as far as its last one and the trace tell.
+
+    *unknown*: what is said where the last instruction, or where it leads, is not known.
+    """
     last = len(history) - 1
     if last < 0 or history.pc(last) == GAP:
         return False
@@ -58,9 +61,11 @@ def leads_to(history: History, program: ContextImages, pc: int) -> bool:
     try:
         instruction = image.instruction(at)
     except RvtraceError:
-        return False
+        return unknown
     if instruction.is_uninferable or instruction.custom or instruction.itype is IType.EXCEPTION:
         return True
+    if instruction.is_inferable_jump and instruction.offset is None:
+        return unknown
     return pc in {target & ((1 << image.xlen) - 1) for target in _targets(instruction, at)}
 
 

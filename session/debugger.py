@@ -202,12 +202,3 @@ def number_of(session: Session, hart: int | None) -> int | None:
     debugger = session.debugger
     position = debugger.places.position(hart) if isinstance(debugger, Debugger) else None
     return None if position is None else position + 1
-
-
-def connected(session: Session) -> Debugger:
-    """Raises NotConnected."""
-    if not isinstance(session.debugger, Debugger):
-        raise NotConnected
-    return session.debugger
-
-

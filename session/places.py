@@ -3,12 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from decode.calls.edges import Edges, Kind
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import GAP, EventKind, History
+from decode.history import GAP, History
 from decode.image import Image
-from decode.instructions import IType
 from decode.nearest import Addresses, Nearest, Outside, gaps_passed
+from session.blocks import leads_to
 from session.errors import NoTrace
 from session.past import Stop
 from session.session import Selected
@@ -150,7 +148,7 @@ class Places:
     def joins(self, hart: int | None, pc: int) -> str:
         """A line for the user if what ran last of what is known does not lead to *pc*, where the program is now."""
         it = self.selected(hart)
-        if not len(it.history) or _leads_to(it, pc):
+        if not len(it.history) or leads_to(it.history, it.program, pc, unknown=True):
             return ""
         return (
             f"The trace ends at {len(it.history)}: what ran between there and where the program is now ({pc:#x})"
@@ -200,20 +198,3 @@ def _passed(history: History, start: int, end: int) -> tuple[str, ...]:
         return (gap,)
     others = "another gap" if count == 2 else f"{count - 1} more gaps"
     return (f"{gap} and {others} were passed (`trace gaps` lists them): breakpoints in them cannot be seen",)
-
-
-def _leads_to(it: Selected, pc: int) -> bool:
-    """Whether *pc* can be what runs next after the end of a history."""
-    end = len(it.history)
-    last, image = it.history.pc(end - 1), it.program.image_of(it.history.context_at(end - 1))
-    if last == GAP:
-        return False
-    handlers = [event.next_pc for event in it.history.events_between(end, end + 1) if event.kind is EventKind.TRAP]
-    if handlers:
-        return handlers[-1] in (None, pc)
-    edge = Edges(image).step(last, pc)
-    try:
-        is_exception = image.instruction(last).itype is IType.EXCEPTION
-    except (CodeMissing, UndecodableInstruction):
-        return True
-    return is_exception or not any(operation.kind is Kind.TRAP for operation in edge.operations)
