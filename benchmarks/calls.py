@@ -11,15 +11,15 @@ and the way to a breakpoint: that is nowhere, the first time and again, and near
 
 import random
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from time import process_time
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from long_runs import MARCH, PROGRAMS, SETTINGS, executed
+from long_runs import cpu_seconds as timed
+from long_runs import histories
 
 from decode.calls.frames import CallFrames
 from decode.calls.index import CallHistory
@@ -28,24 +28,15 @@ from decode.history import History
 from decode.image import Image
 from decode.nearest import Nearest
 from session.calls import Functions
-from tests.compiling import compile_program
 
 PAGE = 10
 
 
 def main() -> None:
-    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
-    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     heads = ("functions", "index", "page", "slowest", "lines", "tree")
     print(f"{'':24}{'Minstr':>8}{'entries':>10}" + "".join(f"{head:>11}" for head in heads))
-    with tempfile.TemporaryDirectory() as folder:
-        elf = compile_program(Path(folder), PROGRAMS / "mixed.c", march=MARCH, options=("-O2",))
-        items = list(executed(elf, count))
-        for setting in (setting for setting in SETTINGS if wanted in setting.name):
-            image = Image.from_elf(elf)
-            decoder = setting.decoder(image, None)
-            decoder.feed(b"".join(setting.encode(items)))
-            measure(setting.name, decoder.finish(), image)
+    for name, history, image in histories():
+        measure(name, history, image)
 
 
 def measure(name: str, history: History, image: Image) -> None:
@@ -89,13 +80,6 @@ def breakpoints(history: History) -> Iterator[tuple[str, float]]:
     spent.sort()
     yield "near", spent[len(spent) // 2]
     yield "slowest", spent[-1]
-
-
-def timed(work: Callable[[], object]) -> float:
-    """CPU seconds."""
-    begin = process_time()
-    work()
-    return process_time() - begin
 
 
 if __name__ == "__main__":

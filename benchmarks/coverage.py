@@ -8,36 +8,25 @@ counting the whole history, its second half, the table of functions after that, 
 """
 
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from time import process_time
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from long_runs import MARCH, PROGRAMS, SETTINGS, executed
+from long_runs import cpu_seconds as timed
+from long_runs import histories
 
 from decode.contexts import ContextImages
 from decode.counts import counts
 from decode.history import History
 from decode.image import Image
 from session.coverage import Coverage
-from tests.compiling import compile_program
 
 
 def main() -> None:
-    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
-    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     print(f"{'':27}{'Minstr':>8}{'entries':>10}{'counting':>10}{'a half':>10}{'table':>10}{'function':>10}")
-    with tempfile.TemporaryDirectory() as folder:
-        for program in ("mixed", "random"):
-            elf = compile_program(Path(folder), PROGRAMS / f"{program}.c", march=MARCH, options=("-O2",))
-            items = list(executed(elf, count if program == "mixed" else count // 3))
-            for setting in (setting for setting in SETTINGS if wanted in setting.name):
-                image = Image.from_elf(elf)
-                decoder = setting.decoder(image, None)
-                decoder.feed(b"".join(setting.encode(items)))
-                measure(f"{program}, {setting.name}", decoder.finish(), image)
+    for program in ("mixed", "random"):
+        for name, history, image in histories(program):
+            measure(f"{program}, {name}", history, image)
 
 
 def measure(name: str, history: History, image: Image) -> None:
@@ -51,13 +40,6 @@ def measure(name: str, history: History, image: Image) -> None:
     function = timed(lambda: coverage.addresses(begin, end))
     shown = "".join(f"{1e3 * seconds:10.1f}" for seconds in (whole, half, table, function))
     print(f"{name:27}{history.instructions / 1e6:8.1f}{len(history.entries):10}{shown}", flush=True)
-
-
-def timed(work: Callable[[], object]) -> float:
-    """CPU seconds."""
-    begin = process_time()
-    work()
-    return process_time() - begin
 
 
 if __name__ == "__main__":

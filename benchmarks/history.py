@@ -9,7 +9,6 @@ ten, and the slowest of 100 pages anywhere; `all at once` are 4096 rows as they 
 
 import random
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,15 +16,13 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from long_runs import MARCH, PROGRAMS, SETTINGS, executed
+from long_runs import histories
 
 from decode.contexts import ContextImages
 from decode.history import History
-from decode.image import Image
 from session.between import between
 from session.interleaved import Interleaved
 from session.rows import rows
-from tests.compiling import compile_program
 
 PAGE, MANY, HARTS = 10, 4096, 4
 Pages = Callable[[int, int], object]
@@ -33,19 +30,11 @@ Pages = Callable[[int, int], object]
 
 
 def main() -> None:
-    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
-    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     print(f"{'':24}{'Minstr':>8}{'times':>10}{'first':>8}{'slowest':>9}{'all at once':>13}")
-    with tempfile.TemporaryDirectory() as folder:
-        elf = compile_program(Path(folder), PROGRAMS / "mixed.c", march=MARCH, options=("-O2",))
-        items = list(executed(elf, count))
-        for setting in (setting for setting in SETTINGS if wanted in setting.name):
-            image = Image.from_elf(elf)
-            decoder = setting.decoder(image, None)
-            decoder.feed(b"".join(setting.encode(items)))
-            history, program = decoder.finish(), ContextImages(image)
-            measure(setting.name, history, partial(of_one, history, program))
-            measure("  -all", history, partial(of_all, dict.fromkeys(range(HARTS), history), program))
+    for name, history, image in histories():
+        program = ContextImages(image)
+        measure(name, history, partial(of_one, history, program))
+        measure("  -all", history, partial(of_all, dict.fromkeys(range(HARTS), history), program))
 
 
 def of_one(history: History, program: ContextImages) -> tuple[int, Pages]:

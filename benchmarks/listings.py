@@ -8,34 +8,24 @@ searched in the whole history, and a page in the middle after that. Milliseconds
 """
 
 import sys
-import tempfile
 from pathlib import Path
 from time import process_time
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from long_runs import MARCH, PROGRAMS, SETTINGS, executed
+from long_runs import histories
 
 from decode.contexts import ContextImages
 from decode.history import History
 from decode.image import Image
 from session.finding import Events, Executions, Found, Gaps, Question
-from tests.compiling import compile_program
 
 PAGE = 10
 
 
 def main() -> None:
-    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
-    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
-    with tempfile.TemporaryDirectory() as folder:
-        elf = compile_program(Path(folder), PROGRAMS / "mixed.c", march=MARCH, options=("-O2",))
-        items = list(executed(elf, count))
-        for setting in (setting for setting in SETTINGS if wanted in setting.name):
-            image = Image.from_elf(elf)
-            decoder = setting.decoder(image, None)
-            decoder.feed(b"".join(setting.encode(items)))
-            measure(setting.name, decoder.finish(), image)
+    for name, history, image in histories():
+        measure(name, history, image)
 
 
 def measure(name: str, history: History, image: Image) -> None:

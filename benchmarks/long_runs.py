@@ -126,17 +126,43 @@ class Speed(NamedTuple):
 
 
 def main() -> None:
-    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
-    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     head = ("cold", "warm", "no memo")
     print(f"{'':27}{'MB':>6}{'messages':>10}" + "".join(f"{name:>9}" for name in head) + "  Minstr/s")
     print(f"{'':43}" + f"{'cold: kmsg/s':>15}{'MB/s':>7}{'bytes/instr':>13}")
     with tempfile.TemporaryDirectory() as folder:
         for program in ("mixed", "random"):
-            elf = compile_program(Path(folder), PROGRAMS / f"{program}.c", march=MARCH, options=("-O2",))
-            items = list(executed(elf, count if program == "mixed" else count // 3))
-            for setting in (setting for setting in SETTINGS if wanted in setting.name):
+            for setting, items, elf in encoded(Path(folder), program):
                 measure(program, setting, items, elf)
+
+
+def encoded(folder: Path, program: str) -> Iterator[tuple[Setting, list[Block | Trap], Path]]:
+    """What a program of `PROGRAMS` ran, for each setting: as many million instructions as the first argument says, a
+    third of them of "random". The second argument: only settings with that in their names.
+    """
+    count = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 60_000_000
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    elf = compile_program(folder, PROGRAMS / f"{program}.c", march=MARCH, options=("-O2",))
+    items = list(executed(elf, count if program == "mixed" else count // 3))
+    for setting in SETTINGS:
+        if wanted in setting.name:
+            yield setting, items, elf
+
+
+def histories(program: str = "mixed") -> Iterator[tuple[str, History, Image]]:
+    """(name of the setting, history, program) of what `encoded` gives."""
+    with tempfile.TemporaryDirectory() as folder:
+        for setting, items, elf in encoded(Path(folder), program):
+            image = Image.from_elf(elf)
+            decoder = setting.decoder(image, None)
+            decoder.feed(b"".join(setting.encode(items)))
+            yield setting.name, decoder.finish(), image
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """Of one call."""
+    begin = process_time()
+    work()
+    return process_time() - begin
 
 
 def measure(program: str, setting: Setting, items: list[Block | Trap], elf: Path) -> None:
