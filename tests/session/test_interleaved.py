@@ -11,20 +11,10 @@ from decode import merged
 from decode.history import Accounting, History, HistoryBuilder, Path
 from session.interleaved import Interleaved, Run
 from session.ranges import AT_END, RangeError, Selection
+from tests.decode.test_merged import history
 
 Place = tuple[int, int]
 """(hart, number in its history)."""
-
-
-def history(*steps: tuple[int | None, int]) -> History:
-    """(time, or None for none; how many instructions follow)."""
-    builder = HistoryBuilder()
-    for time, count in steps:
-        if time is not None:
-            builder.time(time)
-        if count:
-            builder.append(Path((tuple(range(0, 4 * count, 4)),)))
-    return builder.finish(Accounting(0, 0, 0, 0))
 
 
 def naive(harts: dict[int, History]) -> list[Place]:
