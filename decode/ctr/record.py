@@ -1,0 +1,41 @@
+"""A control transfer that a hart recorded, and what is known of how it records them; whatever the version."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from decode.instructions import IType
+
+
+class Record(NamedTuple):
+    """One transfer.
+
+    source   address of the instruction it left; None: in a mode that is not recorded (the register reads 0)
+    target   where it went; None as for *source*
+    kind     ctrdata.TYPE, NONE where the hart does not say. Of EXCEPTION and INTERRUPT, *source* did not retire
+    mispredicted
+    cycles   since the record before, as far as that is known; a lower bound where the exponent cut bits off
+    saturated: *cycles* is the most that can be said
+    offset   byte of the trace it is at
+    """
+
+    source: int | None
+    target: int | None
+    kind: IType
+    mispredicted: bool = False
+    cycles: int | None = None
+    saturated: bool = False
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the hart records.
+
+    kinds     the transfers that are recorded; others leave no trace
+    ras       RAS emulation: calls alone are recorded, and go when the function returns
+    end       where the hart stood when the records were read, if it recorded up to there; else None
+    """
+
+    kinds: frozenset[IType] = frozenset(IType) - {IType.NONE, IType.NOT_TAKEN, IType.UNINFERABLE_JUMP}
+    ras: bool = False
+    end: int | None = None
