@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from console import hints, raw
 from session import formats, harts
-from session.captured import CapturedSink
-from session.formats import How
+from session.captured import Captured
+from session.formats import AnyHow, How
 from session.ranges import Cursor, RangeError
 from support.errors import RvtraceError
 from views import dump
@@ -26,9 +26,9 @@ class _Trace(NamedTuple):
 
     name: str
     data: Iterable[bytes]
-    how: How
+    how: AnyHow
     xlen: int
-    wrapped: bool
+    wrapped: bool = False
     imported: bool = False
 
 
@@ -97,7 +97,9 @@ def _print(trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool
         if args.src is None or formats.source_of(item) == args.src:
             shown += 1
             sys.stdout.write(line + "\n")
-    hint = hints.of_messages(bytes(beginning), trace.how, trace.xlen, trace.wrapped) if trace.imported else []
+    hint: list[str] = []
+    if trace.imported and isinstance(trace.how, How):
+        hint = hints.of_messages(bytes(beginning), trace.how, trace.xlen, trace.wrapped)
     for line in hint:
         print(line, file=sys.stderr)
     if not shown:
@@ -127,9 +129,11 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
     for sink in capture.sinks:
         how = harts.options_of(harts.feeding(sink, capture.encoders))
         yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped)
+    for made in capture.records:
+        yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen)
 
 
-def _pieces(sink: CapturedSink) -> Iterator[bytes]:
+def _pieces(sink: Captured) -> Iterator[bytes]:
     """In pieces, so that the first lines come at once."""
     for start in range(0, len(sink.data), _PIECE):
         yield sink.data[start : start + _PIECE]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import sim_encoder, sim_etrace
+from console import sim_ctr, sim_encoder, sim_etrace
 from support.errors import RvtraceError
 from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.hart import Retired
+from transport.simulated.hart import Hart, Retired
 from transport.simulated.machine import Machine, MemoryMap, build
 from transport.simulated.server import Server, listen_tcp, listen_unix
 from transport.simulated.side_door import SideDoor
@@ -51,6 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     sim_encoder.add_arguments(parser)
     sim_etrace.add_arguments(parser)
+    sim_ctr.add_arguments(parser)
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
     parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
@@ -81,7 +82,7 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     machine = _machine(args)
     listener = _listener(args, cleanup)
     side_door = SideDoor(machine.bus, _unix(args.side_door, cleanup)) if args.side_door else None
-    config = openocd_config(listener, args.gdb_port, args.tcl_port)
+    config = openocd_config(listener, args.gdb_port, args.tcl_port, machine.hart)
     if args.write_openocd:
         _write(args.write_openocd, config)
     if args.write_target:
@@ -139,6 +140,7 @@ def _machine(args: argparse.Namespace) -> Machine:
         built_with=sim_encoder.built_with(args),
         etrace=sim_etrace.built(args),
         absent=args.without,
+        ctr=sim_ctr.built(args),
     )
 
 
@@ -191,7 +193,9 @@ def _announce(args: argparse.Namespace, machine: Machine, config: str, listener:
     print(f"listening on {_name(listener)}; end with Ctrl-C", flush=True)
 
 
-def openocd_config(listener: socket.socket, gdb_port: int = 3333, tcl_port: int = 6666) -> str:
+def openocd_config(
+    listener: socket.socket, gdb_port: int = 3333, tcl_port: int = 6666, hart: Hart | None = None
+) -> str:
     """What OpenOCD 0.12 needs to debug the target that is served at *listener*."""
     if listener.family == socket.AF_UNIX:
         where = f"remote_bitbang host {listener.getsockname()}"
@@ -212,7 +216,7 @@ poll_period 5
 gdb_port {gdb_port}
 tcl_port {tcl_port}
 telnet_port disabled
-"""
+{"" if hart is None or hart.ctr is None else sim_ctr.openocd_lines(hart.ctr)}"""
 
 
 def target_description(machine: Machine, name: str, tcl_port: int = 6666) -> str:

@@ -127,3 +127,11 @@ class DrainFailed(ComponentError):
             base,
             f"{at(component, base)}: {len(partial)} of {wanted} bytes of trace were read (and are kept), then: {cause}",
         )
+
+
+class HartRuns(RvtraceError):
+    """A hart's registers can be reached only while it stands still. *where*: the way that leads to it, or empty."""
+
+    def __init__(self, where: str = "") -> None:
+        self.where = where
+        super().__init__(f"{where}{': ' if where else ''}the hart runs: stop it first (`interrupt` or Ctrl-C)")

@@ -1,7 +1,7 @@
 """Registers as data: bit fields declared LSB first, widths checked when the module with the table is imported.
 
-A table module declares `Register`s and one `RegisterBlock` per kind of component, under the names of its document. All
-else (access, dumps, the simulated devices' storage, documentation) is derived from these objects.
+A table module declares `Register`s and one `RegisterBlock` per kind of component, or a hart's `Csr`s, under the names
+of its document. All else (access, dumps, the simulated devices' storage, documentation) is derived from these objects.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,8 @@ from support.errors import RvtraceError
 
 REGISTER_BITS = 32
 BLOCK_BYTES = 0x1000
+CSRS = 0x1000
+XLEN_MAX = 64
 
 
 class Access(Enum):
@@ -70,24 +72,20 @@ def reserved(width: int) -> Field:
     return Field(None, width, Access.RO, Reset.NONE, "reserved, write 0")
 
 
-@dataclass(frozen=True, eq=False)
-class Register:
-    """A 32-bit register: its place in the component's 4 KiB block and its fields, LSB first, reserved bits included."""
+class FieldSet:
+    """A value made of bit fields, whatever it is that holds it. Subclasses are dataclasses, and declare the names."""
 
     name: str
-    offset: int
-    compliance: Compliance
     doc: str
     fields: tuple[Field, ...]
-    by_name: Mapping[str, Field] = field(init=False, repr=False)
-    _lsb: Mapping[str, int] = field(init=False, repr=False)
+    by_name: Mapping[str, Field]
+    _lsb: Mapping[str, int]
 
-    def __post_init__(self) -> None:
-        width = sum(f.width for f in self.fields)
-        if width != REGISTER_BITS:
-            raise ValueError(f"the fields of {self.name} have {width} bits, not {REGISTER_BITS}")
-        if self.offset % 4 or not 0 <= self.offset < BLOCK_BYTES:
-            raise ValueError(f"{self.name} cannot be at offset {self.offset:#x}")
+    def _place(self, *widths: int) -> None:
+        """Find where each field is. Raises ValueError for a table that is not of one of these widths, or wrong."""
+        if self.bits not in widths:
+            wanted = " or ".join(map(str, widths))
+            raise ValueError(f"the fields of {self.name} have {self.bits} bits, not {wanted}")
         lsb: dict[str, int] = {}
         position = 0
         for f in self.fields:
@@ -98,6 +96,11 @@ class Register:
             position += f.width
         object.__setattr__(self, "_lsb", lsb)
         object.__setattr__(self, "by_name", {f.name: f for f in self.fields if f.name is not None})
+
+    @property
+    def bits(self) -> int:
+        """Width of the value."""
+        return sum(f.width for f in self.fields)
 
     def lsb(self, name: str) -> int:
         """Position of the field's lowest bit."""
@@ -137,6 +140,59 @@ class Register:
     def reset_value(self) -> int:
         """The defined part of the value after reset; bits the document leaves open are 0."""
         return self.pack(**{name: f.reset for name, f in self.by_name.items() if isinstance(f.reset, int)})
+
+
+@dataclass(frozen=True, eq=False)
+class Register(FieldSet):
+    """A 32-bit register: its place in the component's 4 KiB block and its fields, LSB first, reserved bits included."""
+
+    name: str
+    offset: int
+    compliance: Compliance
+    doc: str
+    fields: tuple[Field, ...]
+    by_name: Mapping[str, Field] = field(init=False, repr=False)
+    _lsb: Mapping[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._place(REGISTER_BITS)
+        if self.offset % 4 or not 0 <= self.offset < BLOCK_BYTES:
+            raise ValueError(f"{self.name} cannot be at offset {self.offset:#x}")
+
+
+@dataclass(frozen=True, eq=False)
+class Csr(FieldSet):
+    """A control and status register of a hart: its number and its fields, LSB first, reserved bits included.
+
+    64 bits are declared of one that is as wide as the hart (*wide*: XLEN bits, the low half of them on RV32).
+    """
+
+    name: str
+    number: int
+    doc: str
+    fields: tuple[Field, ...]
+    wide: bool = False
+    by_name: Mapping[str, Field] = field(init=False, repr=False)
+    _lsb: Mapping[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._place(*((XLEN_MAX,) if self.wide else (REGISTER_BITS, XLEN_MAX)))
+        if not 0 <= self.number < CSRS:
+            raise ValueError(f"{self.name} cannot be CSR {self.number:#x}")
+
+
+@dataclass(frozen=True, eq=False)
+class Part(FieldSet):
+    """64 bits that are reached through other registers: a word of an array's entry."""
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+    by_name: Mapping[str, Field] = field(init=False, repr=False)
+    _lsb: Mapping[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._place(XLEN_MAX)
 
 
 @dataclass(frozen=True, eq=False)

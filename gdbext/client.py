@@ -1,7 +1,8 @@
 """The gdb side of the session process: one request at a time, JSON lines over its standard input and output.
 
-A request can be interrupted (KeyboardInterrupt, as gdb turns Ctrl-C into): the session is told to stop and what it had
-captured stays. Progress it reports is handed to a callable.
+In the middle of a request the session may need something of gdb: {"id", "need"}, which is answered by {"answer",
+"result"} or {"answer", "error"}. A request can be interrupted (KeyboardInterrupt, as gdb turns Ctrl-C into): the
+session is told to stop and what it had captured stays. Progress it reports is handed to a callable.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from typing import Any, Callable, Optional
 from . import environment
 
 ProgressCallback = Callable[[str, int, Optional[int]], None]
+Answerer = Callable[[dict[str, Any]], dict[str, Any]]
+"""What is needed, to {"result": ...} or {"error": {"message", "kind"}}."""
+
+_NOT_DONE: dict[str, Any] = {"error": {"message": "gdb failed to do what the session needs", "kind": "Failed"}}
 
 
 class SessionError(Exception):
@@ -28,9 +33,12 @@ class SessionError(Exception):
 class Client:
     """A running session process; started on the first request, and again when it has gone."""
 
-    def __init__(self, home: str, progress: ProgressCallback | None = None) -> None:
+    def __init__(
+        self, home: str, progress: ProgressCallback | None = None, answerer: Answerer | None = None
+    ) -> None:
         self._home = home
         self._progress = progress
+        self._answerer = answerer
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = b""
         self._last_id = 0
@@ -112,13 +120,33 @@ class Client:
         while True:
             message = json.loads(self._line(timeout))
             if message.get("id") != number:
+                self._refuse(message)
                 continue
             if "progress" in message:
                 self._report(message["progress"])
+            elif "need" in message:
+                self._answer(number, message["need"])
             elif "error" in message:
                 raise SessionError(message["error"]["message"], message["error"].get("kind", ""))
             else:
                 return message.get("result")
+
+    def _answer(self, number: int, need: dict[str, Any]) -> None:
+        """Do what the session needs; whatever comes in between, it is told something, because it waits."""
+        found = _NOT_DONE
+        try:
+            if self._answerer is not None:
+                found = self._answerer(need)
+        except KeyboardInterrupt:
+            found = {"error": {"message": "interrupted", "kind": "KeyboardInterrupt"}}
+            raise
+        finally:
+            self._send({"answer": number, **found})
+
+    def _refuse(self, message: dict[str, Any]) -> None:
+        """What an earlier request, that was given up, still needs is not done."""
+        if "need" in message:
+            self._send({"answer": message["id"], **_NOT_DONE})
 
     def _report(self, progress: dict[str, Any]) -> None:
         if self._progress is not None:

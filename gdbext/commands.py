@@ -16,6 +16,7 @@ from . import (
     completing,
     connect,
     coverage,
+    ctr,
     finding,
     history,
     listing,
@@ -48,6 +49,9 @@ Recording:
     trace stop       end, and read out the rest of the trace
     trace status     what is traced, how much, and what was lost
     trace snapshot   look at what an Espressif chip's firmware traced
+
+    trace ctr        the same without trace hardware: what the hart itself
+                     keeps of its last control transfers
 
 Going back, after `trace connect` has put rvtrace between gdb and the
 target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
@@ -144,7 +148,7 @@ Usage: trace status"""
         print_lines(tracer().request("status", context=tracer().context()))
 
 
-MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi)
+MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr)
 COMMANDS: tuple[Callable[[], object], ...] = (Trace, Start, Stop, Status, *(it for m in MODULES for it in m.COMMANDS))
 
 

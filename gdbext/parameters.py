@@ -12,12 +12,16 @@ import gdb
 
 
 class Setting(NamedTuple):
-    """A parameter: its name after `set trace`, what kind of value, the session's name for it, and its documentation."""
+    """A parameter: its name after `set trace`, what kind of value, the session's name for it, and its documentation.
+
+    *choices*: of a "choice", the first one unless it is set.
+    """
 
     name: str
-    kind: str  # "file", "address", "number", "port" or "text"
+    kind: str  # "file", "address", "number", "port", "text" or "choice"
     key: str
     doc: str
+    choices: tuple[str, ...] = ()
 
 
 SETTINGS = (
@@ -41,15 +45,34 @@ SETTINGS = (
         "the hart whose history is shown, of several.\n"
         "Without it: the hart of the selected thread, else the first in the trace.",
     ),
+    Setting(
+        "ctr-access",
+        "choice",
+        "ctr_access",
+        "how the CSRs of Control Transfer Records are reached.\n"
+        "openocd: OpenOCD's Tcl server; packets: the remote protocol's packets for\n"
+        "registers, by number; named: gdb's registers, by name; auto: the first of\n"
+        "these that this connection has.",
+        ("auto", "openocd", "packets", "named"),
+    ),
+    Setting(
+        "ctr-version",
+        "choice",
+        "ctr_version",
+        "which version of Control Transfer Records the hart has.\n"
+        "1.0 was ratified, 0.1.4 is a draft with other CSRs; auto: what the hart has.",
+        ("auto", "1.0", "0.1.4"),
+    ),
 )
 
 
+_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version")
 _MOST = {"port": 65535, "number": (1 << 63) - 1}
 
 
 def _parse(setting: Setting, text: str) -> Any:
     """The value of a setting; an empty text unsets it. Raises gdb.GdbError with one line."""
-    if not text or setting.kind in ("file", "text"):
+    if not text or setting.kind in ("file", "text", "choice"):
         return text or None
     try:
         value = int(gdb.parse_and_eval(text))
@@ -69,11 +92,15 @@ class _Parameter(gdb.Parameter):
         self.__doc__ = f"The {setting.name} of the trace target."
         self.set_doc = f"Set {setting.doc}"
         self.show_doc = f"Show {setting.doc}"
-        is_file = setting.kind == "file"
-        kind = gdb.PARAM_OPTIONAL_FILENAME if is_file else gdb.PARAM_STRING
-        super().__init__(f"trace {setting.name}", gdb.COMMAND_DATA, kind)
-        self.value = ""
-        self._accepted = ""
+        name = f"trace {setting.name}"
+        if setting.choices:
+            super().__init__(name, gdb.COMMAND_DATA, gdb.PARAM_ENUM, setting.choices)
+            self.value = self.parsed = setting.choices[0]
+        else:
+            is_file = setting.kind == "file"
+            super().__init__(name, gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME if is_file else gdb.PARAM_STRING)
+            self.value = ""
+        self._accepted = self.value
 
     def get_set_string(self) -> str:
         text = str(self.value or "")
@@ -111,11 +138,32 @@ def register() -> None:
 def target_settings() -> tuple[str | None, dict[str, Any]]:
     """(target description file, overrides that are set)."""
     values = {parameter.setting.key: parameter.parsed for parameter in _parameters if parameter.parsed is not None}
-    values.pop("hart", None)
+    for key in _NOT_OF_THE_TARGET:
+        values.pop(key, None)
     return values.pop("target_file", None), values
 
 
 def hart() -> int | None:
     """The hart that was set."""
-    values: list[int | None] = [parameter.parsed for parameter in _parameters if parameter.setting.key == "hart"]
-    return values[0]
+    value: int | None = _value("hart")
+    return value
+
+
+def ctr_access() -> str:
+    """How the CSRs of Control Transfer Records are to be reached: auto, openocd, packets or named."""
+    return str(_value("ctr_access"))
+
+
+def ctr_version() -> str | None:
+    """The version of Control Transfer Records that was set, None: what the hart has."""
+    version = str(_value("ctr_version"))
+    return None if version == "auto" else version
+
+
+def openocd() -> tuple[str | None, int | None]:
+    """Host and port of OpenOCD's Tcl server as far as they were set."""
+    return _value("openocd_host"), _value("openocd_port")
+
+
+def _value(key: str) -> Any:
+    return next(parameter.parsed for parameter in _parameters if parameter.setting.key == key)

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from .options import BadOption, Option, Table
 
-_HELP_COLUMN = 25
-
-
-class Option(NamedTuple):
-    """An option as the user types it, *name* with its hyphen. *help*: lines.
-
-    *words*: what may stand after it. *number*: what a number after it counts. Neither: it stands alone.
-    """
-
-    name: str
-    help: tuple[str, ...]
-    words: tuple[str, ...] = ()
-    number: str = ""
-
-    @property
-    def key(self) -> str:
-        """Its name in the request to the session."""
-        return self.name[1:].replace("-", "_")
-
+__all__ = ["OPTIONS", "BadOption", "complete", "explained", "parse", "usage"]
 
 OPTIONS = (
     Option("-format", ("the protocol, where the encoder has more than one",), words=("ntrace", "etrace")),
@@ -58,69 +39,6 @@ OPTIONS = (
     Option("-no-data-addresses", ("... without addresses",)),
     Option("-full-data-addresses", ("... with addresses in full, not differences",)),
 )  # fmt: skip
-_BY_NAME = {option.name: option for option in OPTIONS}
 
-
-class BadOption(ValueError):
-    """What is wrong with the options, for the user."""
-
-
-def parse(words: Iterable[str]) -> dict[str, Any]:
-    """The options of a request from the words of a command line. Raises BadOption."""
-    found: dict[str, Any] = {}
-    rest = iter(words)
-    for word in rest:
-        option = _BY_NAME.get(word)
-        if option is None:
-            raise BadOption(f"unknown option {word}. See `help trace start`.")
-        found[option.key] = _value(option, rest)
-    return found
-
-
-def _value(option: Option, rest: Iterable[str]) -> Any:
-    if not option.words and not option.number:
-        return True
-    text = next(iter(rest), "")
-    got = f"got: {text or 'none'}."
-    if option.words and text not in option.words:
-        raise BadOption(f"{option.name} takes one of {', '.join(option.words)}, {got}")
-    if option.number:
-        if not (text.isascii() and text.isdigit() and int(text) > 0):
-            raise BadOption(f"{option.name} takes a number of {option.number}, {got}")
-        return int(text)
-    return text
-
-
-def complete(typed: str) -> list[str]:
-    """What the last word of a command line can become."""
-    before, _, last = typed.rpartition(" ")
-    option = _BY_NAME.get(before.split(" ")[-1])
-    if option is not None and (option.words or option.number):
-        return [word for word in option.words if word.startswith(last)]
-    return sorted(name for name in _BY_NAME if name.startswith(last))
-
-
-def usage() -> str:
-    """All options in brackets, in lines that fit the terminal."""
-    lines = ["Usage: trace start"]
-    for option in OPTIONS:
-        piece = f" [{_shown(option)}]"
-        if len(lines[-1] + piece) > 78:
-            lines.append(" " * 17)
-        lines[-1] += piece
-    return "\n".join(lines)
-
-
-def explained() -> str:
-    """Every option with its help."""
-    return "\n".join(_explained(option) for option in OPTIONS)
-
-
-def _shown(option: Option) -> str:
-    return option.name + (f" {'|'.join(option.words)}" if option.words else " N" if option.number else "")
-
-
-def _explained(option: Option) -> str:
-    shown = option.name + (" HOW" if option.words else " N" if option.number else "")
-    first, *more = option.help
-    return "\n".join([f"  {shown:{_HELP_COLUMN - 2}}{first}", *(" " * _HELP_COLUMN + line for line in more)])
+_TABLE = Table("trace start", OPTIONS)
+parse, complete, usage, explained = _TABLE.parse, _TABLE.complete, _TABLE.usage, _TABLE.explained

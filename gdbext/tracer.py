@@ -7,7 +7,7 @@ from typing import Any
 
 import gdb
 
-from . import parameters
+from . import csrs, parameters
 from .client import Client, SessionError
 from .progress import ProgressLine
 
@@ -20,7 +20,7 @@ class Tracer:
 
     def __init__(self, home: str) -> None:
         self._progress = ProgressLine()
-        self._client = Client(home, self._progress)
+        self._client = Client(home, self._progress, csrs.answer)
         self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
         self._tvec: int | None = None
         self.needs_tvec = False
@@ -89,12 +89,16 @@ def program() -> str | None:
 
 
 def selected_hart() -> int | None:
-    """The hart of the selected thread, where threads are harts.
+    """The hart of the selected thread, where threads are harts."""
+    return hart_of(gdb.selected_thread())
+
+
+def hart_of(thread: gdb.InferiorThread | None) -> int | None:
+    """The hart that a thread is.
 
     OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0. Threads of an operating system, and the
     one thread of a target that has none, have large numbers.
     """
-    thread = gdb.selected_thread()
     number = thread.ptid[1] - 1 if thread is not None and thread.is_valid() else -1
     return number if 0 <= number < HARTS_AT_MOST else None
 

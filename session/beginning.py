@@ -14,10 +14,10 @@ from session.version import tool
 GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 
 
-def begun(description: Description, image: Image) -> Capture:
+def begun(target: str, image: Image) -> Capture:
     """The capture of a trace that begins: what does not change any more."""
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Capture(created, tool(), description.name, image.xlen, decoding.identity_of(image), (), (), ())
+    return Capture(created, tool(), target, image.xlen, decoding.identity_of(image), (), (), ())
 
 
 def check_xlen(image: Image, description: Description, link: Link) -> None:

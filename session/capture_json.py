@@ -12,6 +12,7 @@ from typing import Any
 from controlregs.encoder import Format
 from controlregs.request import EncoderInForce, SinkInForce
 from decode.ntrace.dialect import DIALECTS
+from session import capture_records
 from session.captured import (
     Capture,
     CapturedEncoder,
@@ -30,8 +31,10 @@ from session.json_table import NAME, BadDescription, Member, Table
 __all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
 
 FORMAT = "rvtrace capture"
-VERSION = 2
-"""The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread."""
+VERSION = 3
+"""The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
+`records`.
+"""
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _BITS = range(65)  # of an address or a timestamp
@@ -52,7 +55,7 @@ def describe(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
     members: dict[str, bytes] = {}
     description = {
         "format": FORMAT,
-        "version": VERSION if capture.images or any(_unregistered(e) for e in capture.encoders) else 1,
+        "version": _version(capture),
         "tool": capture.tool,
         "created": capture.created,
         "target": capture.target,
@@ -64,7 +67,17 @@ def describe(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
         "images": [_image(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
         "notes": list(capture.notes),
     }
+    if capture.records:
+        made = enumerate(capture.records)
+        description["records"] = [capture_records.describe(records, f"records/{n}.bin", members) for n, records in made]
     return description, members
+
+
+def _version(capture: Capture) -> int:
+    """The oldest one that has all that is needed."""
+    if capture.records:
+        return VERSION
+    return 2 if capture.images or any(_unregistered(encoder) for encoder in capture.encoders) else 1
 
 
 def _elf(elf: ElfIdentity) -> dict[str, Any]:
@@ -155,6 +168,7 @@ def read(text: bytes, fetch: Fetch) -> Capture:
         code=_read_code(root, fetch),
         notes=root.texts("notes"),
         images=tuple(_read_image(table, fetch) for table in root.tables("images")) if "images" in root.fields else (),
+        records=capture_records.read(root, fetch) if "records" in root.fields else (),
     )
 
 

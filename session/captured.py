@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controlregs.ctr.in_force import CtrInForce
 from controlregs.request import EncoderInForce, SinkInForce
 from session.etrace_settings import Value
 
@@ -62,6 +63,19 @@ class CapturedSink:
 
 
 @dataclass(frozen=True)
+class CapturedRecords:
+    """A hart's Control Transfer Records. *data*: the entries, oldest first, as `controlregs.ctr.entries` packs them."""
+
+    hart: int
+    in_force: CtrInForce
+    data: bytes
+
+
+Captured = CapturedSink | CapturedRecords
+"""Where a history comes from."""
+
+
+@dataclass(frozen=True)
 class PlacedElf:
     """An ELF file that is in memory *bias* bytes above the addresses in it, modulo 2**64."""
 
@@ -103,6 +117,12 @@ class Capture:
     code: Code
     notes: tuple[str, ...] = ()
     images: tuple[CapturedImage, ...] = ()
+    records: tuple[CapturedRecords, ...] = ()
+
+    @property
+    def captured(self) -> tuple[Captured, ...]:
+        """All that histories come from."""
+        return *self.sinks, *self.records
 
     @property
     def needs_elf(self) -> bool:

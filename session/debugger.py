@@ -7,7 +7,7 @@ from typing import NamedTuple
 from session.context import Context
 from session.finding import Question
 from session.places import Places
-from session.proxy import Extension, Proxy
+from session.proxy import Asking, Extension, Proxy
 from session.session import Selected, Session
 from support.errors import RvtraceError
 from support.progress import Progress, silent
@@ -71,6 +71,11 @@ class Debugger:
     @property
     def resumes(self) -> int:
         return 0 if self._proxy is None else self._proxy.resumes
+
+    @property
+    def asking(self) -> Asking | None:
+        """The way to the stub for who works in the proxy's own thread; None in others."""
+        return None if self._proxy is None else self._proxy.asking
 
     def away(self) -> bool:
         """Whether it is in the past."""

@@ -8,7 +8,7 @@ from decode.history import EventKind, History
 from decode.image import Image
 from decode.ntrace import decoder as ntrace
 from decode.ntrace.options import ImplicitReturn
-from session.captured import CapturedSink, ElfIdentity, printable
+from session.captured import Captured, CapturedRecords, ElfIdentity, printable
 from session.errors import NoTrace, Unsupported
 
 N_TRACE_MAJOR = 1
@@ -114,11 +114,13 @@ def nothing_traced(*, live: bool) -> NoTrace:
     return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
 
 
-def nothing_decoded(sink: CapturedSink, history: History, image: Image, *, live: bool) -> NoTrace:
+def nothing_decoded(sink: Captured, history: History, image: Image, *, live: bool) -> NoTrace:
     """Why a history is empty. *live*: it comes from a target, and more can be traced there."""
     if not sink.data:
         return nothing_traced(live=live)
     problem = mismatch(history, image)
+    if isinstance(sink, CapturedRecords) and problem is None:
+        return NoTrace("nothing that ran can be told from the records: `trace ctr show` lists them")
     if problem is not None:
         return NoTrace(problem.removeprefix("warning: "))
     traps = [event for event in history.events if event.kind is EventKind.TRAP]

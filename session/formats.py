@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
+from controlregs.ctr.in_force import CtrInForce
 from controlregs.encoder import Format
 from decode.etrace.items import Itemizer as ETraceItemizer
 from decode.etrace.streams import decode_streams as decode_etrace
@@ -16,12 +17,16 @@ from decode.ntrace.wording import Wording as NTraceWording
 from decode.streams import Program, Streams
 from session import decoding, etrace
 from session.captured import CapturedEncoder, Unregistered, printable
+from session.ctr import decoding as ctr
+from session.ctr import items as ctr_items
 from session.errors import Unsupported
 from session.etrace import ETrace
 from session.etrace_settings import BadSetting
 from support.progress import Progress, silent
 
 How = NTrace | ETrace
+"""How a trace was made by encoders."""
+AnyHow = How | CtrInForce
 """How a trace was made."""
 
 
@@ -62,38 +67,49 @@ def how_of(encoder: CapturedEncoder) -> How:
 def decode(
     data: bytes,
     program: Program,
-    how: How,
+    how: AnyHow,
     *,
     wrapped: bool = False,
     stop_at_error: bool = False,
     progress: Progress = silent,
 ) -> Streams:
     """The histories of all harts in *data*, by source. Raises only what *progress* raises."""
+    if isinstance(how, CtrInForce):
+        found = ctr.decode(data, program, how, progress)
+        return Streams({0: found.history}, found.history.accounting)
     if isinstance(how, ETrace):
         options = replace(how.options, stop_at_error=stop_at_error)
         return decode_etrace(data, program, options, how.encapsulation, wrapped=wrapped, progress=progress)
     return decode_ntrace(data, program, replace(how, stop_at_error=stop_at_error), wrapped=wrapped, progress=progress)
 
 
-def tells_sources(how: How) -> bool:
+def tells_sources(how: AnyHow) -> bool:
     """Whether messages say whose they are."""
+    if isinstance(how, CtrInForce):
+        return False
     return how.tells_sources if isinstance(how, ETrace) else how.src_bits > 0
 
 
-def itemizer(how: How, xlen: int, *, wrapped: bool = False) -> Itemizer:
+def itemizer(how: AnyHow, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """What takes a trace apart that was made so."""
+    if isinstance(how, CtrInForce):
+        return ctr_items.Itemizer()
     if isinstance(how, ETrace):
         return ETraceItemizer(how.options, how.encapsulation, xlen, wrapped=wrapped)
     return NTraceItemizer(how, xlen, wrapped=wrapped)
 
 
-def wording(how: How) -> Wording:
+def wording(how: AnyHow) -> Wording:
     """What puts its items into words."""
+    if isinstance(how, CtrInForce):
+        return ctr_items.Wording()
     return ETraceWording(how.options) if isinstance(how, ETrace) else NTraceWording(how)
 
 
 def source_of(item: Any) -> int | None:
     """Who sent a message; None for what is no message."""
+    if isinstance(item, ctr_items.Item):
+        return None
     if hasattr(item, "source"):
         return item.source  # type: ignore[no-any-return]
     return None if item.message is None else item.message.src

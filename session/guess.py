@@ -80,7 +80,7 @@ def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tu
         return None
     total, used, idle, _ = decoded.harts.accounting
     doubtful = _MUCH * used < total - idle
-    for number, sink in enumerate(decoded.sinks):
+    for number, sink in enumerate(capture.sinks):
         said = options_of(feeding(sink, capture.encoders))
         found = decoded.harts.histories.items()
         histories = [history for hart, history in found if decoded.harts.sinks.get(hart, 0) == number]

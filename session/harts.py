@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from decode.history import Accounting, History
 from decode.streams import Program
 from session import formats
-from session.captured import CapturedEncoder, CapturedSink, printable
+from session.captured import Captured, CapturedEncoder, CapturedRecords, CapturedSink, printable
 from session.errors import NoTrace, Unsupported
-from session.formats import How
+from session.formats import AnyHow, How
 from support.progress import Progress, silent
 
 
@@ -43,6 +43,11 @@ def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[C
     return found
 
 
+def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> AnyHow:
+    """How to read what a sink holds. Raises as `feeding` and `options_of`."""
+    return sink.in_force if isinstance(sink, CapturedRecords) else options_of(feeding(sink, encoders))
+
+
 def options_of(encoders: list[CapturedEncoder]) -> How:
     """How to read what *encoders* send into one sink, whoever sent it. Raises `Unsupported`."""
     all_options = [formats.how_of(encoder) for encoder in encoders]
@@ -54,7 +59,7 @@ def options_of(encoders: list[CapturedEncoder]) -> How:
 
 
 def decode(
-    sink: CapturedSink,
+    sink: Captured,
     encoders: tuple[CapturedEncoder, ...],
     program: Program,
     *,
@@ -65,6 +70,9 @@ def decode(
 
     Raises `Unsupported`, `NoTrace`, and what *progress* raises.
     """
+    if isinstance(sink, CapturedRecords):
+        streams = formats.decode(sink.data, program, sink.in_force, progress=progress)
+        return Harts({sink.hart: streams.histories[0]}, streams.accounting)
     fed = feeding(sink, encoders)
     how = options_of(fed)
     found = formats.decode(
@@ -77,7 +85,7 @@ def decode(
 
 
 def decode_all(
-    sinks: Sequence[CapturedSink],
+    sinks: Sequence[Captured],
     encoders: tuple[CapturedEncoder, ...],
     program: Program,
     *,

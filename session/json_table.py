@@ -84,13 +84,13 @@ class Table:
             raise self.bad(key)
         return (Table(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
 
-    def registers(self, names: Iterable[str], optional: Iterable[str] = ()) -> dict[str, int]:
+    def registers(self, names: Iterable[str], optional: Iterable[str] = (), bits: int = 32) -> dict[str, int]:
         table = self.table("registers")
         if table is None:
             raise self.bad("registers")
         values = {name: table.address(name) for name in (*names, *(it for it in optional if it in table.fields))}
         for name, value in values.items():
-            if value >> 32:
+            if value >> bits:
                 raise table.bad(name)
         return values
 

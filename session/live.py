@@ -13,7 +13,9 @@ from controlregs.errors import ComponentError, DrainFailed
 from controlregs.fields import BLOCK_BYTES
 from controlregs.ram_sink import RAM_SINK, START_LOW, WP_LOW, RamMode
 from controlregs.request import EncoderInForce, TraceInForce, TraceRequest
-from session.captured import CapturedEncoder, CapturedSink, Unregistered
+from session import live_report, report
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, Unregistered
+from session.context import Context
 from session.description import Description, Encoder, RamSink
 from session.errors import NotResumed, SetUpLost, Unsupported
 from session.etrace_settings import Value
@@ -108,9 +110,41 @@ class LiveTrace:
             known["trap_vector"] = f"{self.tvec:#x}"
         return Unregistered(etrace={**known, **encoder.etrace})
 
-    def status(self) -> tuple[procedures.SinkStatus, tuple[procedures.EncoderStatus, ...]]:
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return (self.captured,)
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
+
+    def started(self) -> list[str]:
+        """What was set up, and what was not granted, a line each."""
+        return live_report.started(self)
+
+    def status(self) -> list[str]:
+        """The components as they are now, as far as they can be asked, and what is known to be lost, a line each."""
+        return live_report.status(self)
+
+    def ended(self) -> list[str]:
+        """What the sink held when the trace was stopped."""
+        return [report.sink(self.in_force.sink, None, self.captured)]
+
+    def told(self, context: Context) -> None:
+        """Where traps lead, if gdb says it."""
+        self.tvec = self.tvec if context.tvec is None else context.tvec
+
+    def components(self) -> tuple[procedures.SinkStatus, tuple[procedures.EncoderStatus, ...]]:
         """The state of the components now. Raises ComponentError and transport errors."""
         return procedures.status(self._sink, self._encoders)
+
+    def unread(self) -> int:
+        """About how many bytes reading out would take from the target. Raises as `components`."""
+        sink, _ = self.components()
+        whole = self.in_force.sink.size
+        if sink.wrapped or self.captured.wrapped:
+            return whole
+        return min(max(0, sink.pointer - self.in_force.sink.start - len(self.captured.data)), whole)
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         """The same twice: nothing ran in between. None: that cannot be told. *runs*: how often the target was resumed.
@@ -121,7 +155,7 @@ class LiveTrace:
         if runs is None:
             return None
         try:
-            return (runs, *self.status()) if self.link.state() == "halted" else None
+            return (runs, *self.components()) if self.link.state() == "halted" else None
         except RvtraceError:
             return None
 

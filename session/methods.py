@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from session import (
+    chip,
     methods_coverage,
+    methods_ctr,
     methods_history,
     methods_native,
     methods_pages,
@@ -14,7 +16,7 @@ from session import (
     methods_window,
 )
 from session.params import PROTOCOL, BadRequest, Params
-from session.session import Needed, Session, tool
+from session.session import Session, tool
 from support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
@@ -22,7 +24,9 @@ Method = Callable[[Session, Params, Progress], Any]
 _UNLOCKED = ("connect",)
 """Waits for the end of the proxy's thread, which may just want the lock."""
 _MODULES: tuple[Mapping[str, Method], ...] = (
+    chip.METHODS,
     methods_coverage.METHODS,
+    methods_ctr.METHODS,
     methods_history.METHODS,
     methods_native.METHODS,
     methods_pages.METHODS,
@@ -53,7 +57,6 @@ class Methods:
             "function_rows": self._function_rows,
             "calls": self._calls,
             "call_rows": self._call_rows,
-            "snapshot": self._snapshot,
             "save": self._save,
             "open": self._open,
         }
@@ -128,11 +131,6 @@ class Methods:
     def _call_rows(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("call_rows")
         return self._session.call_rows(begin, end)
-
-    def _snapshot(self, params: "Params", progress: Progress) -> Any:
-        elves, address = params.texts("elves"), params.optional_number("address")
-        found = self._session.snapshot(params.context(), elves, address, params.memory("answer"))
-        return {"need": found.need} if isinstance(found, Needed) else _lines(found)
 
     def _save(self, params: "Params", progress: Progress) -> Any:
         return _lines(self._session.save(params.text("path"), params.context(), progress))

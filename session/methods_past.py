@@ -20,6 +20,7 @@ from session import frames
 from session.debugger import Debugger, Going, NotConnected, debugger_of, number_of
 from session.params import BadRequest, Params
 from session.proxy.btrace import Btrace
+from session.proxy.csrs import Csrs
 from session.session import Session
 from support.progress import Progress
 
@@ -28,7 +29,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
     """A port at which gdb finds its target with a past."""
     context = params.context()
     if not isinstance(session.debugger, Debugger):
-        session.debugger = Debugger(session, context, (Btrace(session),))
+        session.debugger = Debugger(session, context, (Btrace(session), Csrs()))
     session.debugger.context = context
     port = params.optional_number("port")
     stub = None if port is None else (params.text("host", "localhost"), port)

@@ -11,8 +11,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
+from controlregs.ctr.in_force import CtrInForce
+from session.ctr.numbered import Entries
 from session.etrace import ETrace
-from session.formats import How, Itemizer, itemizer
+from session.formats import AnyHow, Itemizer, itemizer
 from session.messages import Messages
 from support.progress import Progress, silent
 
@@ -25,14 +27,16 @@ class Numbered(Protocol):
     data: bytes
 
     @property
-    def how(self) -> How: ...
+    def how(self) -> AnyHow: ...
     def __len__(self) -> int: ...
     def items(self, begin: int, end: int) -> Iterator[tuple[int, Any]]: ...
     def number_at(self, offset: int) -> int: ...
 
 
-def numbered(data: bytes, how: How, xlen: int, *, wrapped: bool = False, progress: Progress = silent) -> Numbered:
+def numbered(data: bytes, how: AnyHow, xlen: int, *, wrapped: bool = False, progress: Progress = silent) -> Numbered:
     """The messages of a trace of any format. Raises what *progress* raises."""
+    if isinstance(how, CtrInForce):
+        return Entries(data, how)
     if isinstance(how, ETrace):
         return Packets(data, how, xlen, wrapped=wrapped, progress=progress)
     return Messages(data, how, xlen, wrapped=wrapped, progress=progress)

@@ -7,7 +7,7 @@ from decode.contexts import ContextImages
 from decode.history import History
 from decode.image import Image
 from session import decoding, harts
-from session.captured import Capture, CapturedSink
+from session.captured import Capture, Captured, CapturedRecords
 from session.errors import NoTrace
 from session.harts import Harts
 from session.packets import Numbered, numbered
@@ -20,13 +20,13 @@ from support.progress import Progress, silent
 class Decoded(NamedTuple):
     """The histories of the sinks' harts, what they were made of, and what the user must know about them."""
 
-    sinks: tuple[CapturedSink, ...]
+    sinks: tuple[Captured, ...]
     image: Image
     program: ContextImages
     harts: Harts
     warnings: list[str]
 
-    def sink_of(self, hart: int) -> CapturedSink:
+    def sink_of(self, hart: int) -> Captured:
         """Where what the hart did comes from."""
         return self.sinks[self.harts.sinks.get(hart, 0)]
 
@@ -83,15 +83,15 @@ class Reading:
                 self._cursors[hart] = Cursor()
         return self.decoded
 
-    def _sinks(self) -> tuple[CapturedSink, ...]:
-        if not self.capture.sinks:
+    def _sinks(self) -> tuple[Captured, ...]:
+        if not self.capture.captured:
             raise NoTrace("the capture holds no trace: it has no sink")
-        return self.capture.sinks
+        return self.capture.captured
 
-    def _sink(self, hart: int | None) -> CapturedSink:
-        """The sink that the encoder of a hart feeds; of the first hart, if there is none such."""
+    def _sink(self, hart: int | None) -> Captured:
+        """The sink that the encoder of a hart feeds, or its records; of the first hart, if there is none such."""
         names = {encoder.in_force.name for encoder in self.capture.encoders if encoder.hart == hart}
-        return next((sink for sink in self._sinks() if names & set(sink.encoders)), self._sinks()[0])
+        return next((sink for sink in self._sinks() if _is_of(sink, hart, names)), self._sinks()[0])
 
     def _warnings(self, image: Image, found: Harts) -> list[str]:
         """What the user must know about a history."""
@@ -103,7 +103,7 @@ class Reading:
             lines.append(f"warning: code that is not in the ELF could not be read from the target: {problem}")
         return list(dict.fromkeys(lines))
 
-    def _follow(self, sinks: tuple[CapturedSink, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
+    def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
         """The histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
@@ -120,7 +120,7 @@ class Reading:
         self._program.use(fresh)
         return fresh, again
 
-    def _decode(self, sinks: tuple[CapturedSink, ...], image: Image, progress: Progress) -> Harts:
+    def _decode(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> Harts:
         program = self._program.in_contexts(image)
         return harts.decode_all(
             sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress
@@ -150,10 +150,11 @@ class Reading:
         Raises `Unsupported`, `NoTrace`.
         """
         sink = self._sink(self._messages_of)
-        name, how = sink.in_force.name, harts.options_of(harts.feeding(sink, self.capture.encoders))
+        name, how = sink.in_force.name, harts.how_of(sink, self.capture.encoders)
         known = self._messages.get(name)
         if known is None or known.data != sink.data or known.how != how:
-            fresh = numbered(sink.data, how, self.capture.xlen, wrapped=sink.wrapped, progress=progress)
+            wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
+            fresh = numbered(sink.data, how, self.capture.xlen, wrapped=wrapped, progress=progress)
             if known is None or len(known) != len(fresh):
                 self._message_cursors[name] = Cursor()
             self._messages[name] = known = fresh
@@ -184,6 +185,10 @@ class Reading:
         if self.decoded is None:
             raise NoTrace("no history was asked for yet")
         return self.decoded
+
+
+def _is_of(sink: Captured, hart: int | None, encoders: set[str]) -> bool:
+    return sink.hart == hart if isinstance(sink, CapturedRecords) else bool(encoders & set(sink.encoders))
 
 
 def _gaps(found: Harts) -> int:

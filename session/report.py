@@ -4,18 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 
+from controlregs.ctr.entries import ENTRY_BYTES
 from controlregs.encoder import Format, InstMode, SyncMode
-from controlregs.procedures import EncoderStatus, SinkStatus
+from controlregs.procedures import SinkStatus
 from controlregs.ram_sink import RamMode
 from controlregs.request import EncoderInForce, SinkInForce
 from decode.history import EventKind, History
-from session.captured import Capture, CapturedEncoder, CapturedImage, CapturedSink, printable
+from session.captured import Capture, Captured, CapturedEncoder, CapturedImage, CapturedRecords, CapturedSink, printable
 from session.context import Context
 from session.description import Description
 from session.errors import NotResumed
 from session.etrace_settings import Value
 from session.harts import Harts
-from session.live import LiveTrace
+from session.making import Making
 from support.errors import RvtraceError
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
@@ -92,48 +93,13 @@ def buffer(sink: SinkInForce) -> str:
     return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
 
 
-def started(live: LiveTrace) -> list[str]:
-    """What `trace start` has set up, and what was not granted."""
-    lines = [line("tracing", f"{e.name}: {protocol(e)}") for e in live.in_force.encoders]
-    lines.append(line("into", f"{live.in_force.sink.name}: {buffer(live.in_force.sink)}"))
-    return lines + [line("note", note) for note in live.notes]
-
-
-def live(trace: LiveTrace) -> list[str]:
-    """The components as they are now, as far as they can be asked, and what is known to be lost."""
-    state, sink_now, encoders_now, problem = "cannot be asked", None, {}, []
-    try:
-        state = trace.link.state()
-        sink_now, statuses = trace.status()
-        encoders_now = {status.name: status for status in statuses}
-    except RvtraceError as error:
-        problem = [f"warning: {error}"]
-    lines = [line("hart", state)]
-    for in_force in trace.in_force.encoders:
-        now = _encoder_state(encoders_now.get(in_force.name), trace.tracing)
-        lines.append(line("encoder", f"{in_force.name} at {in_force.base:#x}: {now}, {protocol(in_force)}"))
-    lines.append(sink(trace.in_force.sink, sink_now, trace.captured))
-    lines += losses(trace.captured) + [line("note", note) for note in trace.notes]
-    return lines + failure(trace) + problem
-
-
-def failure(trace: LiveTrace | None) -> list[str]:
+def failure(trace: Making | None) -> list[str]:
     """Why the trace is not complete, or does not go on."""
     if trace is None or trace.failure is None:
         return []
     if isinstance(trace.failure, NotResumed):
         return [f"warning: {trace.failure}"]
     return [f"warning: the trace is not complete: {trace.failure}"]
-
-
-def _encoder_state(status: EncoderStatus | None, tracing: bool) -> str:
-    if status is None:
-        return "tracing when last asked" if tracing else "stopped"
-    if not status.active:
-        return "in reset"
-    if not status.enabled:
-        return "off"
-    return "tracing" if status.tracing else "on, not tracing"
 
 
 def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
@@ -186,16 +152,18 @@ def other_hart(hart: int, context: Context) -> list[str]:
     return [line("note", f"hart {context.thread_hart} is not in this trace: this is hart {hart}")]
 
 
-def stopped(captured: CapturedSink) -> list[str]:
+def stopped(captured: Captured) -> list[str]:
     """A line when the trace ends although the program ran on."""
-    if not captured.in_force.stop_on_wrap or len(captured.data) < captured.in_force.size:
+    if isinstance(captured, CapturedRecords) or not captured.in_force.stop_on_wrap:
+        return []
+    if len(captured.data) < captured.in_force.size:
         return []
     return [f"warning: the trace ends where {captured.in_force.name} was full: what ran after that is not in it"]
 
 
 def saved(capture: Capture, file: str) -> str:
     """What was written where."""
-    stored = sum(len(sink.data) for sink in capture.sinks)
+    stored = sum(len(stored.data) for stored in capture.captured)
     code = sum(len(data) for _, data in capture.code)
     beside = f" and {code} bytes of code that is not in the ELF" if code else ""
     return f"Saved {stored} bytes of trace{beside} to {file}."
@@ -212,8 +180,15 @@ def opened(capture: Capture) -> list[str]:
     for stored in capture.sinks:
         fill = f"{len(stored.data)} bytes" + (", older trace was overwritten" if stored.wrapped else "")
         lines += [line("sink", f"{stored.in_force.name}: {fill}"), *losses(stored)]
+    lines += [line("records", _records(records)) for records in capture.records]
     lines += [line("image", _image(image)) for image in capture.images]
     return lines + [line("note", note) for note in capture.notes]
+
+
+def _records(records: CapturedRecords) -> str:
+    made = records.in_force
+    held = f"{len(records.data) // ENTRY_BYTES} of {made.depth} entries"
+    return f"{made.name}, hart {records.hart}: CTR {made.version}, {held}"
 
 
 def _unregistered(encoder: CapturedEncoder) -> str:

@@ -21,6 +21,8 @@
 | save    | context, path       | {lines}                                                                            |
 | open    | path, elf           | {lines}                                                                            |
 
+In the middle of a request the session may ask the client for something, see `session.asking`.
+
 More are in modules of their own, each with its methods at its top: `session.methods_past` (going back in time),
 `methods_history` (what happened between rows, all harts by time), `methods_pages` (a part of a list by number),
 `methods_window` (what a window shows), `methods_coverage` (how often code ran), `methods_native` (gdb's own recording).
@@ -37,16 +39,13 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from session.asking import Asking, ClientGone
 from session.methods import Methods
 from session.session import Session
 from support.errors import Cancelled, RvtraceError
 
 _PROGRESS_SECONDS = 0.2  # between two progress notifications
 log = logging.getLogger("rvtrace.session")
-
-
-class ClientGone(Exception):
-    """Nobody takes the answers any more."""
 
 
 class Server:
@@ -58,6 +57,8 @@ class Server:
         self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.cancelled: set[object] = set()
         self.ended = False
+        self._asking = Asking(session.lock, self.send, lambda: self.ended)
+        session.ask = self._asking.ask
 
     def run(self) -> None:
         """Answer requests until there are no more, or nobody takes the answers."""
@@ -105,13 +106,17 @@ class Server:
                 message = {"id": None, "method": None}
             if "cancel" in message:
                 self.cancelled.add(_plain(message["cancel"]))
+            elif "answer" in message:
+                self._asking.answered(message)
             else:
                 self._requests.put(message)
         self.ended = True
+        self._asking.wake()
         self._requests.put(None)
 
     def _answer(self, request: dict[str, Any]) -> None:
         number = _plain(request.get("id"))
+        self._asking.begin(number)
         try:
             result = self._methods.call(request.get("method"), request.get("params", {}), _Watch(self, number))
             reply = {"id": number, "result": result}
@@ -123,6 +128,8 @@ class Server:
             log.exception("request %r", request)
             what = " ".join(f"{type(error).__name__}: {error}".split())
             reply = _error(number, "Internal", f"internal error, please report it with {self._log_file} ({what})")
+        finally:
+            self._asking.end()
         self.cancelled.discard(number)
         self.send(reply)
 

@@ -1,13 +1,12 @@
 """One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this."""
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from decode.etrace.esp32.live import Answer, Batch
 from decode.history import History
 from decode.image import BadElf, Image
 from session import beginning, decoding, esp32, formats, report
@@ -15,6 +14,7 @@ from session import capture as capture_file
 from session.accesses import Accesses, AccessRow, Where
 from session.calls import CallRow, FunctionRow, Functions
 from session.captured import Capture
+from session.chip import Chip
 from session.context import Context
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
 from session.finding import Found, Question
@@ -22,6 +22,7 @@ from session.finding import Row as FoundRow
 from session.frames import call_history
 from session.link import Connect, open_link
 from session.live import Hardware, LiveTrace
+from session.making import Making
 from session.program import CodeOnTarget, Program
 from session.reading import Decoded, Listing, Reading
 from session.request import not_possible, trace_request
@@ -31,20 +32,12 @@ from session.version import tool
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
 
-__all__ = ["MessageRow", "Needed", "Selected", "Session", "tool"]
-
-Chip = Generator[Batch, Answer, Capture]
-
-
-class Needed(NamedTuple):
-    """What of the chip's memory must be read before there is an answer: (address, size) of each piece."""
-
-    need: Batch
-
+__all__ = ["MessageRow", "Selected", "Session", "tool"]
 
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
 _T = TypeVar("_T")
+_MAKING = "a trace is being made"
 _HISTORIES_KEPT = 8  # of which lists were asked for last
 
 
@@ -58,7 +51,7 @@ class Session:
         self._connect, self._environ = connect, environ
         self.lock = RLock()
         """Held by who uses the session: its requests, and the debugger's proxy, which is a thread of its own."""
-        self._live: LiveTrace | None = None
+        self._live: Making | None = None
         self._reading: Reading | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
@@ -66,11 +59,16 @@ class Session:
         self._functions: Functions | None = None
         self._found: Found | None = None
         self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
-        self._chip: Chip | None = None
+        self.last: dict[type, Any] = {}
+        """What modules of their own listed last, by its kind."""
+        self.chip: Chip | None = None
+        """What reads the trace out of a chip's memory, while it waits for more of that memory."""
         self._recent: int | None = None  # the hart whose history was looked at last
         self._kept: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
         """A debugger that goes back in time with this trace."""
+        self.ask: Callable[[dict[str, Any]], Any] | None = None
+        """Asks who made the request that is being answered for something only it can do; None: it cannot be asked."""
 
     def close(self) -> None:
         """Let go of the target. A trace that runs goes on in it."""
@@ -94,7 +92,7 @@ class Session:
         Everything that can be wrong is one line: NoElf, BadElf, DescriptionError, Unsupported, BadOption,
         HartUnreachable, WrongXlen, the transport's and the components' errors.
         """
-        self._check_present("trace start")
+        self.check_present("trace start")
         if context.elf is None:
             raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
         description = context.description(self._environ)
@@ -104,29 +102,59 @@ class Session:
         link = open_link(description, hardware.encoders[0], self._connect)
         try:
             beginning.check_xlen(image, description, link)
+            self.check_free(LiveTrace)
             if self._live is not None:
                 self._live.abandon()
             live = LiveTrace.start(link, hardware, request, progress)
         except BaseException:
             link.close()
             raise
-        self._let_go()
         live.xlen = image.xlen
         live.notes += not_possible(options or {})
-        self._live, self._target_line, self._quiet_since = live, report.target(description), None
         target = CodeOnTarget(link, hardware.registers)
-        self._reading = Reading(beginning.begun(description, image), Program(context.elf, target=target), target)
-        return report.started(live)
+        program = Program(context.elf, target=target)
+        return self.begin(
+            live, Reading(beginning.begun(description.name, image), program, target), report.target(description)
+        )
+
+    def begin(self, live: Making, reading: Reading, target_line: str, just_read: Context | None = None) -> list[str]:
+        """From now on this trace is the session's; *target_line* says what of. *just_read*: it was read out then.
+
+        What was set up for it, a line each.
+        """
+        if live is not self._live:
+            self._let_go()
+        self._live, self._reading, self._target_line = live, reading, target_line
+        self._quiet_since = None if just_read is None else live.unchanged(self._runs(just_read))
+        return live.started()
+
+    def changed(self) -> None:
+        """What was read out is not what there is, although nothing ran."""
+        self._quiet_since = None
+
+    def check_free(self, kind: type) -> None:
+        """Raises `Busy` when a trace of another *kind* is being made, which would be lost."""
+        if self._live is not None and self._live.tracing and not isinstance(self._live, kind):
+            raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
+
+    def has_trace(self) -> bool:
+        """Whether there is one, made or opened."""
+        return self._reading is not None
+
+    @property
+    def live(self) -> Making | None:
+        """The trace that is being made, or was last."""
+        return self._live
 
     def stop(self, progress: Progress = silent) -> list[str]:
         """End the trace and read it out. Raises `NoTrace`, `Busy`."""
-        self._check_present("trace stop")
+        self.check_present("trace stop")
         live = self._live
         if live is None:
             raise NoTrace("nothing is being traced: `trace start` begins")
         first = "Tracing stopped." if live.tracing else "The trace had ended already."
         live.stop(progress)
-        return [first, report.sink(live.in_force.sink, None, live.captured), *report.failure(live)]
+        return [first, *live.ended(), *report.failure(live)]
 
     # Looking at it
 
@@ -135,7 +163,7 @@ class Session:
         if self._reading is None:
             return report.nothing(lambda: context.description(self._environ))
         if self._live is not None:
-            lines = [self._target_line, *report.live(self._live)]
+            lines = [self._target_line, *self._live.status()]
         else:
             lines = [self._target_line, *report.opened(self.capture())]
         if self._live is None or not self._live.behind:
@@ -182,7 +210,7 @@ class Session:
         """
         self._read_out(context, progress)
         reading = self._refreshed()
-        if not any(sink.data for sink in reading.capture.sinks):
+        if not any(captured.data for captured in reading.capture.captured):
             raise (self._live.failure if self._live else None) or decoding.nothing_traced(live=self._live is not None)
         listing = reading.select_messages(args, size, offset, _hart(context), progress)
         return listing._replace(lines=report.failure(self._live))
@@ -239,11 +267,7 @@ class Session:
         live = self._live
         if live is None or self.is_current(context):
             return 0
-        status, _ = live.status()
-        whole = live.in_force.sink.size
-        if status.wrapped or live.captured.wrapped:
-            return whole
-        return min(max(0, status.pointer - live.in_force.sink.start - len(live.captured.data)), whole)
+        return live.unread()
 
     def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
         """What *make* made of a history: of each *kind* one thing, for as many histories as there may be harts."""
@@ -350,7 +374,7 @@ class Session:
 
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
-        self._check_idle()
+        self.check_idle()
         dump = self._core_dump(path, elf)
         if dump is not None:
             return self.look_at(dump, str(path), None)
@@ -359,7 +383,7 @@ class Session:
 
     def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
         """As `open`, a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss."""
-        self._check_idle()
+        self.check_idle()
         path = beginning.elf_of(capture, name) if elf is None else elf
         program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
         image = program.image()
@@ -370,29 +394,6 @@ class Session:
         self._reading = Reading(capture, program, stop_at_error=stop_at_error)
         other = decoding.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
-
-    def snapshot(
-        self, context: Context, elves: Sequence[str], address: int | None, answer: list[bytes | None] | None
-    ) -> Needed | list[str]:
-        """Look at the trace that an ESP32's firmware keeps in its memory, which somebody else reads.
-
-        *elves*: beside the context's. *address*: of the snapshot, None: as the ELF has it. *answer*: what was asked for
-        last, None to begin. Raises Busy, NoElf, NoTrace, BadSnapshot, BadElf.
-        """
-        self._check_idle()
-        if answer is None:
-            if context.elf is None:
-                raise NoElf("no program: load the ELF that runs on the chip first (`file app.elf`)")
-            self._chip = esp32.live_capture(context.elf, elves, address)
-        elif self._chip is None:
-            raise NoTrace("no snapshot is being read")
-        chip, self._chip = self._chip, None
-        try:
-            need = next(chip) if answer is None else chip.send(answer)
-        except StopIteration as done:
-            return self.look_at(done.value, "the chip's memory", None)
-        self._chip = chip
-        return Needed(need)
 
     def capture(self) -> Capture:
         """What would be saved now. Raises `NoTrace`."""
@@ -436,14 +437,16 @@ class Session:
             raise NoTrace("no functions were asked for yet")
         return self._functions
 
-    def _check_present(self, what: str) -> None:
+    def check_present(self, what: str) -> None:
+        """Raises `Busy` in the past; *what* is what was wanted."""
         if self._frozen():
             raise Busy(f"{what}: you are in the past, return to the present first (`trace live`)")
 
-    def _check_idle(self) -> None:
-        self._check_present("another trace cannot be looked at now")
+    def check_idle(self) -> None:
+        """Raises `Busy` when something else cannot be looked at now."""
+        self.check_present("another trace cannot be looked at now")
         if self._live is not None and self._live.tracing:
-            raise Busy("a trace is being made: end it first (`trace stop`, and `trace save FILE` to keep it)")
+            raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
     def the_reading(self) -> Reading:
         if self._reading is None:
@@ -460,14 +463,14 @@ class Session:
             code = tuple(reading.decoded.image.code) if reading.decoded else ()
             notes = tuple(live.notes)
             reading.capture = replace(
-                reading.capture, encoders=live.encoders, sinks=(live.captured,), code=code, notes=notes
+                reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, code=code, notes=notes
             )
         return reading
 
     def _read_out(self, context: Context, progress: Progress) -> None:
         live = self._live
-        if live is not None and context.tvec is not None:
-            live.tvec = context.tvec
+        if live is not None:
+            live.told(context)
         if live is None or self._frozen():
             return
         runs = self._runs(context)

@@ -16,6 +16,7 @@ class CtrInForce:
     status      sctrstatus, or mctrstatus
     pc          where the hart stood, None where not known
     privilege   its mode then (bits 1:0; bit 2: V), None where not known
+    misa        which modes it has, None where not known
     """
 
     name: str
@@ -27,3 +28,4 @@ class CtrInForce:
     status: int
     pc: int | None = None
     privilege: int | None = None
+    misa: int | None = None

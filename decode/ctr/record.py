@@ -34,8 +34,10 @@ class Options:
     kinds     the transfers that are recorded; others leave no trace
     ras       RAS emulation: calls alone are recorded, and go when the function returns
     end       where the hart stood when the records were read, if it recorded up to there; else None
+    hidden    it may have been in modes that are not recorded, or recorded only at times: it left and came back unseen
     """
 
     kinds: frozenset[IType] = frozenset(IType) - {IType.NONE, IType.NOT_TAKEN, IType.UNINFERABLE_JUMP}
     ras: bool = False
     end: int | None = None
+    hidden: bool = False

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from session.blocks import Block
+from session.captured import CapturedRecords
 from session.context import Context
 from session.proxy.extension import Asking
 from session.recorded import Recording, Traced
@@ -135,7 +136,9 @@ class Btrace:
             return None
         number = decoded.harts.number(context.hart, context.thread_hart)
         history = decoded.harts.histories[number]
-        return Traced(history, decoded.program, not decoded.sink_of(number).wrapped) if len(history) else None
+        source = decoded.sink_of(number)
+        whole = not isinstance(source, CapturedRecords) and not source.wrapped
+        return Traced(history, decoded.program, whole) if len(history) else None
 
     def _resumed(self) -> int:
         debugger = self._session.debugger

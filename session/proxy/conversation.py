@@ -63,11 +63,13 @@ class Conversation:
         """Until gdb is gone or the proxy closes. Nothing of gdb is left in the past or in the stub then."""
         try:
             self._replay.begin()
+            self.shared.asking = self
             while not self.shared.closing.is_set():
                 self._turn()
         except (WireGone, Ended):
             pass
         finally:
+            self.shared.asking = None
             self._end()
 
     # One turn
@@ -199,7 +201,7 @@ class Conversation:
         """To the stub as it is; the answer comes later."""
         assert self.stub is not None
         if self.threads.general != self.threads.of_stub:
-            self._tell_thread()
+            self._tell_thread(self.threads.general)
         pieces = self.pieces.of(item.body) if item.body[:1] in MEMORY and not self.stub.running else None
         if pieces is None:
             self.stub.ask(item.body, item.raw)
@@ -284,22 +286,26 @@ class Conversation:
 
     def extend(self, body: bytes) -> bool:
         """Answers a packet that an extension knows."""
-        packet = unescape(body)
-        for extension in self.shared.extensions:
-            if packet.startswith(tuple(extension.prefixes)):
-                try:
-                    answer = extension.answer(packet, self)
-                except StubGone:
-                    raise
-                except RvtraceError as error:
-                    self.say(str(error))
-                    answer = f"E.{error}".encode()
-                if answer is not None:
-                    self.send_data(answer)
-                    return True
-        return False
+        try:
+            answer = self.extended(unescape(body))
+        except StubGone:
+            raise
+        except RvtraceError as error:
+            self.say(str(error))
+            answer = f"E.{error}".encode()
+        if answer is not None:
+            self.send_data(answer)
+        return answer is not None
 
     # For extensions: see `Asking`
+
+    def extended(self, packet: bytes) -> bytes | None:
+        for extension in self.shared.extensions:
+            if packet.startswith(tuple(extension.prefixes)):
+                answer = extension.answer(packet, self)
+                if answer is not None:
+                    return answer
+        return None
 
     @property
     def past(self) -> Past:
@@ -321,12 +327,25 @@ class Conversation:
         return self.stub is not None and not self.stub.running
 
     def transact(self, packet: bytes) -> bytes:
-        self.gdb.settle()
-        if self.stub is None:
-            raise StubGone(*(self.shared.where or ("", 0)))
-        if self.threads.general != self.threads.of_stub:
-            self._tell_thread()
-        return self.stub.transact(escape(packet), self._present.reply)
+        return self._stub_for(self.threads.general).transact(escape(packet), self._present.reply)
+
+    def transact_all(self, packets: list[bytes], hart: int | None = None) -> list[bytes]:
+        thread = self.threads.general if hart is None else self.threads.of_hart(hart)
+        stub = self._stub_for(thread)
+        answers = stub.transact_all([escape(packet) for packet in packets], self._present.reply)
+        return [_unescaped(answer) for answer in answers]
+
+    def monitor(self, command: str) -> str:
+        said: list[bytes] = []
+
+        def collect(item: Item) -> None:
+            if item.kind is Kind.PACKET and item.body[:1] == b"O":
+                said.append(item.body[1:])
+            else:
+                self._present.reply(item)
+
+        last = self._stub_for(self.threads.general).transact(b"qRcmd," + command.encode().hex().encode(), collect)
+        return "".join(_text(part) for part in [*said, b"" if last == b"OK" else last])
 
     def live_pc(self) -> int | None:
         pc = self.descriptions.current().by_name.get("pc")
@@ -339,15 +358,36 @@ class Conversation:
     def say(self, line: str) -> None:
         self.shared.say(line)
 
-    def _tell_thread(self) -> None:
+    def _stub_for(self, thread: str | None) -> Stub:
+        """The stub, which takes *thread* for the current one. Raises StubGone."""
+        self.gdb.settle()
+        if self.stub is None:
+            raise StubGone(*(self.shared.where or ("", 0)))
+        if thread != self.threads.of_stub:
+            self._tell_thread(thread)
+        return self.stub
+
+    def _tell_thread(self, thread: str | None) -> None:
         """gdb takes the thread of a stop for the current one; of a stop in the past the stub does not know."""
-        general = self.threads.general
         assert self.stub is not None
         if self.stub.running:
             return
-        answer = self.stub.transact(b"Hg" + (general or "0").encode(), self._present.reply)
-        if answer == b"OK" or general is None:
-            self.threads.of_stub = general
-        else:
-            log.warning("the stub knows no thread %s: %r", general, answer)
-            self.threads.of_stub = general
+        answer = self.stub.transact(b"Hg" + (thread or "0").encode(), self._present.reply)
+        if answer != b"OK" and thread is not None:
+            log.warning("the stub knows no thread %s: %r", thread, answer)
+        self.threads.of_stub = thread
+
+
+def _text(part: bytes) -> str:
+    """What is written in hexadecimal."""
+    try:
+        return bytes.fromhex(part.decode()).decode(errors="replace")
+    except ValueError:
+        return ""
+
+
+def _unescaped(answer: bytes) -> bytes:
+    try:
+        return unescape(answer)
+    except ValueError:
+        return b"E01"

@@ -38,6 +38,15 @@ class Asking(Protocol):
         Raises StubGone.
         """
 
+    def transact_all(self, packets: list[bytes], hart: int | None = None) -> list[bytes]:
+        """As `transact`, of several packets that are sent without waiting in between; for a hart, if it is given."""
+
+    def monitor(self, command: str) -> str:
+        """What the stub prints for a command of its own (qRcmd). Raises StubGone."""
+
+    def extended(self, packet: bytes) -> bytes | None:
+        """What an extension answers to *packet*, None where it is for none. Raises RvtraceError."""
+
     def live_pc(self) -> int | None:
         """Where gdb's current thread stands in the present, None where the stub does not say. Raises StubGone."""
 

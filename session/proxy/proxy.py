@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from session.past import Past
 from session.proxy.conversation import Conversation
 from session.proxy.errors import ListenFailed, StubAbsent, StubGone
-from session.proxy.extension import Extension
+from session.proxy.extension import Asking, Extension
 from session.proxy.shared import Shared
 from session.proxy.stub import Stub
 from session.proxy.threads import HartOf, hart_of
@@ -65,6 +65,11 @@ class Proxy:
     def hold_at_present(self, holds: bool) -> None:
         self._shared.holds = holds
         self._shared.holding = self._shared.holding and holds
+
+    @property
+    def asking(self) -> Asking | None:
+        """The way to the stub for who works in the proxy's own thread; None in others."""
+        return self._shared.asking if threading.current_thread() is self._thread else None
 
     def shown(self) -> None:
         """gdb has stopped, and the user sees it: what resumes now is meant."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from session.past import Past
-from session.proxy.extension import Extension
+from session.proxy.extension import Asking, Extension
 from session.proxy.threads import HartOf
 
 
@@ -20,6 +20,7 @@ class Shared:
     end_hidden  a step forward came to the end of the past, and gdb was not told so by its answer, see `walk`
     interrupted gdb sent Ctrl-C in the past while nothing was worked on
     listener    where gdb is waited for
+    asking      the conversation with the gdb that is connected
     closing     the proxy is to end
     """
 
@@ -41,6 +42,7 @@ class Shared:
         self.interrupted = False
         self.closing = threading.Event()
         self.listener: socket.socket | None = None
+        self.asking: Asking | None = None
         self._pair: tuple[socket.socket, socket.socket] | None = None
         self._said: list[str] = []
         self._jumps: list[tuple[int | None, int | None]] = []

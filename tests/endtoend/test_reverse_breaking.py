@@ -176,8 +176,8 @@ def test_goto_while_the_program_runs_leaves_nothing_behind(elf: Path, tmp_path: 
             assert "The program is running: stop it first" in gdb.run(command)
         assert "Cannot execute this command while the selected thread is running" in gdb.run("reverse-stepi")
         gdb.run("interrupt")
-        threading.Event().wait(0.5)
-        gdb.run("echo")
+        while "(running)" in gdb.run("info threads"):
+            threading.Event().wait(0.1)
         gdb.run("reverse-stepi")
         assert gdb.place() > 2000
 

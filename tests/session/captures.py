@@ -1,15 +1,18 @@
 """Captures for tests: made up ones, and the strategy that draws any."""
 
+import struct
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from controlregs.ctr.in_force import CtrInForce
 from controlregs.request import EncoderInForce, SinkInForce
 from decode.ntrace.dialect import DIALECTS
 from session.captured import (
     Capture,
     CapturedEncoder,
     CapturedImage,
+    CapturedRecords,
     CapturedSink,
     ElfIdentity,
     PlacedElf,
@@ -56,6 +59,21 @@ FULL = replace(
 )
 """With what needs version 2 of the format."""
 
+WITH_RECORDS = replace(
+    FULL,
+    records=(
+        CapturedRecords(
+            1,
+            CtrInForce(
+                "ctr1", "1.0", 64, 16, 0x0000_8010_0000_0087, 3, 0x8000_0001, 0x8000_0044, 7, 0x8000_0000_0014_1101
+            ),
+            struct.pack("<6Q", 0x8000_0001, 0x8000_0010, 0x8009, 0x8000_0021, 0x8000_0031, 0x0005),
+        ),
+        CapturedRecords(2, CtrInForce("ctr2", "0.1.4", 32, 256, 7, 0, 0), b""),
+    ),
+)
+"""With what needs version 3."""
+
 _names = st.text(max_size=8)
 _words = st.integers(0, 0xFFFF_FFFF)
 _addresses = st.integers(0, (1 << 64) - 1)
@@ -88,6 +106,14 @@ _images = st.builds(
     st.lists(st.tuples(_addresses, _numbers, _names), max_size=2).map(tuple),
 )
 _in_force = st.builds(SinkInForce, _names, _addresses, _words, _words, _addresses, _addresses, _numbers)
+_long = st.integers(0, (1 << 64) - 1)
+_recording = st.builds(
+    CtrInForce, _names, st.sampled_from(["1.0", "0.1.4"]), st.sampled_from([32, 64]),
+    st.sampled_from([16, 32, 64, 128, 256]), _long, _long, _long, st.none() | _addresses, st.none() | st.integers(0, 7),
+    st.none() | _long,
+)  # fmt: skip
+_entries = st.integers(0, 16).flatmap(lambda count: st.binary(min_size=24 * count, max_size=24 * count))
+_records = st.builds(CapturedRecords, _numbers, _recording, _entries)
 
 
 @st.composite
@@ -109,4 +135,5 @@ def captures(draw: st.DrawFn) -> Capture:
         draw(_code),
         tuple(draw(st.lists(_names, max_size=3))),
         tuple(draw(st.lists(_images, max_size=2))),
+        tuple(draw(st.lists(_records, max_size=2))),
     )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from session.capture import CaptureError, dump, load, parse, save
 from session.captured import Capture
-from tests.session.captures import FULL, SMALL, captures
+from tests.session.captures import FULL, SMALL, WITH_RECORDS, captures
 
 CONTENT = dump(FULL)
 
@@ -66,6 +66,37 @@ def test_any_zip_tool_can_look_inside() -> None:
         assert container.namelist() == names
         assert container.read("sinks/0.bin") == SMALL.sinks[0].data
     assert description()["encoders"][0]["protocol"] == "N-Trace"
+
+
+def test_records() -> None:
+    """As docs/capture-format.md has them."""
+    content = dump(WITH_RECORDS)
+    assert parse(content, "x.rvt") == WITH_RECORDS
+    assert description(content)["records"][0] == {
+        "name": "ctr1", "hart": 1, "ctr_version": "1.0", "xlen": 64, "depth": 16,
+        "registers": {
+            "control": "0x0000801000000087", "vs_control": "0x0000000000000003", "status": "0x0000000080000001",
+        },
+        "misa": "0x8000000000141101", "pc": "0x80000044", "privilege": 7, "member": "records/0.bin", "size": 48,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("ctr_version", "2.0"), ("xlen", 16), ("depth", 17), ("size", 47), ("size", 24 * 17), ("pc", 5),
+                       ("privilege", 8)],
+)  # fmt: skip
+def test_records_that_make_no_sense(key: str, value: object) -> None:
+    with zipfile.ZipFile(io.BytesIO(dump(WITH_RECORDS))) as container:
+        members = {name: container.read(name) for name in container.namelist()}
+    document = json.loads(members["capture.json"])
+    document["records"][0][key] = value
+    members["capture.json"] = json.dumps(document).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as result:
+        for name, data in members.items():
+            result.writestr(name, data)
+    with pytest.raises(CaptureError, match=rf"x\.rvt: is damaged: capture\.json has no usable records\[0\]\.{key}"):
+        parse(buffer.getvalue(), "x.rvt")
 
 
 @given(st.data())
@@ -168,8 +199,8 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
             "x.rvt: is damaged: capture.json has no usable sinks[0].encoders",
         ),
         (
-            edited(lambda d: d.update(version=3, tool="rvtrace 9.9")),
-            "x.rvt: has capture format 3, newer than the 2 this rvtrace knows: it was written by rvtrace 9.9, use that"
+            edited(lambda d: d.update(version=4, tool="rvtrace 9.9")),
+            "x.rvt: has capture format 4, newer than the 3 this rvtrace knows: it was written by rvtrace 9.9, use that"
             " version or a later one",
         ),
         (edited(lambda d: d.update(version=0)), "x.rvt: is damaged: capture.json has no usable version"),
@@ -207,6 +238,7 @@ def test_a_capture_is_of_the_oldest_version_that_holds_it() -> None:
     assert description(dump(SMALL))["version"] == 1
     assert description(dump(replace(SMALL, encoders=FULL.encoders)))["version"] == 2
     assert description(dump(replace(SMALL, images=FULL.images)))["version"] == 2
+    assert description(dump(replace(SMALL, records=WITH_RECORDS.records)))["version"] == 3
 
 
 def test_files_of_version_1_are_read() -> None:

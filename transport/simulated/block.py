@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
+from controlregs.ctr.transfers import TransferType
+
 
 class DebugCause(IntEnum):
     """Why Debug Mode is entered: dcsr.cause (RISC-V Debug Specification 1.0, 4.9.1)."""
@@ -21,7 +23,7 @@ class HartBlock:
     Only the last may be a jump, branch, trap return or anything else that does not go to the next address.
     """
 
-    __slots__ = ("ingress", "n", "next", "pc", "pcs", "run", "words")
+    __slots__ = ("ingress", "n", "next", "pc", "pcs", "run", "transfer", "words")
 
     def __init__(self, pcs: tuple[int, ...], words: tuple[int, ...], end: int, run: Callable[[], int]) -> None:
         self.pc = pcs[0]
@@ -36,6 +38,8 @@ class HartBlock:
         """Executes the block and returns the next pc; raises `Trap` or `DebugEntry` with `Hart.position` set."""
         self.ingress: object | None = None
         """For the tracer: what it has worked out about this block."""
+        self.transfer: TransferType | None = None
+        """For the CTR recorder: what the last instruction is, a branch counting as not taken."""
 
     def __repr__(self) -> str:
         return f"HartBlock({self.pc:#x}..{self.next:#x}, {self.n})"

@@ -9,12 +9,16 @@ Sources: RISC-V Privileged Architecture 20240411, chapters 2 and 3; RISC-V Debug
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from support.errors import RvtraceError
+from transport.simulated.ctr.recorder import LCOFI
+from transport.simulated.ctr.registers import NotSelected
 from transport.simulated.triggers import TINFO as TINFO_VALUE
 
 if TYPE_CHECKING:
+    from transport.simulated.ctr.follower import CtrFollower
     from transport.simulated.hart import Hart
 
 FFLAGS, FRM, FCSR = 0x001, 0x002, 0x003
@@ -112,6 +116,8 @@ class CsrFile:
         for index, name in _COUNTERS.items():
             self._add_counter(index, name)
         self._add_time()
+        if hart.ctr is not None:
+            self._add_ctr(hart.ctr)
         self.reset()
 
     def reset(self) -> None:
@@ -247,6 +253,25 @@ class CsrFile:
 
     def _add_time(self) -> None:
         self._add_readers(TIME, lambda: self._hart.mtime)
+
+    def _add_ctr(self, ctr: "CtrFollower") -> None:
+        for number in ctr.csrs:
+            self._readers[number] = partial(self._read_ctr, ctr, number)
+            self._writers[number] = partial(self._write_ctr, ctr, number)
+        if "LCOFIFRZ" in ctr.recorder.build.fields:
+            # As much of Sscofpmf as it takes to freeze: the interrupt, which a program pends by itself.
+            self._stored[MIE] = _Stored("mie", _INTERRUPTS | 1 << LCOFI)
+            self._writers[MIP] = lambda value, debug: self._hart.set_interrupt(LCOFI, bool(value >> LCOFI & 1))
+
+    def _read_ctr(self, ctr: "CtrFollower", number: int) -> int:
+        try:
+            return ctr.read(number) & self._mask
+        except NotSelected:
+            raise IllegalCsr(number) from None
+
+    def _write_ctr(self, ctr: "CtrFollower", number: int, value: int, debug: bool) -> None:
+        """A write is in force when its instruction has retired."""
+        ctr.write(number, value, self._hart.now + (not debug))
 
     def _add_readers(self, number: int, read: Reader) -> None:
         """A 64-bit register: one CSR on RV64, two on RV32."""

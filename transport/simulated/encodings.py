@@ -1,7 +1,7 @@
 """The instruction encodings, as tables.
 
 Sources: The RISC-V Instruction Set Manual, Volume I, 20240411, chapter 34 "RV32/64G Instruction Set Listings" and
-chapter 26 "C" (tables of 26.8); Volume II, 20240411, for MRET, WFI.
+chapter 26 "C" (tables of 26.8); Volume II, 20240411, for MRET, WFI; CTR 1.0 for SCTRCLR.
 
 A row of the 32-bit tables names the mnemonic, the immediate's format and the fixed fields (hexadecimal). A row of the
 compressed table names the instruction it expands to, its 16 bits ('-' is free), and where the operands are. The first
@@ -25,6 +25,7 @@ TABLES = {
         fence  R op=0f f3=0       | fence.i R op=0f f3=1
         ecall  R op=73 f3=0 rd=0 rs1=0 f12=000 | ebreak R op=73 f3=0 rd=0 rs1=0 f12=001
         mret   R op=73 f3=0 rd=0 rs1=0 f12=302 | wfi    R op=73 f3=0 rd=0 rs1=0 f12=105
+        sctrclr R op=73 f3=0 rd=0 rs1=0 f12=104
         csrrw  Z op=73 f3=1       | csrrs  Z op=73 f3=2       | csrrc  Z op=73 f3=3
         csrrwi Z op=73 f3=5       | csrrsi Z op=73 f3=6       | csrrci Z op=73 f3=7""",
     "I32": """

@@ -38,6 +38,9 @@ from transport.simulated.csr import (
     CsrFile,
     IllegalCsr,
 )
+from transport.simulated.ctr.build import CtrBuild
+from transport.simulated.ctr.follower import CtrFollower
+from transport.simulated.ctr.recorder import LCOFI
 from transport.simulated.data_access import DataAccess
 from transport.simulated.htif import Htif
 from transport.simulated.system_instructions import MACHINE, SystemInstructions
@@ -60,6 +63,7 @@ class Hart:
             first k instructions retired, and trap entries. The owner takes from it between two calls.
         tells_situation: whether `Situation`s are in that list too.
         tells_accesses: whether what instructions access is, before their block; code is translated afresh for it.
+        ctr: its Control Transfer Records, None if it has none.
         trace_trigger: called with the actions (2 to 4) of triggers that fire, `pc` being what they fired at.
         instret: retired instructions since the hart was made.
         exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
@@ -77,6 +81,7 @@ class Hart:
         extensions: str = "IMAFDC",
         reset_pc: int | None = None,
         triggers: int = _TRIGGERS,
+        ctr: CtrBuild | None = None,
     ) -> None:
         self.bus = bus
         self.xlen = xlen
@@ -96,6 +101,7 @@ class Hart:
         self.tells_situation = False
         self.trace_trigger: Callable[[int], None] = lambda action: None
         self.triggers = TriggerModule(xlen, triggers, self._recompile)
+        self.ctr = CtrFollower(self, ctr) if ctr is not None else None
         self.csr = CsrFile(self, extensions)
         self.data = DataAccess(self, self._stored_tohost)
         self.system = SystemInstructions(self)
@@ -118,6 +124,9 @@ class Hart:
         self.pc = self.reset_pc
         self.privilege = MACHINE
         self.csr.reset()
+        if self.ctr is not None:
+            self.ctr.reset()
+            self.set_interrupt(LCOFI, False)
         self.triggers.reset()
         self.data.reset()
         self.waiting = False
@@ -155,7 +164,7 @@ class Hart:
         self.state_changed()
 
     def set_interrupt(self, number: int, level: bool) -> None:
-        """Drive interrupt line *number* (3 software, 11 external; the timer comes from the CLINT)."""
+        """Drive interrupt line *number* (3 software, 11 external, 13 counter overflow; the timer is the CLINT's)."""
         self._lines = self._lines | 1 << number if level else self._lines & ~(1 << number)
         self.state_changed()
 
@@ -279,6 +288,7 @@ class Hart:
         block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
         self.block = block
         self._listening = self._retired is not None
+        record = None if self.ctr is None else self.ctr.listener()
         while True:
             try:
                 self.pc = block.run()
@@ -286,6 +296,8 @@ class Hart:
             except TraceTrigger as trigger:
                 self._trigger_trace(trigger)
         self.instret += 1
+        if record is not None:
+            record(block, self.pc)
         if self._retired is not None:
             self._retired.append(block)
 
@@ -294,6 +306,7 @@ class Hart:
         pc, instret, blocks = self.pc, self.instret, self._blocks.translated
         append = None if self._retired is None else self._retired.append
         self._listening = append is not None
+        record = None if self.ctr is None else self.ctr.listener()
         while True:
             if instret >= self._deadline:
                 self.pc, self.position = pc, 0
@@ -302,6 +315,8 @@ class Hart:
                 pc = self.pc
                 append = None if self._retired is None else self._retired.append
                 self._listening = append is not None
+                if self.ctr is not None:
+                    record = self.ctr.listener()
             try:
                 block = blocks[pc]
             except KeyError:
@@ -311,6 +326,8 @@ class Hart:
             self.instret = instret = instret + block.n
             if append is not None:
                 append(block)
+            if record is not None:
+                record(block, pc)
 
     def _between_blocks(self) -> bool:
         """Take a pending interrupt and work out how long nobody needs to look again. True at the end of the slice."""
@@ -373,7 +390,7 @@ class Hart:
         pending = self.mip & self.csr.mie
         if not pending or (self.privilege == MACHINE and not self.csr.mstatus & MIE_BIT):
             return False
-        number = next(number for number in (MEI, MSI, MTI) if pending >> number & 1)
+        number = next(number for number in (MEI, MSI, MTI, LCOFI) if pending >> number & 1)
         self._enter_trap(self.pc, number, 0, interrupt=True)
         return True
 
@@ -387,8 +404,14 @@ class Hart:
         self.pc = (csr.mtvec & ~3) + (4 * cause if interrupt and csr.mtvec & 1 else 0) & self._mask
         self.waiting = False
         self.situation_changed()
+        if self._retired is not None or self.ctr is not None:
+            self._tell_trap(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
+
+    def _tell_trap(self, trap: TrapEntry) -> None:
         if self._retired is not None:
-            self._retired.append(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
+            self._retired.append(trap)
+        if self.ctr is not None:
+            self.ctr.trapped(trap)
 
     # -- watchpoints and breakpoints
 

@@ -14,6 +14,7 @@ from transport.simulated.bitbang import Pins
 from transport.simulated.block import HartBlock
 from transport.simulated.bus import Bus
 from transport.simulated.clint import Clint
+from transport.simulated.ctr.build import CtrBuild
 from transport.simulated.debug_module import DebugModule, NoSuchRegister
 from transport.simulated.debug_spec import DebugSpec
 from transport.simulated.hart import DebugCause, Hart, IllegalCsr
@@ -234,15 +235,18 @@ def build(
     etrace: ETraceBuild | None = None,
     absent: Collection[str] = (),
     polls: int = 1,
+    ctr: CtrBuild | None = None,
 ) -> Machine:
     """A machine with a program loaded, about to run its first instruction. *xlen* None: the program's.
+
+    *ctr*: what Control Transfer Records the hart has, None: none.
 
     Raises ElfError.
     """
     memory_map = memory_map or MemoryMap()
     program = ElfFile(elf)
     bus = Bus(memory_map.ram, memory_map.ram_size)
-    hart = Hart(bus, xlen or program.xlen, extensions, program.entry)
+    hart = Hart(bus, xlen or program.xlen, extensions, program.entry, ctr=ctr)
     machine = Machine(
         hart, memory_map, spec,
         formats=formats, built_with=built_with, etrace=etrace, absent=absent, polls=polls,

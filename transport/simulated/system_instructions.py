@@ -1,6 +1,7 @@
-"""ECALL, EBREAK, MRET and WFI. Compiled blocks call them with `Hart.position` set.
+"""ECALL, EBREAK, MRET, WFI and SCTRCLR. Compiled blocks call them with `Hart.position` set.
 
-Sources: RISC-V Privileged Architecture 20240411, 3.3; RISC-V Debug Specification 1.0, 4.9.1 for EBREAK.
+Sources: RISC-V Privileged Architecture 20240411, 3.3; RISC-V Debug Specification 1.0, 4.9.1 for EBREAK;
+CTR 1.0, "Supervisor CTR Clear Instruction".
 """
 
 from typing import Protocol
@@ -17,6 +18,7 @@ from transport.simulated.block import (
 )
 from transport.simulated.clint import MTI, Clint
 from transport.simulated.csr import EBREAKM, EBREAKU, MIE_BIT, MPIE_BIT, MPP, MPP_SHIFT, MPRV, TW, CsrFile
+from transport.simulated.ctr.follower import CtrFollower
 
 MACHINE, USER = 3, 0
 
@@ -30,6 +32,7 @@ class PrivilegedHart(Protocol):
     block: HartBlock
     position: int
     waiting: bool
+    ctr: CtrFollower | None
 
     @property
     def mip(self) -> int: ...
@@ -77,3 +80,9 @@ class SystemInstructions:
         else:
             self._hart.waiting = True
         self._hart.state_changed()
+
+    def sctrclr(self, word: int) -> None:
+        ctr = self._hart.ctr
+        if ctr is None or ctr.recorder.build.version != "1.0" or self._hart.privilege == USER:
+            raise Trap(ILLEGAL_INSTRUCTION, word)
+        ctr.clear()

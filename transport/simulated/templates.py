@@ -110,6 +110,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     "ebreak": ("system.ebreak()",),
     "mret": ("t=system.mret({word})",),
     "wfi": ("system.wfi({word})",),
+    "sctrclr": ("system.sctrclr({word})",),
     "illegal": (f"raise Trap({ILLEGAL_INSTRUCTION},{{word}})",),
     "csrrw": (_READ_CSR, "csr.write({i},{a})"),
     "csrrw rd=0": ("csr.write({i},{a})",),
@@ -142,6 +143,6 @@ TOLD_WHOLE = {"csrrw rd=0": "csrrw", "csrrwi rd=0": "csrrwi"}
 
 # After these the hart must look again: where to go on, for interrupts, at its block cache.
 ENDING = frozenset((
-    "fence.i", "ecall", "ebreak", "mret", "wfi", "illegal", "csrrw", "csrrw rd=0", "csrrs", "csrrc", "csrrwi",
-    "csrrwi rd=0", "csrrsi", "csrrci",
+    "fence.i", "ecall", "ebreak", "mret", "wfi", "sctrclr", "illegal", "csrrw", "csrrw rd=0", "csrrs", "csrrc",
+    "csrrwi", "csrrwi rd=0", "csrrsi", "csrrci",
 ))  # fmt: skip

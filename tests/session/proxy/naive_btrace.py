@@ -100,6 +100,15 @@ class Target:
     def transact(self, packet: bytes) -> bytes:
         raise AssertionError(packet)
 
+    def transact_all(self, packets: list[bytes], hart: int | None = None) -> list[bytes]:
+        raise AssertionError(packets)
+
+    def monitor(self, command: str) -> str:
+        raise AssertionError(command)
+
+    def extended(self, packet: bytes) -> bytes | None:
+        raise AssertionError(packet)
+
     def say(self, line: str) -> None:
         self.said.append(line)
 

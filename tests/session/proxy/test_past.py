@@ -196,8 +196,8 @@ def test_interrupts_end_long_work(between: Between) -> None:
     client.socket.sendall(b"\x03")
     begin = time.monotonic()
     assert client.answer() == b"T024000:%b;thread:p1.1;" % hexed(END + 1)
-    assert time.monotonic() - begin < 1
-    assert len(client.output) == 1 and client.output[0].startswith(b"decoding: ")
+    assert time.monotonic() - begin < 6
+    assert 1 <= len(client.output) <= 3 and client.output[0].startswith(b"decoding: ")
     between.past.slow = 0
     assert client.ask(b"bs") == at(END - 1)
     between.past.slow = 0.01

@@ -1,0 +1,105 @@
+"""What a hart's CTR registers say, in words of neither version."""
+
+from dataclasses import dataclass
+
+from controlregs.ctr.in_force import CtrInForce
+from controlregs.ctr.transfers import RECORDABLE, TransferType
+from controlregs.ctr.versions import VERSIONS, Control, CtrVersion
+
+V = 1 << 2  # of the privilege
+MODES = {0: "u", 1: "s", 3: "m", 4: "vu", 5: "vs"}
+MISA_LETTERS = {"S": ("s",), "U": ("u",), "H": ("vs", "vu")}
+RAS_KINDS = frozenset({TransferType.INDIRECT_CALL, TransferType.DIRECT_CALL, TransferType.COROUTINE_SWAP})
+
+
+@dataclass(frozen=True)
+class CtrSettings:
+    """Where V=1, the guest's control register counts, but for *modes* and *external*, which are of both.
+
+    modes             of "m", "s", "u", "vs", "vu": where transfers are recorded
+    kinds             transfers that are recorded: none where no mode is enabled, however older ones were recorded
+    inhibited         those that the filters leave out, whether they count (RAS emulation ignores them) or not
+    external          of "m", "s", "vs": modes into which traps are recorded though the mode itself is not
+    wrapped           the array has been full; None where the version does not say
+    custom            1.0: custom extensions, 0 is the standard
+    recording_at_end  transfers were recorded where the hart stood when the registers were read
+    hidden            the hart may have been in places of which there is no record
+    """
+
+    modes: frozenset[str]
+    kinds: frozenset[TransferType]
+    inhibited: frozenset[TransferType]
+    not_taken: bool
+    ras: bool
+    freeze_breakpoint: bool
+    freeze_lcofi: bool
+    external: frozenset[str]
+    frozen: bool
+    write_pointer: int
+    wrapped: bool | None
+    custom: int
+    recording_at_end: bool
+    hidden: bool
+
+
+def settings(in_force: CtrInForce) -> CtrSettings:
+    version = VERSIONS[in_force.version]
+    host, guest = (version.machine.control, in_force.control), (version.virtual, in_force.vs_control)
+    control, value = guest if in_force.privilege is not None and in_force.privilege & V else host
+    fields = control.csr.unpack(value)
+    status = version.machine.status.unpack(in_force.status)
+    modes = _named(*host, "modes") | _named(*guest, "modes")
+    inhibited = frozenset(kind for kind, name in version.filters.items() if fields[name]) - {
+        TransferType.NOT_TAKEN_BRANCH
+    }
+    not_taken = bool(fields[version.filters[TransferType.NOT_TAKEN_BRANCH]])
+    frozen = bool(status["FROZEN"])
+    return CtrSettings(
+        modes=modes,
+        kinds=_kinds(modes, bool(fields["RASEMU"]), inhibited, not_taken),
+        inhibited=inhibited,
+        not_taken=not_taken,
+        ras=bool(fields["RASEMU"]),
+        freeze_breakpoint=bool(fields["BPFRZ"]),
+        freeze_lcofi=bool(fields["LCOFIFRZ"]),
+        external=_external(version, *host) | _external(version, *guest),
+        frozen=frozen,
+        write_pointer=status["WRPTR"],
+        wrapped=None if version.wrap is None else bool(status[version.wrap]),
+        custom=fields.get("Custom", 0),
+        recording_at_end=not frozen and in_force.privilege is not None and MODES.get(in_force.privilege) in modes,
+        hidden=frozen or _may_freeze(*host) or _may_freeze(*guest) or not modes_of(in_force.misa) <= modes,
+    )
+
+
+def modes_of(misa: int | None) -> frozenset[str]:
+    """The modes a hart has; M, S and U where misa does not say (it may read 0, too)."""
+    if not misa:
+        return frozenset({"m", "s", "u"})
+    below = {mode for letter, modes in MISA_LETTERS.items() if misa >> ord(letter) - ord("A") & 1 for mode in modes}
+    return frozenset({"m"} | below)
+
+
+def _kinds(
+    modes: frozenset[str], ras: bool, inhibited: frozenset[TransferType], not_taken: bool
+) -> frozenset[TransferType]:
+    if not modes or ras:
+        return RAS_KINDS if modes else frozenset()
+    return frozenset(RECORDABLE) - inhibited - (set() if not_taken else {TransferType.NOT_TAKEN_BRANCH})
+
+
+def _may_freeze(control: Control, value: int) -> bool:
+    return any(control.csr.get(value, field) for field in ("BPFRZ", "LCOFIFRZ"))
+
+
+def _named(control: Control, value: int, kind: str) -> frozenset[str]:
+    """The modes whose field is 1."""
+    fields = control.modes if kind == "modes" else control.external
+    return frozenset(mode for mode, field in fields.items() if control.csr.get(value, field))
+
+
+def _external(version: CtrVersion, control: Control, value: int) -> frozenset[str]:
+    enable = version.external_enable
+    if enable is not None and not control.csr.get(value, enable):
+        return frozenset()
+    return _named(control, value, "external")

@@ -1,0 +1,237 @@
+"""From records to a history: what ran between them, where records and program tell it; honest gaps elsewhere."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from decode.ctr.code import Code
+from decode.ctr.record import Options, Record
+from decode.ctr.registers import NOTHING, Known
+from decode.ctr.seen import Seen, seen
+from decode.ctr.times import ROUNDED_FROM, is_rounded, moments
+from decode.ctr.ways import Goal, Way, Ways
+from decode.ctr.wording import TYPE_NAMES
+from decode.history import Accounting, Context, EventKind, History, HistoryBuilder, Path
+from decode.instructions import IType
+from decode.reports import contradiction
+from decode.streams import Program
+from support.progress import Progress, silent
+
+RECORD_BYTES = 24
+"""Of the trace: ctrsource, ctrtarget and ctrdata, 64 bits each."""
+
+_TRAPS = frozenset({IType.EXCEPTION, IType.INTERRUPT})
+
+
+class Stretch(NamedTuple):
+    """What ran up to a record: from the target of the one before it to its own source, that included if it retired.
+
+    first, stop  positions of the history, *stop* behind the last one; with the gap if there is one
+    why          "" when all of it is known, else why not
+    """
+
+    first: int
+    stop: int
+    why: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that ran is known."""
+        return not self.why
+
+    @property
+    def instructions(self) -> int | None:
+        """How many instructions ran, None if that is not known."""
+        return None if self.why else self.stop - self.first
+
+
+class Decoded(NamedTuple):
+    """*stretches*: as many as records, oldest first, the oldest record's being its source alone; and a last one for
+    what ran from the newest record's target to `Options.end` (without the instruction there), if that is known."""
+
+    history: History
+    stretches: list[Stretch]
+
+
+def decode_records(
+    records: Sequence[Record],
+    program: Program,
+    options: Options,
+    *,
+    total: int,
+    idle: int,
+    progress: Progress = silent,
+) -> Decoded:
+    """The history in *records*, the oldest first. *total*: bytes of the trace; *idle*: those of empty entries.
+
+    No records and no program make it fail. Raises only what *progress* raises.
+    """
+    decoder = _Decoder(records, program, options)
+    decoder.run(progress)
+    if decoder.switched:
+        decoder = _Decoder(records, program, options, decoder.switched)
+        decoder.run(progress)
+    decoded = max(min(len(records) * RECORD_BYTES, total - idle), 0)
+    history = decoder.builder.finish(Accounting(total, decoded, idle, total - idle - decoded))
+    return Decoded(history, decoder.stretches)
+
+
+class _Decoder:
+    """The records of one hart, taken one after the other.
+
+    *switched*: before the record with this number the program changed what is recorded, and *options* tell nothing of
+    older ones; 0: it is not known to have. Found while they are taken.
+    """
+
+    def __init__(self, records: Sequence[Record], program: Program, options: Options, switched: int = 0) -> None:
+        self.builder = HistoryBuilder()
+        self.stretches: list[Stretch] = []
+        self._records, self._program, self._options = records, program, options
+        self._code = Code(program.image_of(Context()))
+        self.switched = self._as_before = switched
+        self._use(options)
+        self._times = moments(records, ras=options.ras)
+        self._counts = any(record.cycles is not None for record in records) and not options.ras
+        self._here: int | None = None  # where the hart went with the last record; None: a mode that is not recorded
+        self._known = NOTHING  # of its registers there
+
+    def _use(self, options: Options) -> None:
+        """Records were made so."""
+        self._sure = not options.hidden and not options.ras and options.kinds >= _TRAPS
+        self._ways = Ways(self._code, options.kinds, sure=self._sure, ras=options.ras)
+
+    def run(self, progress: Progress) -> None:
+        """All of them. Of those made in another way the types that occur are known to have been recorded."""
+        total = len(self._records)
+        if self._as_before:
+            kinds = frozenset(record.kind for record in self._records[: self._as_before])
+            self._use(Options(kinds, hidden=True))
+        for number in range(total):
+            progress("decoding", number * RECORD_BYTES, total * RECORD_BYTES)
+            self.take(number)
+            if number == self._as_before > 0:
+                self._use(self._options)
+        self.end()
+
+    def take(self, number: int) -> None:
+        """The next record, and what ran before it."""
+        record = self._records[number]
+        found = seen(record, self._code)
+        first = self.builder.position
+        known, why = NOTHING, ""
+        if number:
+            known, why = self._lead(number, record, found)
+        else:
+            why = self._begin(record, found)
+        pc = found.source if found.retired else found.target
+        if pc is not None:
+            self.builder.resume(pc)
+        if found.retired and found.source is not None:
+            self._ran([(found.source,)])
+        self.stretches.append(Stretch(first, self.builder.position, why))
+        self._leave(number, record, found, known)
+
+    def end(self) -> None:
+        """What ran since the newest record."""
+        first, why = self.builder.position, ""
+        if self._options.end is None or not self._records:
+            why = "what ran since is not recorded"
+            if self._here is not None:
+                self.builder.event(EventKind.TRACE_OFF, self._records[-1].offset, why)
+        elif self._here is None:
+            why = _ELSEWHERE
+        else:
+            goal = Goal(self._options.end & self._code.mask)
+            why = self._follow(self._way(goal, len(self._records)), goal, self._records[-1])
+        self.stretches.append(Stretch(first, self.builder.position, why))
+
+    def _begin(self, record: Record, found: Seen) -> str:
+        """What there is to say before anything that ran. Why the oldest record cannot be right, "" when it can."""
+        event = self.builder.event
+        pc = found.source if found.retired else found.target
+        event(EventKind.SYNC, record.offset, "the oldest record", next_pc=pc)
+        if self._options.ras:
+            event(EventKind.NOTE, record.offset, _CALLS_ALONE)
+        elif not self._sure:
+            event(EventKind.NOTE, record.offset, _UNSEEN)
+        times = zip(self._times, self._times[1:], self._records[1:], strict=False)
+        if any(time is not None and is_rounded(later) for time, _, later in times):
+            text = f"times are lower bounds: from {ROUNDED_FROM} cycles on, what a record counts is rounded down"
+            event(EventKind.NOTE, record.offset, text)
+        return self._mismatch(record, found.source or 0, found.wrong) if found.wrong else ""
+
+    def _lead(self, number: int, record: Record, found: Seen) -> tuple[Known, str]:
+        """What ran between the record before and this one; what is known of the registers then, and what is not."""
+        if self._here is None:
+            self.builder.add_gap()
+            return NOTHING, _ELSEWHERE
+        if found.source is None:
+            return NOTHING, self._gap(record, "where the hart left for a mode that is not recorded is not known")
+        if found.wrong:
+            return NOTHING, self._mismatch(record, found.source, found.wrong)
+        if self._counts and record.cycles is None:
+            return NOTHING, self._gap(record, "recording may have been off before this record: it has no cycles (CCV)")
+        goal = Goal(found.source, found.target if found.retired else None)
+        way = self._way(goal, number)
+        return way.known or NOTHING, self._follow(way, goal, record)
+
+    def _way(self, goal: Goal, number: int) -> Way:
+        """What ran before the record with this number."""
+        way = self._ways.find(self._here or 0, self._known, goal)
+        if way.switched and not self._options.ras:
+            self.switched = number
+        return way
+
+    def _follow(self, way: Way, goal: Goal, record: Record) -> str:
+        """Adds a way to what ran: all of it, or what is certain. The reason why it is not all."""
+        if self._sure or not way.why:
+            self._ran(way.parts)
+        if not way.why:
+            return ""
+        wrong = way.missing if way.wrong is None else way.wrong
+        if wrong is not None and self._sure:
+            return self._mismatch(record, wrong, way.why)
+        if way.wrong is not None:
+            return self._gap(record, f"the code does not lead to 0x{goal.pc:x}: what did is not recorded")
+        return self._gap(record, way.why)
+
+    def _leave(self, number: int, record: Record, found: Seen, known: Known) -> None:
+        """The transfer itself."""
+        if found.trap:
+            where = "" if found.source is not None else " in a mode that is not recorded"
+            where += "" if found.target is not None else " into a mode that is not recorded"
+            text = found.trap + where
+            self.builder.event(EventKind.TRAP, record.offset, text, last_pc=found.source, next_pc=found.target)
+        time = self._times[number]
+        if time is not None:
+            self.builder.time(time)
+        step = self._code.at(found.source) if found.retired and found.source is not None else ""
+        if isinstance(step, str) or step.kind in (IType.NONE, IType.TRAP_RETURN):
+            self._known = NOTHING
+        else:
+            self._known = step.after(known)
+        self._here = found.target
+        if found.target is None:
+            self.builder.event(EventKind.TRACE_OFF, record.offset, _ELSEWHERE)
+
+    def _ran(self, parts: list[tuple[int, ...]]) -> None:
+        path = Path([part for part in parts if part])
+        if path.count:
+            self.builder.append(path)
+
+    def _gap(self, record: Record, why: str) -> str:
+        self.builder.gap(EventKind.TRACE_OFF, record.offset, why)
+        return why
+
+    def _mismatch(self, record: Record, at: int, why: str) -> str:
+        report = contradiction(self._program, self._code.image, at, why, f"record of {TYPE_NAMES[record.kind]}")
+        self.builder.gap(report.kind, record.offset, report.text)
+        return report.text
+
+
+_ELSEWHERE = "the hart was in a mode that is not recorded"
+_CALLS_ALONE = (
+    "RAS emulation: only calls that have not returned are recorded; others are taken to have gone back to behind them"
+)
+_UNSEEN = (
+    "traps or modes are not recorded: what ran there is not shown, and taken to have gone back to where it came from"
+)

@@ -1,0 +1,84 @@
+"""The ways to a hart's CSRs that a session has: which one a request names, and how it is opened.
+
+A request's parameter *access* says the way; in gdb `gdbext/csrs.py` makes it:
+
+    {"way": "openocd", "host": "127.0.0.1", "port": 6666}    OpenOCD's Tcl server
+    {"way": "monitor"}                                       the same scripts through gdb's `monitor`
+    {"way": "packets", "openocd": false}                     p and P packets, by number; OpenOCD is the stub, or not
+    {"way": "named"}                                         gdb's registers, by name
+
+and besides *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD is to expose.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import finalize
+
+from controlregs.csr_access import CsrAccess
+from session.ctr.access_errors import NoWay
+from session.ctr.access_gdb import Gdb, NamedAccess
+from session.ctr.access_openocd import Monitored, OpenOcdAccess
+from session.ctr.access_packets import PacketAccess
+from session.params import BadRequest
+from session.session import Session
+from transport import openocd
+
+Way = Mapping[str, Any]
+
+
+def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAccess:
+    """The CSRs of a hart, None: of the one gdb's selected thread is. *way*: the request's *access*.
+
+    Nothing is reached yet. Raises NoWay, BadRequest; what is opened, when it is used: HartRuns, NoWay,
+    HartUnreachable, CannotAsk and the transport's errors.
+    """
+    if way is None:
+        raise NoWay("gdb has no target whose registers could be reached: connect it first (`target extended-remote`)")
+    make = _WAYS.get(str(way.get("way")))
+    if make is None:
+        raise BadRequest(f"access: there is no way {way.get('way')!r}, there are {', '.join(_WAYS)}")
+    return make(way, session, hart)
+
+
+def _openocd(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    host, port = way.get("host") or openocd.DEFAULT_HOST, way.get("port") or openocd.DEFAULT_PORT
+    if not isinstance(host, str) or not isinstance(port, int):
+        raise BadRequest(f"access: {host!r}, {port!r} is no host and port")
+    link = openocd.OpenOcd(host, port)
+    access = OpenOcdAccess(link.command, f"OpenOCD {host}:{port}", hart, _version(way))
+    finalize(access, link.close)
+    return access
+
+
+def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    gdb = Gdb(session, hart)
+
+    def monitor(command: str) -> str:
+        asking = gdb.asking
+        if asking is not None:
+            return asking.monitor(command)
+        printed: str = gdb.do("monitor", command=command)
+        return printed
+
+    return OpenOcdAccess(Monitored(monitor), "OpenOCD", hart, _version(way))
+
+
+def _packets(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    return PacketAccess(Gdb(session, hart), openocd=bool(way.get("openocd")))
+
+
+def _named(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    return NamedAccess(Gdb(session, hart), _packets(way, session, hart), openocd=bool(way.get("openocd")))
+
+
+def _version(way: Way) -> str | None:
+    version = way.get("version")
+    return version if isinstance(version, str) else None
+
+
+_WAYS: Mapping[str, Callable[[Way, Session, int | None], CsrAccess]] = {
+    "openocd": _openocd,
+    "monitor": _monitor,
+    "packets": _packets,
+    "named": _named,
+}

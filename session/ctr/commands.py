@@ -1,0 +1,128 @@
+"""What is asked of Control Transfer Records: start, stop, clear, status, and a look at those a program makes itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from controlregs.csr_access import CsrAccess
+from controlregs.ctr import procedures
+from decode.image import Image
+from session import beginning
+from session.context import Context
+from session.ctr import report
+from session.ctr.access import Way, open_access
+from session.ctr.live import CtrTrace, Recorder, captured
+from session.ctr.request import ctr_request
+from session.errors import Busy, NoElf, NoTrace, WrongXlen
+from session.program import Program
+from session.reading import Reading
+from session.session import Session
+from support.progress import Progress, silent
+
+
+def start(
+    session: Session, context: Context, way: Way, options: Mapping[str, Any], progress: Progress = silent
+) -> list[str]:
+    """Record on the hart of the context, or on those in *options*' "harts", besides what records already.
+
+    Raises NoElf, BadElf, Busy, WrongXlen, BadOption, and what the access and the procedures raise.
+    """
+    session.check_present("trace ctr start")
+    session.check_free(CtrTrace)
+    request, image = ctr_request(options), _image(context)
+    harts = list(options.get("harts") or [_hart(context)])
+    before = session.live if isinstance(session.live, CtrTrace) and session.live.tracing else None
+    recorders = [] if before is None else [it for it in before.recorders if it.hart not in harts]
+    replaced = {} if before is None else {it.hart: it.found for it in before.recorders}
+    notes: list[str] = []
+    for hart in harts:
+        access = _open(way, session, hart, image)
+        version = procedures.detect(access, request.version)
+        began = procedures.start(access, version, request, f"ctr{hart}", replaced.get(hart), progress)
+        recorders.append(Recorder(hart, access, version, captured(hart, began.in_force, []), began.found))
+        notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in began.notes)
+    trace = CtrTrace(_by_hart(recorders), way)
+    trace.notes = list(dict.fromkeys(notes))
+    return session.begin(trace, _reading(context, image), report.target(access))
+
+
+def look(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> CtrTrace | None:
+    """The records that are shown: of the trace at hand, if it has any, else those that a program on the target makes.
+
+    None: they are in a capture. Raises as `start`, and NoTrace.
+    """
+    live, hart = session.live, _hart(context)
+    if isinstance(live, CtrTrace) and (live.ours or not live.tracing or (live.has(hart) and live.way == way)):
+        return live
+    if live is None and session.has_trace() and session.capture().records:
+        return None
+    if way is None:
+        raise NoTrace("there are no control transfer records: gdb is not connected to a target, and no capture is open")
+    session.check_present("records of the target cannot be looked at now")
+    session.check_free(CtrTrace)
+    image = _image(context)
+    access = _open(way, session, hart, image)
+    version = procedures.detect(access, way.get("version"))
+    in_force, entries = procedures.read(access, version, f"ctr{hart}", progress)
+    others = live.recorders if isinstance(live, CtrTrace) and live.way == way else []
+    mine = Recorder(hart, access, version, captured(hart, in_force, entries))
+    trace = CtrTrace(_by_hart([*others, mine]), way)
+    session.begin(trace, _reading(context, image), report.target(access), just_read=context)
+    return trace
+
+
+def stop(session: Session, progress: Progress = silent) -> list[str]:
+    """As `trace stop`. Raises NoTrace, Busy, HartRuns."""
+    _recording(session)
+    return session.stop(progress)
+
+
+def clear(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:
+    """Empty the records on the target. Raises as `look`."""
+    session.check_present("trace ctr clear")
+    trace = look(session, context, way, progress)
+    if trace is None:
+        raise Busy("a capture file is being looked at, whose records stay: `trace ctr start` begins on the target")
+    trace.clear(progress)
+    session.changed()
+    return [f"The records of hart {', '.join(str(it.hart) for it in trace.recorders)} are empty."]
+
+
+def status(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:
+    """What is recorded, how, and how much of it there is. Raises as `look`."""
+    trace = look(session, context, way, progress)
+    if trace is None:
+        return [line for records in session.capture().records for line in report.status(records, None)]
+    return trace.status()
+
+
+def _recording(session: Session) -> CtrTrace:
+    if not isinstance(session.live, CtrTrace):
+        raise NoTrace("no control transfers are being recorded: `trace ctr start` begins")
+    return session.live
+
+
+def _by_hart(recorders: list[Recorder]) -> list[Recorder]:
+    return sorted(recorders, key=lambda it: it.hart)
+
+
+def _image(context: Context) -> Image:
+    if context.elf is None:
+        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
+    return Program(context.elf).image()
+
+
+def _hart(context: Context) -> int:
+    number = context.thread_hart if context.hart is None else context.hart
+    return 0 if number is None else number
+
+
+def _open(way: Way, session: Session, hart: int, image: Image) -> CsrAccess:
+    access = open_access(way, session, hart)
+    if access.xlen != image.xlen:
+        raise WrongXlen(image.path, image.xlen, f"hart {hart}", access.xlen)
+    return access
+
+
+def _reading(context: Context, image: Image) -> Reading:
+    assert context.elf is not None
+    return Reading(beginning.begun("the target", image), Program(context.elf))

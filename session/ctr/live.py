@@ -1,0 +1,156 @@
+"""Control Transfer Records being made on a target, by one hart or several, started by us or found there."""
+
+from dataclasses import dataclass
+
+from controlregs.csr_access import CsrAccess
+from controlregs.ctr import procedures
+from controlregs.ctr.entries import Entry, pack
+from controlregs.ctr.found import Found
+from controlregs.ctr.in_force import CtrInForce
+from controlregs.ctr.versions import CtrVersion
+from controlregs.errors import HartRuns
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
+from session.context import Context
+from session.ctr import report
+from session.ctr.access import Way
+from support.errors import Cancelled, RvtraceError
+from support.progress import Progress, silent
+
+
+@dataclass
+class Recorder:
+    """One hart's. *found*: what its registers held before we set them up, None where we did not."""
+
+    hart: int
+    access: CsrAccess
+    version: CtrVersion
+    captured: CapturedRecords
+    found: Found | None = None
+
+
+class CtrTrace:
+    """What *recorders* record. See `session.making.Making`."""
+
+    def __init__(self, recorders: list[Recorder], way: Way) -> None:
+        self.recorders, self.way = recorders, way
+        self.tracing = self.behind = True
+        self.failure: RvtraceError | None = None
+        self.notes: list[str] = []
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        return ()
+
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return ()
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return tuple(recorder.captured for recorder in self.recorders)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it was us who started it."""
+        return any(recorder.found is not None for recorder in self.recorders)
+
+    def has(self, hart: int) -> bool:
+        """Whether a hart's records are part of it."""
+        return any(recorder.hart == hart for recorder in self.recorders)
+
+    def started(self) -> list[str]:
+        lines = [report.recording(recorder.captured.in_force) for recorder in self.recorders]
+        return lines + report.notes(self.notes)
+
+    def status(self) -> list[str]:
+        """Does not disturb the records."""
+        lines: list[str] = []
+        for recorder in self.recorders:
+            lines += report.status(recorder.captured, self._state(recorder) if self.tracing else None)
+        return lines + report.notes(self.notes) + report.failure(self.failure)
+
+    def ended(self) -> list[str]:
+        return [*(report.held(records) for records in self.records), *report.notes(self.notes)]
+
+    def told(self, context: Context) -> None:
+        """gdb knows nothing that the records do not tell."""
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        return None if runs is None else (runs,)
+
+    def unread(self) -> int:
+        """Reading takes moments, however much there is."""
+        return 0
+
+    def read_out(self, progress: Progress = silent) -> None:
+        if self.tracing or self.behind:
+            self._read(progress)
+
+    def stop(self, progress: Progress = silent) -> None:
+        """What is in the registers afterwards is what was there before we came. Raises HartRuns."""
+        self._check_still()
+        try:
+            self.read_out(progress)
+            if not self.ours:
+                self.notes = ["it was not started here: the program goes on recording"]
+            self._put_back(progress)
+        finally:
+            self.tracing = False
+
+    def clear(self, progress: Progress = silent) -> None:
+        """Empty all records; recording goes on. Raises what the procedures raise."""
+        for recorder in self.recorders:
+            procedures.clear(recorder.access, recorder.version, progress)
+        self.behind = True
+
+    def abandon(self) -> None:
+        self.tracing = self.behind = False
+        self.failure = None
+
+    def close(self) -> None:
+        """The hart goes on recording."""
+
+    def _read(self, progress: Progress) -> None:
+        self.failure, self.behind = None, True
+        try:
+            for recorder in self.recorders:
+                name = recorder.captured.in_force.name
+                in_force, entries = procedures.read(recorder.access, recorder.version, name, progress)
+                recorder.captured = captured(recorder.hart, in_force, entries)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            self.failure = error
+        else:
+            self.behind = False
+
+    def _put_back(self, progress: Progress) -> None:
+        for recorder in self.recorders:
+            if recorder.found is None:
+                continue
+            try:
+                self.notes = list(procedures.stop(recorder.access, recorder.version, recorder.found))
+            except Cancelled:
+                raise
+            except RvtraceError as error:
+                self.failure = self.failure or error
+            else:
+                recorder.found = None
+
+    def _check_still(self) -> None:
+        """Raises HartRuns; of what else is wrong, `failure` will tell."""
+        for recorder in self.recorders:
+            error = self._state(recorder) if recorder.found is not None else None
+            if isinstance(error, HartRuns):
+                raise error
+
+    def _state(self, recorder: Recorder) -> "procedures.CtrStatus | RvtraceError":
+        try:
+            return procedures.status(recorder.access, recorder.version, recorder.captured.in_force.name)
+        except RvtraceError as error:
+            return error
+
+
+def captured(hart: int, in_force: CtrInForce, entries: list[Entry]) -> CapturedRecords:
+    """Entries as they were read, the youngest first, as they are kept: the oldest first."""
+    return CapturedRecords(hart, in_force, pack(entries[::-1]))

@@ -1,0 +1,147 @@
+"""Records as a user looks at them: listed, the youngest first, with what ran between two of them; as a call stack."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from controlregs.ctr.entries import Entry
+from decode.ctr.decoder import Decoded, Stretch
+from decode.ctr.record import Record
+from decode.ctr.wording import TYPE_NAMES
+from decode.history import History
+from session.captured import CapturedRecords
+from session.context import Context
+from session.ctr import commands
+from session.ctr.access import Way
+from session.ctr.decoding import decode, options_of
+from session.ctr.items import items
+from session.errors import NoTrace
+from session.ranges import Cursor
+from session.session import Session
+from support.progress import Progress, silent
+
+_CALLS = ("direct call", "indirect call", "co-routine swap")
+_RETURNS = ("function return", "co-routine swap")
+
+
+class Line(NamedTuple):
+    """An entry: its number, what the registers held, the record if it is valid, what ran from the older one to it."""
+
+    number: int
+    entry: Entry
+    record: Record | None
+    between: Stretch | None
+
+
+class Shown:
+    """The records of one hart. *lines*: the youngest first; *now*: what ran since the newest, if that is known."""
+
+    def __init__(self, records: CapturedRecords, decoded: Decoded, history: History) -> None:
+        self.records, self.history = records, history
+        self.cursor = Cursor()
+        found = list(items(records.data))
+        stretches = iter(decoded.stretches)
+        next(stretches, None)  # what leads to the oldest record is not known
+        self.lines: list[Line] = []
+        older = False
+        for number, item in zip(reversed(range(len(found))), found, strict=True):
+            between = next(stretches, None) if older and item.record is not None else None
+            older = older or item.record is not None
+            self.lines.append(Line(number, item.entry, item.record, between))
+        self.lines.reverse()
+        self.now = next(stretches, None)
+
+
+def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[Shown, list[str]]:
+    """The records of the context's hart as they are now, and what is to be said. Raises as `commands.look`."""
+    commands.look(session, context, way, progress)
+    decoded = session.harts(context, progress)
+    if session.live is not None and session.live.failure is not None:
+        raise session.live.failure
+    hart = decoded.harts.number(context.hart, context.thread_hart)
+    source, history = decoded.sink_of(hart), decoded.harts.histories[hart]
+    if not isinstance(source, CapturedRecords):
+        raise NoTrace("this trace has no control transfer records: `trace history` shows it")
+
+    def make() -> Shown:
+        return Shown(source, decode(source.data, decoded.program, source.in_force), history)
+
+    return session.kept(Shown, history, make), session.warnings()
+
+
+def show(
+    session: Session,
+    context: Context,
+    way: Way | None,
+    args: str,
+    size: int | None,
+    progress: Progress = silent,
+) -> Mapping[str, Any]:
+    """Which rows `trace ctr show ARGS` shows. Raises as `commands.look`, and RangeError."""
+    found, lines = shown(session, context, way, progress)
+    if not found.lines:
+        raise NoTrace("no control transfer was recorded yet: let the program run (`continue`), then ask again")
+    begin, end, notice = found.cursor.select(args, size, len(found.lines), 1)
+    session.last[Shown] = found
+    return {"begin": begin, "end": end, "notice": notice, "lines": lines, "hart": found.records.hart,
+            "now": _between(found.now)}  # fmt: skip
+
+
+def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
+    """Rows of what was shown last; row 1 is entry 0. Raises `NoTrace`."""
+    found = session.last.get(Shown)
+    if not isinstance(found, Shown):
+        raise NoTrace("no records were asked for yet")
+    return [_row(line) for line in found.lines[begin - 1 : end - 1]]
+
+
+def stack(
+    session: Session, context: Context, way: Way | None, progress: Progress = silent
+) -> Mapping[str, Any]:
+    """The calls under way, as far as the records tell. Raises as `commands.look`."""
+    found, lines = shown(session, context, way, progress)
+    how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
+    ras = options_of(how).ras
+    calls = [record for record in valid if TYPE_NAMES[record.kind] in _CALLS] if ras else _open_calls(valid)
+    frames = [] if how.pc is None else [{"pc": how.pc, "call": False, "to": None}]
+    frames += [{"pc": record.source, "call": True, "to": record.target} for record in calls]
+    return {"lines": lines, "ras": ras, "full": len(valid) >= how.depth, "frames": frames}
+
+
+def _open_calls(records: list[Record]) -> list[Record]:
+    """Of all transfers, *records*, the youngest first: the calls that did not return since."""
+    returned, found = 0, []
+    for record in records:
+        name = TYPE_NAMES[record.kind]
+        if name in _CALLS:
+            found += [] if returned else [record]
+            returned = max(returned - 1, 0)
+        if name in _RETURNS:
+            returned += 1
+    return found
+
+
+def _row(line: Line) -> Mapping[str, Any]:
+    record = line.record
+    if record is None:
+        return {"number": line.number, "valid": False, "from": None, "to": None, "type": "invalid", "code": 0,
+                "mispredicted": False, "cycles": None, "saturated": False, "between": None}  # fmt: skip
+    return {
+        "number": line.number,
+        "valid": True,
+        "from": record.source,
+        "to": record.target,
+        "type": TYPE_NAMES[record.kind],
+        "code": int(record.kind),
+        "mispredicted": record.mispredicted,
+        "cycles": record.cycles,
+        "saturated": record.saturated,
+        "between": _between(line.between),
+    }
+
+
+def _between(stretch: Stretch | None) -> Mapping[str, Any] | None:
+    """History numbers count from 1; *first* > *last*: nothing ran."""
+    if stretch is None:
+        return None
+    why = stretch.why or None
+    return {"instructions": stretch.instructions, "first": stretch.first + 1, "last": stretch.stop, "why": why}

@@ -1,0 +1,63 @@
+"""A trace that is being made on a target, whatever makes it: encoders and a sink, or the hart's own records."""
+
+from typing import Protocol
+
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
+from session.context import Context
+from support.errors import RvtraceError
+from support.progress import Progress
+
+
+class Making(Protocol):
+    """What a session needs of it. Reading and stopping raise only what *progress* raises: what went wrong is `failure`.
+    A trace that cannot be stopped now raises why, and goes on.
+
+    tracing  it goes on, or is to after an interruption
+    behind   there may be more than was read out
+    failure  why the last read-out is not complete, or the trace could not be resumed after it
+    notes    what the user must know of it
+    """
+
+    tracing: bool
+    behind: bool
+    failure: RvtraceError | None
+    notes: list[str]
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]: ...
+
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]: ...
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]: ...
+
+    def started(self) -> list[str]:
+        """What was set up, and what was not granted, a line each."""
+
+    def status(self) -> list[str]:
+        """How it is now, as far as it can be asked, a line each."""
+
+    def ended(self) -> list[str]:
+        """What was read out when it was stopped, a line each."""
+
+    def told(self, context: Context) -> None:
+        """The program and the target as they are now."""
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        """The same twice: nothing ran in between. None: that cannot be told. *runs*: how often the target resumed."""
+
+    def unread(self) -> int:
+        """About how many bytes a read-out would take from the target. Raises the transport's errors."""
+
+    def read_out(self, progress: Progress) -> None:
+        """Bring what was read up to date, and go on."""
+
+    def stop(self, progress: Progress) -> None:
+        """End it, and bring what was read up to date."""
+
+    def abandon(self) -> None:
+        """Touch the target no more; it is being used for something else."""
+
+    def close(self) -> None:
+        """End the link; a trace that runs goes on in the target."""

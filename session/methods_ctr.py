@@ -1,0 +1,74 @@
+"""The methods of the session protocol for Control Transfer Records.
+
+| method     | params                      | result                                                             |
+|------------|-----------------------------|--------------------------------------------------------------------|
+| ctr_start  | context, access, options    | {lines}; options: see `session.ctr.request`                        |
+| ctr_stop   |                             | {lines}                                                            |
+| ctr_clear  | context, access             | {lines}                                                            |
+| ctr_status | context, access             | {lines}                                                            |
+| ctr_show   | context, access, args, size | as history, and {now}: what ran since the newest record            |
+| ctr_rows   | begin, end                  | rows of `session.ctr.showing`; row 1 is entry 0, the youngest      |
+| ctr_stack  | context, access             | {lines, ras, full, frames}: [{pc, call, to}, ...], youngest first  |
+
+access: how the hart's CSRs are reached, see `session.ctr.access`; null where gdb has no target.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from session.ctr import commands, showing
+from session.params import BadRequest, Params
+from session.session import Session
+from support.progress import Progress
+
+
+def _access(params: Params) -> Mapping[str, Any] | None:
+    return params.table("access") if params.given("access") else None
+
+
+def start(session: Session, params: Params, progress: Progress) -> Any:
+    way = _access(params)
+    if way is None:
+        raise BadRequest("ctr_start: access is missing")
+    return _lines(commands.start(session, params.context(), way, params.table("options"), progress))
+
+
+def stop(session: Session, params: Params, progress: Progress) -> Any:
+    return _lines(commands.stop(session, progress))
+
+
+def clear(session: Session, params: Params, progress: Progress) -> Any:
+    return _lines(commands.clear(session, params.context(), _access(params), progress))
+
+
+def status(session: Session, params: Params, progress: Progress) -> Any:
+    return _lines(commands.status(session, params.context(), _access(params), progress))
+
+
+def show(session: Session, params: Params, progress: Progress) -> Any:
+    args, size = params.text("args", ""), params.size()
+    return showing.show(session, params.context(), _access(params), args, size, progress)
+
+
+def rows(session: Session, params: Params, progress: Progress) -> Any:
+    begin, end = params.page("ctr_rows")
+    return showing.rows(session, begin, end)
+
+
+def stack(session: Session, params: Params, progress: Progress) -> Any:
+    return showing.stack(session, params.context(), _access(params), progress)
+
+
+def _lines(lines: list[str]) -> dict[str, list[str]]:
+    return {"lines": lines}
+
+
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "ctr_start": start,
+    "ctr_stop": stop,
+    "ctr_clear": clear,
+    "ctr_status": status,
+    "ctr_show": show,
+    "ctr_rows": rows,
+    "ctr_stack": stack,
+}

@@ -1,0 +1,106 @@
+"""gdb's side of the session's questions: answers, what goes wrong, and Ctrl-C in the middle. A real session process."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gdbext.client import Client, SessionError
+from tests.gdb.running import HOME
+
+Answerer = Callable[[dict[str, Any]], dict[str, Any]]
+# A session whose method "work" asks to read, and whatever comes of it, to restore.
+_SESSION = f"""
+import sys
+sys.path.insert(0, {str(HOME)!r})
+import session.methods
+from session.__main__ import main
+
+def work(it, params, progress):
+    try:
+        return it.ask({{"do": "read"}})
+    finally:
+        it.ask({{"do": "restore"}})
+
+session.methods._MODULES += ({{"work": work}},)
+sys.exit(main())
+"""
+Make = Callable[[Answerer | None], Client]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    script, interpreter = tmp_path / "asking.py", tmp_path / "python"
+    script.write_text(_SESSION)
+    interpreter.write_text(f"#!/bin/sh\nexec {sys.executable} {script}\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setenv("RVTRACE_PYTHON", str(interpreter))
+    clients: list[Client] = []
+
+    def client(answerer: Answerer | None) -> Client:
+        clients.append(Client(str(HOME), None, answerer))
+        return clients[-1]
+
+    yield client
+    for one in clients:
+        one.close()
+
+
+def test_what_is_needed_is_answered(make: Make) -> None:
+    asked: list[str] = []
+
+    def answer(need: dict[str, Any]) -> dict[str, Any]:
+        asked.append(need["do"])
+        return {"result": [1, "x"]}
+
+    client = make(answer)
+    assert client.request("work") == [1, "x"]
+    assert asked == ["read", "restore"]
+
+
+def test_what_fails_is_the_error_of_the_request(make: Make) -> None:
+    client = make(lambda need: {"error": {"message": f"no {need['do']}", "kind": "Failed"}})
+    with pytest.raises(SessionError, match=r"^no restore$"):
+        client.request("work")
+    assert client.request("hello")["protocol"] == 1, "the session goes on"
+
+
+def test_a_client_that_answers_nothing_says_so(make: Make) -> None:
+    client = make(None)
+    with pytest.raises(SessionError, match="gdb failed to do what the session needs"):
+        client.request("work")
+
+
+def test_an_error_of_ours_in_the_answer_does_not_leave_the_session_waiting(make: Make) -> None:
+    asked: list[str] = []
+
+    def answer(need: dict[str, Any]) -> dict[str, Any]:
+        asked.append(need["do"])
+        if len(asked) == 1:
+            raise KeyError
+        return {"result": 5}
+
+    client = make(answer)
+    with pytest.raises(KeyError):
+        client.request("work")
+    assert client.request("work") == 5
+    assert asked == ["read", "read", "restore"], "what the first request still needed was not done"
+
+
+def test_ctrl_c_in_an_answer_still_lets_things_be_put_back(make: Make) -> None:
+    asked: list[str] = []
+
+    def answer(need: dict[str, Any]) -> dict[str, Any]:
+        asked.append(need["do"])
+        if asked == ["read"]:
+            raise KeyboardInterrupt
+        return {"result": None}
+
+    client = make(answer)
+    with pytest.raises(KeyboardInterrupt):
+        client.request("work")
+    assert asked == ["read", "restore"]
+    asked.append("")
+    assert client.request("work") is None, "the line is quiet"

@@ -1,0 +1,179 @@
+"""The CSRs of a CTR recorder, and those through which its entries are reached.
+
+Sources: CTR 1.0, "CSR Listing", sctrctl, sctrdepth, sctrstatus, "Entry Registers"; CTR 0.1.4, chapters 2 and 3;
+Smcsrind/Sscsrind 1.0 for the select registers.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from controlregs.ctr.layout import DEPTHS, ENTRIES_MAX, ENTRY_SELECT, VIRTUAL
+from controlregs.ctr.versions import Control, Indirect, Level
+from controlregs.fields import Csr
+from transport.simulated.ctr.recorder import Recorder
+from transport.simulated.ctr.transfer import Mode
+
+_SELECT_BITS = 0xFFF
+_LOW, _ALL = (1 << 32) - 1, (1 << 64) - 1
+_READ_ONLY_ZERO = {5: "ireg4", 6: "ireg5", 7: "ireg6"}  # by distance from the select register
+
+
+class NotSelected(Exception):
+    """The select register does not hold the number of an entry: there is no such indirect register."""
+
+
+class CtrCsr(NamedTuple):
+    """A CSR and what an access does. *read* and *write* may raise NotSelected."""
+
+    name: str
+    read: Callable[[], int]
+    write: Callable[[int], None]
+
+
+class CtrRegisters:
+    """All of a hart's CSRs that have to do with CTR, in `by_number`.
+
+    Values written have *xlen* bits; those read may have more.
+    """
+
+    def __init__(self, recorder: Recorder, xlen: int) -> None:
+        self._recorder = recorder
+        self._rv32 = xlen == 32
+        build = recorder.build
+        self._version = version = build.registers
+        control = version.machine.control.csr
+        # DEPTH and CLR are not kept in the control registers
+        self._kept = control.mask(*(build.fields - {version.clear or "", "DEPTH"}))
+        self._clear = control.mask(version.clear) if version.clear else 0
+        self.by_number: dict[int, CtrCsr] = {}
+        self._add_level(version.machine)
+        if version.depth is not None:
+            self._add(version.depth, self._read_depth, self._write_depth)
+        if version.depth is not None or Mode.S in build.modes:  # 1.0 cannot do without the CSRs of S mode
+            self._add_level(version.supervisor)
+        if build.virtual:
+            self._add_control(version.virtual, self._read_virtual, self._write_virtual)
+            self._add_select(Indirect(*VIRTUAL))
+
+    # -- which there are
+
+    def _add(self, csr: Csr, read: Callable[[], int], write: Callable[[int], None]) -> None:
+        self.by_number[csr.number] = CtrCsr(csr.name, read, write)
+
+    def _add_level(self, level: Level) -> None:
+        self._add_control(level.control, self._read_control, self._write_control)
+        self._add(level.status, self._read_status, self._write_status)
+        if level.indirect.select.number not in self.by_number:
+            self._add_select(level.indirect)
+
+    def _add_control(self, control: Control, read: Callable[[], int], write: Callable[[int, int], None]) -> None:
+        """*write* takes a value and the bits it reaches. The register itself, and on RV32 its upper half."""
+        shown = control.csr.mask(*control.csr.by_name)
+        if self._rv32 and control.high is not None:
+            high = shown & ~_LOW
+            self._add(control.high, lambda: (read() & high) >> 32, lambda value: write(value << 32, high))
+        reach = shown & _LOW if self._rv32 else shown
+        self._add(control.csr, lambda: read() & reach, lambda value: write(value, reach))
+
+    def _add_select(self, indirect: Indirect) -> None:
+        select = Select(self._recorder)
+        self._add(indirect.select, lambda: select.value, select.write)
+        for word, csr in enumerate(indirect.entry):
+            self._add(csr, partial(select.read_entry, word), partial(select.write_entry, word))
+        prefix = indirect.select.name.removesuffix("iselect")
+        for distance, name in _READ_ONLY_ZERO.items():
+            number = indirect.select.number + distance
+            self.by_number[number] = CtrCsr(prefix + name, select.read_zero, select.write_nothing)
+
+    # -- control and depth
+
+    def _read_control(self) -> int:
+        return self._recorder.control | self._depth_field()
+
+    def _write_control(self, value: int, reach: int) -> None:
+        recorder, kept = self._recorder, self._kept & reach
+        recorder.control = recorder.control & ~kept | value & kept
+        recorder.cycles.invalidate()
+        if value & reach & self._clear:
+            self._clear_all()
+        control = self._version.machine.control.csr
+        if self._version.depth is None and reach & control.mask("DEPTH"):
+            self._select_depth(control.get(value, "DEPTH"))
+
+    def _read_virtual(self) -> int:
+        """vsctrcontrol.DEPTH is a read-only copy."""
+        return self._recorder.vs_control | self._depth_field()
+
+    def _write_virtual(self, value: int, reach: int) -> None:
+        """vsctrcontrol.CLR has an effect only when V=1."""
+        recorder, kept = self._recorder, self._kept & reach
+        recorder.vs_control = recorder.vs_control & ~kept | value & kept
+        recorder.cycles.invalidate()
+        if value & reach & self._clear and recorder.mode.virtual:
+            self._clear_all()
+
+    def _clear_all(self) -> None:
+        """The draft's CLR zeroes mctrstatus, too."""
+        recorder = self._recorder
+        recorder.buffer.clear()
+        recorder.buffer.wrptr, recorder.buffer.wrap, recorder.frozen = 0, False, False
+
+    def _depth_field(self) -> int:
+        if self._version.depth is not None:
+            return 0
+        return self._version.machine.control.csr.pack(DEPTH=self._version.depth_codes[self._recorder.buffer.depth])
+
+    def _select_depth(self, code: int) -> None:
+        """The draft's code is a thermometer: ones from the lowest bit on count."""
+        self._recorder.buffer.select(DEPTHS[next(n for n in range(len(DEPTHS)) if not code >> n & 1)])
+
+    def _read_depth(self) -> int:
+        return self._version.depth_codes[self._recorder.buffer.depth]
+
+    def _write_depth(self, value: int) -> None:
+        assert self._version.depth is not None
+        self._recorder.buffer.select(DEPTHS[0] << self._version.depth.get(value, "DEPTH"))
+
+    # -- status
+
+    def _read_status(self) -> int:
+        recorder, status = self._recorder, self._version.machine.status
+        value = status.pack(WRPTR=recorder.buffer.wrptr, FROZEN=recorder.frozen)
+        return status.put(value, self._version.wrap, recorder.buffer.wrap) if self._version.wrap else value
+
+    def _write_status(self, value: int) -> None:
+        recorder, status = self._recorder, self._version.machine.status
+        recorder.buffer.wrptr = status.get(value, "WRPTR") & recorder.buffer.depth - 1
+        recorder.frozen = bool(status.get(value, "FROZEN"))
+        recorder.buffer.wrap = bool(self._version.wrap and status.get(value, self._version.wrap))
+
+
+class Select:
+    """An iselect register, and what its ireg registers then are."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.value = 0
+
+    def write(self, value: int) -> None:
+        self.value = value & _SELECT_BITS
+
+    def require(self) -> int:
+        """The entry that is selected. Raises NotSelected."""
+        if not ENTRY_SELECT <= self.value < ENTRY_SELECT + ENTRIES_MAX:
+            raise NotSelected
+        return self.value - ENTRY_SELECT
+
+    def read_entry(self, word: int) -> int:
+        return self._recorder.buffer.read(self.require())[word]
+
+    def write_entry(self, word: int, value: int) -> None:
+        self._recorder.buffer.write(self.require(), word, value)
+
+    def write_nothing(self, value: int) -> None:
+        self.require()
+
+    def read_zero(self) -> int:
+        self.require()
+        return 0
