@@ -19,11 +19,13 @@ from tests.simulated.dmi import Dmi, JtagProbe
 from tests.simulated.openocd import OpenOcd
 from tests.simulated.test_trace_devices import start
 from transport.simulated.bitbang import Pins
+from transport.simulated.ctr.build import CtrBuild
 from transport.simulated.machine import Machine, build
 
 MARCH = "rv64gc"
 TRACE_RAM, WORDS = 0x3000_0000, 0x4000
 INSTRUCTIONS = 3_000_000
+MCTRCTL, CTR_M, CTR_NTBREN = 0x34E, 1 << 2, 1 << 36
 MISSED: list[str] = []
 
 
@@ -75,6 +77,16 @@ def hart(elf: Path) -> None:
         report(f"hart, {'traced' if traced else 'untraced'}", rate, "M instr/s", 2.0, at_least=True)
 
 
+def recording(elf: Path) -> None:
+    """The same of a hart with Control Transfer Records, while they record nothing and while they record everything."""
+    for what, control in (("idle", 0), ("recording", CTR_M | CTR_NTBREN)):
+        machine = build(elf, ctr=CtrBuild("1.0"))
+        machine.run_slice(300_000)
+        machine.hart.csr_write(MCTRCTL, control, debug=True)
+        rate = INSTRUCTIONS / best(3, lambda machine=machine: run(machine)) / 1e6  # type: ignore[misc]
+        report(f"hart, CTR {what}", rate, "M instr/s", 2.0, at_least=True)
+
+
 def scans(pins: Pins) -> Callable[[], None]:
     """A thousand reads of memory words over dmi, each as OpenOCD sends it."""
     dmi = Dmi(JtagProbe(pins))
@@ -108,6 +120,7 @@ def main() -> int:
         elf = compile_program(folder, program, march=MARCH, options=("-O2",))
         through_openocd(elf, folder / "rig")
         hart(elf)
+        recording(elf)
         pins(elf)
     return 1 if MISSED else 0
 

@@ -2,10 +2,8 @@
 
 import argparse
 
-from controlregs.ctr.layout import DEPTHS
-from controlregs.ctr.versions import VERSIONS
 from support.errors import RvtraceError
-from transport.simulated.ctr.build import CtrBuild, CtrNotBuildable
+from transport.simulated.ctr.build import DEPTHS, VERSIONS, CtrBuild, CtrNotBuildable
 from transport.simulated.ctr.follower import CtrFollower
 
 
@@ -28,12 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ctr-exponent-bits", choices=("none", "0", "1", "2", "3", "4"), metavar="N",
         help="bits of a cycle count's exponent, 0 to 4, or none: no cycle counts (default 4)",
     )  # fmt: skip
+    parser.add_argument(
+        "--ctr-misp", action="store_true",
+        help="they tell mispredicted transfers (MISP) of a simple predictor: backward branches are taken, ...",
+    )  # fmt: skip
 
 
 def built(args: argparse.Namespace) -> CtrBuild | None:
     """What the command line says of them, None for a hart without. Raises BadCtrOption."""
     if args.ctr is None:
-        if args.ctr_depths or args.ctr_without or args.ctr_exponent_bits:
+        if args.ctr_depths or args.ctr_without or args.ctr_exponent_bits or args.ctr_misp:
             raise BadCtrOption(f"say which Control Transfer Records the hart has: --ctr {' or '.join(VERSIONS)}")
         return None
     standard = CtrBuild(args.ctr)
@@ -42,7 +44,7 @@ def built(args: argparse.Namespace) -> CtrBuild | None:
         return CtrBuild(
             args.ctr,
             depths=_depths(args.ctr_depths) if args.ctr_depths else standard.depths,
-            absent=standard.absent | set(args.ctr_without),
+            absent=standard.absent - ({"MISP"} if args.ctr_misp else set()) | set(args.ctr_without),
             exponent_bits=None if bits == "none" else int(bits),
         )
     except CtrNotBuildable as error:

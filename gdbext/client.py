@@ -14,6 +14,7 @@ import subprocess
 from typing import Any, Callable, Optional
 
 from . import environment
+from .uninterrupted import uninterrupted
 
 ProgressCallback = Callable[[str, int, Optional[int]], None]
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
@@ -119,34 +120,29 @@ class Client:
     def _wait(self, number: int, timeout: float | None = None) -> Any:
         while True:
             message = json.loads(self._line(timeout))
-            if message.get("id") != number:
-                self._refuse(message)
+            if "need" in message:  # also of an earlier request that was given up: it puts back what it changed
+                self._answer(message)
+            elif message.get("id") != number:
                 continue
-            if "progress" in message:
+            elif "progress" in message:
                 self._report(message["progress"])
-            elif "need" in message:
-                self._answer(number, message["need"])
             elif "error" in message:
                 raise SessionError(message["error"]["message"], message["error"].get("kind", ""))
             else:
                 return message.get("result")
 
-    def _answer(self, number: int, need: dict[str, Any]) -> None:
+    def _answer(self, message: dict[str, Any]) -> None:
         """Do what the session needs; whatever comes in between, it is told something, because it waits."""
         found = _NOT_DONE
-        try:
-            if self._answerer is not None:
-                found = self._answerer(need)
-        except KeyboardInterrupt:
-            found = {"error": {"message": "interrupted", "kind": "KeyboardInterrupt"}}
-            raise
-        finally:
-            self._send({"answer": number, **found})
-
-    def _refuse(self, message: dict[str, Any]) -> None:
-        """What an earlier request, that was given up, still needs is not done."""
-        if "need" in message:
-            self._send({"answer": message["id"], **_NOT_DONE})
+        with uninterrupted():
+            try:
+                if self._answerer is not None:
+                    found = self._answerer(message["need"])
+            except KeyboardInterrupt:
+                found = {"error": {"message": "interrupted", "kind": "KeyboardInterrupt"}}
+                raise
+            finally:
+                self._send({"answer": message["id"], "question": message.get("question"), **found})
 
     def _report(self, progress: dict[str, Any]) -> None:
         if self._progress is not None:

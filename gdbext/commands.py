@@ -49,9 +49,8 @@ Recording:
     trace stop       end, and read out the rest of the trace
     trace status     what is traced, how much, and what was lost
     trace snapshot   look at what an Espressif chip's firmware traced
-
-    trace ctr        the same without trace hardware: what the hart itself
-                     keeps of its last control transfers
+    trace ctr        record in the hart itself, without trace hardware: its
+                     last jumps, calls and traps
 
 Going back, after `trace connect` has put rvtrace between gdb and the
 target, with gdb's own commands: `reverse-stepi`, `reverse-step`,

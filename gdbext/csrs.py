@@ -18,6 +18,7 @@ from typing import Any
 import gdb
 
 from . import parameters
+from .uninterrupted import uninterrupted
 
 _NO_TARGET = "gdb has no target whose registers could be reached: connect it first (`target extended-remote`)"
 
@@ -66,10 +67,9 @@ def _way(wish: str, *, asked_for: bool) -> dict[str, Any] | None:
 
 def _is_openocd() -> bool:
     """Whether it is OpenOCD that gdb is connected to; while the target runs it cannot be asked."""
-    try:
+    with uninterrupted(), contextlib.suppress(gdb.error):
         return "Open On-Chip Debugger" in gdb.execute("monitor version", to_string=True)
-    except gdb.error:
-        return False
+    return False
 
 
 def _sends_packets() -> bool:
@@ -93,7 +93,7 @@ def answer(need: dict[str, Any]) -> dict[str, Any]:
 
 def forget() -> None:
     """Registers have changed behind gdb's back: it is to read them anew. The selected frame stays."""
-    with contextlib.suppress(gdb.error), _frame_kept():
+    with uninterrupted(), contextlib.suppress(gdb.error), _frame_kept():
         gdb.execute("maintenance flush register-cache", to_string=True)
 
 

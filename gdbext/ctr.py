@@ -50,8 +50,8 @@ class Start(gdb.Command):
 
 {ctr_options.TYPES_HELP}
 
-What the hart cannot do is said, and done without. Records there were are
-gone. The program has to be stopped."""
+What the hart cannot do is said, and done without; a depth it does not have is
+refused. Records there were are gone. The program has to be stopped."""
 
     def __init__(self) -> None:
         super().__init__("trace ctr start", gdb.COMMAND_RUNNING)

@@ -1,8 +1,10 @@
 """Asking the client in the middle of a request of its, what only it can do: gdb reads registers, and sends packets.
 
-    {"id": 7, "need": {"do": "packets", "packets": ["p96f"]}}       the session, while it works on request 7
-    {"answer": 7, "result": ["0d00000000000000"]}                   the client, or
-    {"answer": 7, "error": {"message": "one line", "kind": "HartRuns"}}
+    {"id": 7, "need": {"do": "packets", "packets": ["p96f"]}, "question": 3}    the session, while it works on request 7
+    {"answer": 7, "question": 3, "result": ["0d00000000000000"]}               the client, or
+    {"answer": 7, "question": 3, "error": {"message": "one line", "kind": "HartRuns"}}
+
+A client that cancels a request, or makes another, before it has answered, has given that question up.
 """
 
 import threading
@@ -12,6 +14,7 @@ from typing import Any
 from support.errors import Cancelled, RvtraceError
 
 Message = dict[str, Any]
+_INTERRUPTED = "KeyboardInterrupt"
 
 
 class ClientGone(Exception):
@@ -43,6 +46,7 @@ class Asking:
         self._send, self._gone = send, gone
         self._number: object = None
         self._worker: int | None = None
+        self._question = 0
         self._expects = False
         self._answer: Message | None = None
 
@@ -62,9 +66,10 @@ class Asking:
         if self._number is None or self._worker != threading.get_ident():
             raise CannotAsk
         with self._changed:
+            self._question += 1
             self._answer, self._expects = None, True
             try:
-                self._send({"id": self._number, "need": need})
+                self._send({"id": self._number, "need": need, "question": self._question})
                 self._changed.wait_for(self._has_answer_or_none)
             finally:
                 self._expects = False
@@ -80,10 +85,15 @@ class Asking:
 
     def answered(self, message: Message) -> None:
         """The client has answered; nobody may have asked. For the thread that reads what it sends."""
-        if self._expects and message.get("answer") == self._number:
+        if self._expects and message.get("question") == self._question:
             with self._changed:
                 self._answer = message
                 self._changed.notify_all()
+
+    def given_up(self) -> None:
+        """The client will not answer what it was asked. For the thread that reads what it sends."""
+        if self._expects:
+            self.answered({"question": self._question, "error": {"message": "interrupted", "kind": _INTERRUPTED}})
 
     def wake(self) -> None:
         """The client may be gone. For the thread that reads what it sends."""
@@ -99,4 +109,4 @@ def _result(answer: Message) -> Any:
     if not isinstance(error, dict):
         raise NotDone(f"{error!r}", "")
     message, kind = str(error.get("message")), str(error.get("kind"))
-    raise Cancelled if kind == "KeyboardInterrupt" else NotDone(" ".join(message.split()), kind)
+    raise Cancelled if kind == _INTERRUPTED else NotDone(" ".join(message.split()), kind)

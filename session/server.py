@@ -106,9 +106,11 @@ class Server:
                 message = {"id": None, "method": None}
             if "cancel" in message:
                 self.cancelled.add(_plain(message["cancel"]))
+                self._asking.given_up()
             elif "answer" in message:
                 self._asking.answered(message)
             else:
+                self._asking.given_up()
                 self._requests.put(message)
         self.ended = True
         self._asking.wake()

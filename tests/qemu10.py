@@ -33,6 +33,7 @@ _TRAP = re.compile(
     r"cause:(?P<cause>[0-9a-f]+), epc:0x(?P<epc>[0-9a-f]+)"
 )
 _BOOT_ROM_END = 0x2000
+_LOG_AT_MOST = 100_000_000  # bytes: a program that does not come to where it should ends with it
 
 Writes = dict[int, tuple[int, int]]
 """What the program writes to CSRs that matter: address of the instruction -> (CSR, value)."""
@@ -64,7 +65,8 @@ def running(
         command += ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
     setpriv = shutil.which("setpriv")
     tied = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
-    with subprocess.Popen([*tied, *command], stdin=subprocess.DEVNULL) as child:
+    limited = ["prlimit", f"--fsize={_LOG_AT_MOST}"] if shutil.which("prlimit") else []
+    with subprocess.Popen([*tied, *limited, *command], stdin=subprocess.DEVNULL) as child:
         try:
             _wait(child, port)
             yield Qemu10(child, port, elf, log)

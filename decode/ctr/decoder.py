@@ -141,7 +141,8 @@ class _Decoder:
             why = _ELSEWHERE
         else:
             goal = Goal(self._options.end & self._code.mask)
-            why = self._follow(self._way(goal, len(self._records)), goal, self._records[-1])
+            way = self._way(goal, len(self._records))
+            why = self._follow(way, goal, self._records[-1], blames=False)  # the user may have set pc
         self.stretches.append(Stretch(first, self.builder.position, why))
 
     def _begin(self, record: Record, found: Seen) -> str:
@@ -181,18 +182,25 @@ class _Decoder:
             self.switched = number
         return way
 
-    def _follow(self, way: Way, goal: Goal, record: Record) -> str:
-        """Adds a way to what ran: all of it, or what is certain. The reason why it is not all."""
+    def _follow(self, way: Way, goal: Goal, record: Record, *, blames: bool = True) -> str:
+        """Adds a way to what ran: all of it, or what is certain. The reason why it is not all.
+
+        *blames*: it is the program's fault if there is no way.
+        """
         if self._sure or not way.why:
             self._ran(way.parts)
         if not way.why:
             return ""
-        wrong = way.missing if way.wrong is None else way.wrong
-        if wrong is not None and self._sure:
-            return self._mismatch(record, wrong, way.why)
-        if way.wrong is not None:
-            return self._gap(record, f"the code does not lead to 0x{goal.pc:x}: what did is not recorded")
-        return self._gap(record, way.why)
+        if way.missing is not None:
+            there = way.missing
+            return (
+                self._mismatch(record, there, way.why) if self._sure else self._gap(record, f"{way.why} at 0x{there:x}")
+            )
+        if way.wrong is None:
+            return self._gap(record, way.why)
+        if self._sure and blames:
+            return self._mismatch(record, way.wrong, way.why)
+        return self._gap(record, f"the code does not lead to 0x{goal.pc:x}: what did is not recorded")
 
     def _leave(self, number: int, record: Record, found: Seen, known: Known) -> None:
         """The transfer itself."""

@@ -31,7 +31,7 @@ class Record(NamedTuple):
 class Options:
     """How the hart records.
 
-    kinds     the transfers that are recorded; others leave no trace
+    kinds     the transfers that were recorded when the records were made; others left no trace
     ras       RAS emulation: calls alone are recorded, and go when the function returns
     end       where the hart stood when the records were read, if it recorded up to there; else None
     hidden    it may have been in modes that are not recorded, or recorded only at times: it left and came back unseen

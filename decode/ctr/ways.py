@@ -89,6 +89,8 @@ class Ways:
         node = Node(start, known)
         search = _Search(self._legs, goal)
         if not search.reaches(node):
+            if goal.target is not None:  # what was known of the registers may have been overwritten
+                return self.find(start, known, Goal(goal.pc))
             return search.none(start)
         parts: list[tuple[int, ...]] = []
         for _ in range(_NODES_AT_MOST):
@@ -103,8 +105,10 @@ class Ways:
             nodes = [following for following in leg.nodes if search.reaches(following)]
             if len(nodes) > 1:
                 return Way(parts, None, f"which way the branch at 0x{leg.at:x} went is not recorded")
+            if not nodes:  # looking further was given up
+                break
             node = nodes[0]
-        return Way(parts, None, "the code between it and the next record has too many ways")
+        return Way(parts, None, "the code that can have run before the next record has too many ways")
 
 
 class _Search:
@@ -182,6 +186,7 @@ class Legs:
         return transfer.leads_to(node.known) in (None, target)
 
     def of(self, node: Node, goal: Goal) -> Leg:
+        """What runs from *node* on."""
         block = self._code.block(node.pc)
         if goal.pc in block.pcs[1:]:
             count = block.pcs.index(goal.pc, 1)

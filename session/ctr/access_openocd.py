@@ -35,7 +35,10 @@ class OpenOcdAccess:
         try:
             answers = csrs.run(accesses)
         except HartNotHalted as error:
-            raise HartRuns from error
+            if error.state == "running":
+                raise HartRuns from error
+            state = error.state or "unknown"
+            raise HartUnreachable(self._hart or 0, f"its state is {state}; see OpenOCD's log") from error
         if answers and answers[-1] == NOT_EXPOSED:
             number = accesses[len(answers) - 1][0]
             answers[-1] = f"{self.name} does not expose it: `riscv expose_csrs {_exposing(number)}` is missing"

@@ -1,10 +1,13 @@
 """What is asked of Control Transfer Records: start, stop, clear, status, and a look at those a program makes itself."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from controlregs.csr_access import CsrAccess
 from controlregs.ctr import procedures
+from controlregs.ctr.found import Found
+from controlregs.ctr.request import CtrRequest
 from decode.image import Image
 from session import beginning
 from session.context import Context
@@ -16,6 +19,7 @@ from session.errors import Busy, NoElf, NoTrace, WrongXlen
 from session.program import Program
 from session.reading import Reading
 from session.session import Session
+from support.errors import RvtraceError
 from support.progress import Progress, silent
 
 
@@ -33,16 +37,35 @@ def start(
     before = session.live if isinstance(session.live, CtrTrace) and session.live.tracing else None
     recorders = [] if before is None else [it for it in before.recorders if it.hart not in harts]
     replaced = {} if before is None else {it.hart: it.found for it in before.recorders}
+    begun, notes = _begun(session, way, harts, image, request, replaced, progress)
+    trace = CtrTrace(_by_hart(recorders + begun), way)
+    trace.notes = notes
+    return session.begin(trace, _reading(context, image), report.target(begun[0].access))
+
+
+def _begun(
+    session: Session,
+    way: Way,
+    harts: list[int],
+    image: Image,
+    request: CtrRequest,
+    found: Mapping[int, Found | None],
+    progress: Progress,
+) -> tuple[list[Recorder], list[str]]:
+    """All *harts* set up, or none, and what was not granted. *found*: of those that record already, what they had."""
+    begun: list[Recorder] = []
     notes: list[str] = []
-    for hart in harts:
-        access = _open(way, session, hart, image)
-        version = procedures.detect(access, request.version)
-        began = procedures.start(access, version, request, f"ctr{hart}", replaced.get(hart), progress)
-        recorders.append(Recorder(hart, access, version, captured(hart, began.in_force, []), began.found))
-        notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in began.notes)
-    trace = CtrTrace(_by_hart(recorders), way)
-    trace.notes = list(dict.fromkeys(notes))
-    return session.begin(trace, _reading(context, image), report.target(access))
+    try:
+        for hart in harts:
+            access = _open(way, session, hart, image)
+            version = procedures.detect(access, request.version)
+            it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
+            begun.append(Recorder(hart, access, version, captured(hart, it.in_force, []), it.found))
+            notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in it.notes)
+    except BaseException:
+        _undo([recorder for recorder in begun if recorder.hart not in found])
+        raise
+    return begun, notes
 
 
 def look(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> CtrTrace | None:
@@ -99,6 +122,13 @@ def _recording(session: Session) -> CtrTrace:
     if not isinstance(session.live, CtrTrace):
         raise NoTrace("no control transfers are being recorded: `trace ctr start` begins")
     return session.live
+
+
+def _undo(recorders: list[Recorder]) -> None:
+    """Another hart could not be set up: none is."""
+    for recorder in recorders:
+        with suppress(RvtraceError):
+            procedures.stop(recorder.access, recorder.version, recorder.found)
 
 
 def _by_hart(recorders: list[Recorder]) -> list[Recorder]:

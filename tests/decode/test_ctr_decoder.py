@@ -200,6 +200,26 @@ def test_a_return_address_that_was_saved() -> None:
     assert lines(decoded) == [0, 2, 3, 4, 9, 5, 6, 7, GAP, 1]
 
 
+def test_a_return_address_that_was_overwritten() -> None:
+    """The records tell where the return went, whatever was saved: nothing is wrong with the program."""
+    code = image(asm.jal(8, 1), NOP, PUSH, SAVE, NOP, LOAD, POP, RET_CODE)
+    decoded = decode(row((0, 2, CALL), (7, 9, RET)), code)
+    assert lines(decoded) == [0, 2, 3, 4, 5, 6, 7] and not decoded.history.gaps
+
+
+def test_where_a_return_went_tells_which_way_led_to_it() -> None:
+    code = image(asm.jal(8, 1), NOP, asm.beq(12), NOP, asm.jal(4, 1), RET_CODE)
+    options = Options(ALL - {TAKEN, CALL})
+    assert lines(decode(row((0, 2, CALL), (5, 1, RET)), code, options)) == [0, 2, 5]
+    assert lines(decode(row((0, 2, CALL), (5, 5, RET)), code, options)) == [0, 2, 3, 4, 5]
+    assert lines(decode(row((0, 2, CALL), (5, 9, RET)), code, options)) == [0, 2, GAP, 5]
+
+
+def test_an_interrupt_at_a_jump_that_may_have_been_made_before() -> None:
+    decoded = decode(row((0, 1, JUMP), (2, 0, INTERRUPT)), image(asm.jal(4), NOP, RET_CODE), Options(ALL - {RET}))
+    assert lines(decoded) == [0, 1, GAP]
+
+
 def test_a_jump_to_a_constant() -> None:
     code = image(asm.jal(4), asm.auipc(6, 0), asm.jalr(0, 6, 16), NOP, NOP, RET_CODE)
     decoded = decode(row((0, 1, JUMP), (5, 0, RET)), code, Options(ALL - {IJUMP}))
@@ -282,6 +302,22 @@ def test_code_that_is_not_there() -> None:
     assert "there is no code" in decoded.stretches[1].why and said(decoded, EventKind.MISMATCH)
     fault = decode(row((0, 9, JUMP), (9, 0, EXCEPTION)), image(asm.jal(36)))
     assert lines(fault) == [0] and fault.stretches[1].complete
+
+
+def test_a_pc_that_the_user_has_set_is_not_the_programs_fault() -> None:
+    decoded = decode(row((0, 2, JUMP)), image(asm.jal(8), NOP, NOP, asm.jal(-12)), Options(end=at(1)))
+    assert lines(decoded) == [0, GAP] and not said(decoded, EventKind.MISMATCH)
+    assert decoded.stretches[-1].why == f"the code does not lead to 0x{at(1):x}: what did is not recorded"
+
+
+def test_more_ways_than_can_be_looked_at() -> None:
+    """A ladder of branches, each rung of which may have been passed: 2**2500 ways."""
+    code = image(asm.jal(4), *[asm.beq(8), NOP] * 2500, RET_CODE)
+    decoded = decode(row((0, 1, JUMP), (5001, 0, RET)), code, Options(ALL - {TAKEN}))
+    assert lines(decoded) == [0, 1, GAP, 5001]
+    calls = image(asm.jal(4), *[asm.jal(8, 5), asm.jal(8, 1)] * 2500, RET_CODE)
+    decoded = decode(row((0, 1, JUMP), (5001, 0, RET)), calls, Options(ALL - {CALL, JUMP}))
+    assert lines(decoded)[0] == 0 and lines(decoded)[-1] == 5001
 
 
 # Harts that say less, or more

@@ -38,6 +38,7 @@ FORGETS_ALL = [
 ]  # fmt: skip
 MOVES = {
     "mv ra, t0": Known(((1, T0), (5, T0)), 0, START.slots),
+    ".insn i 0x13, 0, ra, t0, 0": Known(((1, T0), (5, T0)), 0, START.slots),
     "c.mv t0, ra": Known(((1, RA), (5, RA)), 0, START.slots),
     "ld ra, 32(sp)": Known(((1, T0), (5, T0)), 0, START.slots),
     "c.ldsp t0, 16(sp)": Known(((1, RA), (5, RA)), 0, START.slots),

@@ -167,8 +167,9 @@ class Run:
     ) -> None:  # fmt: skip
         with running(elf, folder, cpu=cpu, logged=True) as machine:
             first = [SOURCE, f"{connect} :{machine.port}", f"tbreak {begin}", "continue", *commands, "print/x $pc"]
-            then = [f"tbreak {stop}", f"ignore $bpnum {times - 1}", "continue ", "print/x $pc ", "print $priv", SHOW, HISTORY]
-            self.said = run_gdb(elf, [*first, *on_the_way, *then, *after, "disconnect"], gdb=gdb)
+            there = [f"tbreak {stop}", f"ignore $bpnum {times - 1}", "continue "]
+            looked = ["print/x $pc ", "print $priv", SHOW, HISTORY]
+            self.said = run_gdb(elf, [*first, *on_the_way, *there, *looked, *after, "disconnect"], gdb=gdb)
             events = machine.events()
         self.shown = Shown.of(self.said[SHOW], self.said[HISTORY])
         start, pc = (int(self.said[words].split()[-1], 16) for words in ("print/x $pc", "print/x $pc "))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.compiling import HOME, compile_program, demo
-from tests.ctr_model import Instruction
+from tests.ctr_model import Instruction, Model, Write
 from tests.ctr_programs import build
-from tests.endtoend.ctr_session import Run
+from tests.endtoend.ctr_session import HISTORY, SHOW, Expected, Run, Shown, check
 from tests.gdb.running import GDBS, SOURCE, run_gdb
 from tests.qemu10 import CPU, RV32_CPU, running
 
@@ -103,3 +103,18 @@ def test_registers_are_put_back(tmp_path: Path) -> None:
         said = run_gdb(elf, [*begin, *looks[0], *commands, *looks[1], "disconnect"])
     before, after = ([said[look].split()[-1] for look in words] for words in looks)
     assert before == after and int(before[0]) == M | RASEMU | 0xFF3E << 32
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_each_hart_has_its_own(tmp_path: Path, gdb: str) -> None:
+    elf = compile_program(tmp_path, HOME / "tests" / "programs" / "reverse" / "two_harts.c")
+    looks = [[f"thread {n}", f"print/x $pc{' ' * n}", SHOW + " " * n, HISTORY + " " * n] for n in (1, 2)]
+    with running(elf, tmp_path, harts=2, logged=True) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}", "trace ctr start -all -depth 64", "break finish", "continue"]
+        said = run_gdb(elf, [*begin, *looks[0], *looks[1], "trace ctr stop", "disconnect"], gdb=gdb)
+        events = [machine.events(hart) for hart in (0, 1)]
+    for hart, (_, where, show, history) in enumerate(looks):
+        model = Model(elf, "1.0")
+        pc = int(said[where].split()[-1], 16)
+        expected = Expected(model, [Write(0x15F, 2), Write(0x34E, M | S | U), *events[hart]], pc, 3)
+        assert check(Shown.of(said[show], said[history]), expected) >= 63

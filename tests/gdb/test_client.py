@@ -86,7 +86,7 @@ def test_an_error_of_ours_in_the_answer_does_not_leave_the_session_waiting(make:
     with pytest.raises(KeyError):
         client.request("work")
     assert client.request("work") == 5
-    assert asked == ["read", "read", "restore"], "what the first request still needed was not done"
+    assert asked == ["read", "restore", "read", "restore"], "what the first request changed was put back"
 
 
 def test_ctrl_c_in_an_answer_still_lets_things_be_put_back(make: Make) -> None:

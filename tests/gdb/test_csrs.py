@@ -219,6 +219,36 @@ def test_a_hart_that_gdb_has_no_thread_for(gdb: str, elf: Path, tmp_path: Path) 
     assert asked.line() == "gdb has no thread for hart 5"
 
 
+# Ctrl-C in the middle of what the session needs: only a part of the third piece of the records is read.
+INTERRUPTED = """
+def interrupted(need, pieces=[]):
+    pieces.extend([need] if len(str(need)) > 600 else [])
+    if len(pieces) == 3:
+        pieces.append(None)
+        done({**need, 'packets': need.get('packets', [])[:9], 'accesses': need.get('accesses', [])[:9]})
+        raise KeyboardInterrupt
+    return done(need)
+done = csrs._DONE[WAY]
+csrs._DONE[WAY] = interrupted
+"""
+
+
+@every_gdb
+@every_way
+@every_connection
+def test_ctrl_c_while_records_are_read(gdb: str, way: str, connect: str, elf: Path, tmp_path: Path) -> None:
+    """What was selected is selected again, and the next time everything is there."""
+    code = INTERRUPTED.replace("WAY", repr("registers" if way == "named" else "packets"))
+    with running(elf, tmp_path) as machine:
+        connection = CONNECTIONS[connect].format(machine.port)
+        before = (f"set trace ctr-access {way}", "break done", "continue", "set $siselect=0x2f7", "set $sctrdepth=4")
+        steps = (f"python exec({code!r})", "trace ctr show 0,1", "print/x $siselect", "trace ctr show  0,1")
+        asked = ask(gdb, elf, tmp_path, connection, *before, *steps)
+    assert asked.printed("trace ctr show 0,1").endswith("Quit"), asked.outputs
+    assert asked.printed("print/x $siselect") == "$1 = 0x2f7"
+    assert "taken branch" in asked.printed("trace ctr show  0,1")
+
+
 def test_rv32(tmp_path: Path) -> None:
     elf = build(tmp_path, "jumps", march="rv32imac_zicsr")
     with running(elf, tmp_path, cpu=f"rv32,{CPU}", program=QEMU10.replace("riscv64", "riscv32")) as machine:

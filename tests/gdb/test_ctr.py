@@ -191,3 +191,15 @@ def test_what_the_hart_cannot_do_is_said(elf: Path, tmp_path: Path) -> None:
     assert "\nnote: " in said[commands[0]] and "RASEMU" in said[commands[0]]
     assert "\nnote: " in said[commands[1]] and "EXCINH" in said[commands[1]]
     assert said[commands[2]].splitlines() == ["sctrdepth does not take a depth of 64; this hart has 16, 32"]
+
+
+def test_mispredictions_are_told(elf: Path, tmp_path: Path) -> None:
+    """The simulated hart predicts that forward branches are not taken: each of those is told, and no call is."""
+    show = f"trace ctr show {ALL}"
+    with connected("1.0", elf, tmp_path, "--ctr-misp") as first:
+        said = run_gdb(elf, [*first, "trace ctr start", "tbreak finish", "continue", show])
+    line = r"^\d+\t0x(\w+) .* -> 0x(\w+) .*\t([^,\n]+)(, mispredicted)?(?:, \d+ cycles?)?$"
+    rows = re.findall(line, said[show], re.M)
+    forward = [bool(told) for source, target, kind, told in rows if kind == "taken branch" and source < target]
+    assert len(rows) == 256 and forward and all(forward)
+    assert not any(told for _, _, kind, told in rows if kind == "direct call")

@@ -79,11 +79,11 @@ def ask(session: Session, need: Need) -> Any:
 
 def test_an_answer_is_the_result_of_asking(start: Start) -> None:
     client = start(lambda session: [ask(session, {"do": "one"}), ask(session, {"do": "two"})])
-    assert client.get() == {"id": 7, "need": {"do": "one"}}
-    client.send(answer=7, result=[1, "x"])
-    assert client.get() == {"id": 7, "need": {"do": "two"}}
-    client.send(answer=6, result="of another request")
-    client.send(answer=7, result=None)
+    assert client.get() == {"id": 7, "need": {"do": "one"}, "question": 1}
+    client.send(answer=7, question=1, result=[1, "x"])
+    assert client.get() == {"id": 7, "need": {"do": "two"}, "question": 2}
+    client.send(answer=7, question=1, result="of another question")
+    client.send(answer=7, question=2, result=None)
     assert client.get() == {"id": 7, "result": [[1, "x"], None]}
 
 
@@ -93,12 +93,12 @@ def test_an_answer_nobody_asked_for_is_none(start: Start) -> None:
 
     client = start(work)
     client.get()
-    client.send(answer=7, result="first")
+    client.send(answer=7, question=1, result="first")
     assert client.get()["result"] == "first"
-    client.send(answer=7, result="late")
+    client.send(answer=7, question=1, result="late")
     client.send(id=7, method="work")
-    assert client.get() == {"id": 7, "need": {"do": "it"}}
-    client.send(answer=7, result="second")
+    assert client.get() == {"id": 7, "need": {"do": "it"}, "question": 2}
+    client.send(answer=7, question=2, result="second")
     assert client.get()["result"] == "second"
 
 
@@ -110,7 +110,7 @@ def test_what_the_client_cannot_do_is_an_error_with_its_kind(start: Start) -> No
 
     client = start(work)
     client.get()
-    client.send(answer=7, error={"message": "no such\nthing", "kind": "HartRuns"})
+    client.send(answer=7, question=1, error={"message": "no such\nthing", "kind": "HartRuns"})
     assert client.get() == {"id": 7, "result": "HartRuns"}
 
 
@@ -123,10 +123,29 @@ def test_after_an_interruption_it_can_be_asked_to_put_things_back(start: Start) 
 
     client = start(work)
     client.get()
-    client.send(answer=7, error={"message": "interrupted", "kind": "KeyboardInterrupt"})
+    client.send(answer=7, question=1, error={"message": "interrupted", "kind": "KeyboardInterrupt"})
     client.send(cancel=7)
-    assert client.get() == {"id": 7, "need": {"do": "restore"}}
-    client.send(answer=7, result=None)
+    assert client.get() == {"id": 7, "need": {"do": "restore"}, "question": 2}
+    client.send(answer=7, question=2, result=None)
+    assert client.get()["error"]["kind"] == Cancelled.__name__
+
+
+@pytest.mark.parametrize("message", [{"cancel": 7}, {"id": 8, "method": "no such"}])
+def test_a_question_that_is_given_up_is_not_waited_for(start: Start, message: dict[str, Any]) -> None:
+    """Ctrl-C may come in the client between it took the question and began to answer."""
+
+    def work(session: Session) -> Any:
+        try:
+            ask(session, {"do": "read"})
+        finally:
+            ask(session, {"do": "restore"})
+
+    client = start(work)
+    client.get()
+    client.send(**message)
+    assert client.get() == {"id": 7, "need": {"do": "restore"}, "question": 2}
+    client.send(answer=7, question=1, result="late")
+    client.send(answer=7, question=2, result=None)
     assert client.get()["error"]["kind"] == Cancelled.__name__
 
 
@@ -140,7 +159,7 @@ def test_the_lock_is_free_while_the_client_is_asked(start: Start, session: Sessi
     client = start(work)
     client.get()
     assert session.lock.acquire(timeout=20)
-    client.send(answer=7, result=1)
+    client.send(answer=7, question=1, result=1)
     session.lock.release()
     assert client.get() == {"id": 7, "result": 1}
 

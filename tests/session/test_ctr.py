@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controlregs.csr_access import Answer, Register
-from controlregs.ctr.errors import NoCtr
+from controlregs.ctr.errors import DepthRefused, NoCtr
 from controlregs.errors import HartRuns
 from session.context import Context
 from session.ctr import commands, showing
@@ -202,6 +202,15 @@ def test_several_harts_are_started_at_once_or_one_by_one(board: Board) -> None:
     assert board.rows() == ROWS
     commands.stop(board.session)
     assert (board.harts[0].control, board.harts[1].control) == (0, 0)
+
+
+def test_harts_are_all_started_or_none(board: Board) -> None:
+    board.harts[0].control = 1 << 12
+    board.harts[1] = Hart(codes=(0,))
+    with pytest.raises(DepthRefused):
+        board.start(harts=[0, 1], depth=64)
+    assert (board.harts[0].control, board.harts[0].depth) == (1 << 12, 16)
+    assert board.session.live is None
 
 
 def test_started_again_what_was_found_first_is_put_back(board: Board) -> None:

@@ -14,6 +14,7 @@ from session.asking import CannotAsk, NotDone
 from session.context import Context
 from session.ctr.access import open_access
 from session.ctr.access_errors import CsrsNotExposed, ErrorsHidden, NoNumbers, NoWay
+from session.ctr.access_openocd import OpenOcdAccess
 from session.ctr.csr_names import expose_csrs
 from session.debugger import Debugger
 from session.errors import HartUnreachable
@@ -222,6 +223,17 @@ def test_a_hart_that_openocd_does_not_have(session: Session) -> None:
     Monitor(session, "riscv.cpu0 riscv.cpu1")
     with pytest.raises(HartUnreachable, match=r"hart 2 .* OpenOCD counts 2 \(riscv.cpu0, riscv.cpu1\)"):
         open_access({"way": "monitor"}, session, 2).run([(SIREG, None)])
+
+
+@pytest.mark.parametrize(("state", "raised"), [("running", HartRuns), ("unknown", HartUnreachable)])
+def test_a_hart_that_is_not_halted(state: str, raised: type[Exception]) -> None:
+    def openocd(script: str) -> str:
+        if script == "target names":
+            return "a.cpu"
+        return f"?{state}" if "curstate" in script else "csr_sireg 0x0"
+
+    with pytest.raises(raised, match=r"the hart runs|hart 0 cannot be reached: its state is unknown"):
+        OpenOcdAccess(openocd, "OpenOCD", 0, None).run([(SIREG, None)])
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.1.4"])

@@ -4,6 +4,8 @@ Expectations: CTR 1.0, "Cycle Counting" (its formula and "Cycle Counter Size Opt
 0.1.4, 5.3 and 5.4. The formula is written out here once more.
 """
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +44,7 @@ def counted(made: Recorder, entry: int = 0) -> int | None:
     return elapsed(made.buffer.read(entry).data)
 
 
-def counting(version: str, *modes: Mode, control: int = 0, **built: object) -> Recorder:
+def counting(version: str, *modes: Mode, control: int = 0, **built: Any) -> Recorder:
     """One that has a record at cycle 0, so that its next one has a count."""
     made = recorder(version, *modes, control=control, **built)
     made.transfer(jump(CALL))

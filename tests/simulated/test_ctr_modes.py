@@ -42,6 +42,17 @@ class FakeCode:
         return Kind(word) if word else None
 
 
+class Swapping(Model):
+    """A swap overwrites entry 0 and leaves WRPTR (draft, 5.4), so WRAP, too; the model pops and pushes, by which a WRPTR
+    of 0 wraps."""
+
+    def _emulate(self, kind: Kind, source: int | None, target: int | None) -> None:
+        wrap = self.wrap
+        super()._emulate(kind, source, target)
+        if kind is Kind.COROUTINE_SWAP:
+            self.wrap = wrap
+
+
 class Walk:
     """A random flow."""
 
@@ -101,7 +112,7 @@ class Pair:
 
     def __init__(self, version: str, elf: Path, exponent_bits: int) -> None:
         self.recorder = Recorder(CtrBuild(version, modes=ALL_MODES, exponent_bits=exponent_bits))
-        self.model = Model(elf, version, exponent_bits=exponent_bits)
+        self.model = Swapping(elf, version, exponent_bits=exponent_bits)
         self.model.code = FakeCode()  # type: ignore[assignment]
         self._registers = CtrRegisters(self.recorder, 64).by_number
         self._waiting: Instruction | Trap | None = None

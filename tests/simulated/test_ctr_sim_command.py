@@ -41,6 +41,7 @@ def config(elf: Path, *arguments: str) -> list[str]:
             "--ctr 1.0 --ctr-without RASEMU --ctr-without TYPE",
             CtrBuild("1.0", absent=frozenset({"MISP", "RASEMU", "TYPE"})),
         ),
+        ("--ctr 0.1.4 --ctr-misp", CtrBuild("0.1.4", absent=frozenset())),
         ("--ctr 1.0 --ctr-exponent-bits 0", CtrBuild("1.0", exponent_bits=0)),
         ("--ctr 1.0 --ctr-exponent-bits none", CtrBuild("1.0", exponent_bits=None)),
     ],
@@ -54,6 +55,7 @@ def test_options(arguments: str, built: CtrBuild | None) -> None:
     [
         ("--ctr-depths 16", "say which Control Transfer Records the hart has: --ctr 1.0 or 0.1.4"),
         ("--ctr-without TYPE", "say which Control Transfer Records the hart has: --ctr 1.0 or 0.1.4"),
+        ("--ctr-misp", "say which Control Transfer Records the hart has: --ctr 1.0 or 0.1.4"),
         ("--ctr-exponent-bits 0", "say which Control Transfer Records the hart has: --ctr 1.0 or 0.1.4"),
         ("--ctr 1.0 --ctr-depths many", "--ctr-depths many: give numbers with commas between them"),
         ("--ctr 1.0 --ctr-depths 24", "--ctr 1.0: depths are some of 16, 32, 64, 128, 256, ascending"),

@@ -6,8 +6,9 @@ Sources: CTR 1.0, mctrctl, sctrdepth, "External Traps", "Cycle Counting"; CTR 0.
 from dataclasses import dataclass
 
 from controlregs.ctr.cycles import EXPONENT_BITS
-from controlregs.ctr.layout import DEPTHS
-from controlregs.ctr.versions import VERSIONS, CtrVersion
+from controlregs.ctr.layout import DEPTHS as DEPTHS
+from controlregs.ctr.versions import VERSIONS as VERSIONS
+from controlregs.ctr.versions import CtrVersion
 from transport.simulated.ctr.transfer import Mode
 
 _REQUIRED = {"1.0": {"M", "S", "U", "BPFRZ"}, "0.1.4": {"M", "S", "U", "CLR", "DEPTH"}}

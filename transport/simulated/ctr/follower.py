@@ -13,6 +13,7 @@ from typing import Protocol
 from controlregs.ctr.transfers import TransferType
 from transport.simulated.block import HartBlock, TrapEntry
 from transport.simulated.ctr.build import CtrBuild
+from transport.simulated.ctr.predictor import Predictor
 from transport.simulated.ctr.recorder import Plan, Recorder
 from transport.simulated.ctr.registers import CtrRegisters
 from transport.simulated.ctr.transfer import Mode, Transfer
@@ -46,6 +47,7 @@ class CtrFollower:
         self._hart = hart
         self._decoded = lru_cache(maxsize=4096)(Decoder(hart.xlen, hart.extensions).decode)
         self.recorder = Recorder(build)
+        self._predictor = None if "MISP" in build.absent else Predictor()
         self._planned: tuple[Mode, int, int] | None = None
         self._plans: tuple[Plan, ...] = ()
         self.csrs = CtrRegisters(self.recorder, hart.xlen).by_number
@@ -73,16 +75,20 @@ class CtrFollower:
             type = block.transfer = self._type(block)
         if type is _NOT_TAKEN and (target != block.next or self._taken(block)):
             type = _TAKEN
-        plan = self._plans[type]
+        plan, source, wrong = self._plans[type], block.pcs[-1], False
+        if self._predictor is not None:
+            wrong = self._predictor.wrong(type, self._decoded(block.words[-1]), source, target)
         if plan is _INSERT:
-            self.recorder.within(type, block.pcs[-1], target, self._hart.instret)
+            self.recorder.within(type, source, target | wrong, self._hart.instret)
         elif plan is not _NOTHING:
-            self._transfer(type, block.pcs[-1], target)
+            self._transfer(type, source, target, wrong)
 
-    def _transfer(self, type: TransferType, source: int, target: int) -> None:
+    def _transfer(self, type: TransferType, source: int, target: int, wrong: bool) -> None:
         """One that may have changed the mode."""
         before, after = self.recorder.mode, Mode(self._hart.privilege)
-        self.recorder.transfer(Transfer(type, source, target, before, after, self._hart.instret))
+        self.recorder.transfer(
+            Transfer(type, source, target, before, after, self._hart.instret, mispredicted=wrong)
+        )
 
     def trapped(self, trap: TrapEntry) -> None:
         """The hart is in M mode now."""

@@ -83,7 +83,7 @@ class Recorder:
         self._since = now
 
     def within(self, type: TransferType, source: int, target: int, now: int) -> None:
-        """A transfer from the present mode to itself, of a kind whose plan is `Plan.INSERT`: `transfer` in short."""
+        """A transfer that stays in the present mode and whose plan is `Plan.INSERT`; bit 0 of *target* is MISP."""
         elapsed, self._since = now - self._since, now
         self.buffer.push(type, source, target, self.cycles.take(elapsed))
 
