@@ -8,6 +8,7 @@ from decode.ctr.decoder import Decoded, Stretch
 from decode.ctr.record import Record
 from decode.ctr.wording import TYPE_NAMES
 from decode.history import History
+from decode.instructions import IType
 from session.captured import CapturedRecords
 from session.context import Context
 from session.ctr import commands
@@ -19,8 +20,12 @@ from session.ranges import Cursor
 from session.session import Session
 from support.progress import Progress, silent
 
-_CALLS = ("direct call", "indirect call", "co-routine swap")
-_RETURNS = ("function return", "co-routine swap")
+_CALL_KINDS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)
+_RETURN_KINDS = (IType.RETURN, IType.COROUTINE_SWAP)
+_NO_STACK = (
+    "the calls under way do not follow from these records, which lack calls or returns: `trace ctr start -ras` records"
+    " the stack, `trace ctr start` all transfers"
+)
 
 
 class Line(NamedTuple):
@@ -100,8 +105,11 @@ def stack(
     """The calls under way, as far as the records tell. Raises as `commands.look`."""
     found, lines = shown(session, context, way, progress)
     how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
-    ras = options_of(how).ras
-    calls = [record for record in valid if TYPE_NAMES[record.kind] in _CALLS] if ras else _open_calls(valid)
+    made = options_of(how, valid)
+    ras = made.ras
+    if not ras and not {*_CALL_KINDS, *_RETURN_KINDS} <= made.kinds:
+        raise NoTrace(_NO_STACK)
+    calls = [record for record in valid if record.kind in _CALL_KINDS] if ras else _open_calls(valid)
     frames = [] if how.pc is None else [{"pc": how.pc, "call": False, "to": None}]
     frames += [{"pc": record.source, "call": True, "to": record.target} for record in calls]
     return {"lines": lines, "ras": ras, "full": len(valid) >= how.depth, "frames": frames}
@@ -111,11 +119,10 @@ def _open_calls(records: list[Record]) -> list[Record]:
     """Of all transfers, *records*, the youngest first: the calls that did not return since."""
     returned, found = 0, []
     for record in records:
-        name = TYPE_NAMES[record.kind]
-        if name in _CALLS:
+        if record.kind in _CALL_KINDS:
             found += [] if returned else [record]
             returned = max(returned - 1, 0)
-        if name in _RETURNS:
+        if record.kind in _RETURN_KINDS:
             returned += 1
     return found
 

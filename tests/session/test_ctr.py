@@ -268,6 +268,14 @@ def test_stacks(board: Board) -> None:
     assert [frame["pc"] - BASE for frame in frames[1:]] == [0x1C], "the swap took the first call's place"
 
 
+def test_a_stack_needs_calls_and_returns(board: Board) -> None:
+    board.start(inhibit=[12, 13])
+    board.harts[0].run_program(TRANSFERS[:2])
+    board.ran += 1
+    with pytest.raises(NoTrace, match="lack calls or returns"):
+        showing.stack(board.session, board.context(), WAY)
+
+
 def test_what_is_wrong_is_one_line(board: Board, elf: Path) -> None:
     with pytest.raises(NoTrace, match="no control transfers are being recorded"):
         commands.stop(board.session)

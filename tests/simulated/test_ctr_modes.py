@@ -43,8 +43,7 @@ class FakeCode:
 
 
 class Swapping(Model):
-    """A swap overwrites entry 0 and leaves WRPTR (draft, 5.4), so WRAP, too; the model pops and pushes, by which a WRPTR
-    of 0 wraps."""
+    """A swap overwrites entry 0 and leaves WRPTR (draft, 5.4), so WRAP, too; the model pops and pushes instead."""
 
     def _emulate(self, kind: Kind, source: int | None, target: int | None) -> None:
         wrap = self.wrap
