@@ -42,6 +42,16 @@ def version_and_type(prefix: str, comp_type: CompType) -> tuple[Field, ...]:
     )
 
 
+def async_freq(prefix: str) -> Field:
+    """How often alignment synchronisation packets are sent; what the levels mean is up to the protocol."""
+    return Field(
+        prefix + "AsyncFreq",
+        3,
+        doc="alignment synchronisation packets: 0 off, 1 most frequent; not for N-Trace",
+        reading=lambda value: "" if value else "off",
+    )
+
+
 def vendor(prefix: str) -> Field:
     """Bits 31:24 of tr??Impl, which the document leaves unnamed."""
     return Field(prefix + "Vendor", 8, Access.RO, Reset.CONSTANT, "vendor-specific identification")

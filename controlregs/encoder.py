@@ -1,4 +1,5 @@
-"""Registers of a trace encoder, one per traced hart. Filter and comparator units (0x400 to 0x6FF) are not declared yet.
+"""Registers of a trace encoder, one per traced hart. Those of its filters and comparators are declared in `filters` and
+`comparators`.
 
 Ref: RISC-V Trace Control Interface Specification
 Version: 1.0, ratified 2024-11-21
@@ -7,9 +8,10 @@ Section: trace encoder registers (trTe*); the codes of trTeInstMode also in the 
 
 from enum import IntEnum
 
-from controlregs import timestamp
+from controlregs import comparators, filters, timestamp
 from controlregs.common import CompType, active, empty, vendor, version_and_type
 from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
+from controlregs.readings import every, listed
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 
@@ -74,12 +76,22 @@ class TrigAction(IntEnum):
     TRACE_NOTIFY = 4
 
 
+def _filters(name: str, doc: str) -> Field:
+    return Field(name, filters.COUNT, doc=doc, reading=listed("filter", none="no filter: all is traced"))
+
+
 CONTROL = Register("trTeControl", 0x000, REQUIRED, "main control; triggers may change trTeInstTracing at any time", (
     active("trTe"),
     Field("trTeEnable", 1, Access.RW, 0, "encoder on, set after all other settings; writing 0 flushes what is queued"),
     Field("trTeInstTracing", 1, Access.RW, doc="instruction trace is produced; set after Enable, or by triggers"),
     empty("trTe"),
-    Field("trTeInstMode", 3, doc="instruction trace mode; an unsupported one becomes a supported one", values=InstMode),
+    Field(
+        "trTeInstMode",
+        3,
+        doc="instruction trace mode; an unsupported one becomes a supported one",
+        values=InstMode,
+        reading=lambda value: "vendor, or E-Trace" if value == InstMode.VENDOR else InstMode(value).name.lower(),
+    ),
     reserved(2),
     Field("trTeContext", 1, doc="messages about context and privilege"),
     reserved(1),
@@ -90,7 +102,7 @@ CONTROL = Register("trTeControl", 0x000, REQUIRED, "main control; triggers may c
     Field("trTeInhibitSrc", 1, doc="messages have no source field even where trTeSrcBits is not 0"),
     Field("trTeInstSyncMode", 2, doc="unit of the period of synchronisation", values=SyncMode),
     reserved(2),
-    Field("trTeInstSyncMax", 4, doc="period of synchronisation: 2**(value + 4) units"),
+    Field("trTeInstSyncMax", 4, doc="period of synchronisation: 2**(value + 4) units", reading=every(4)),
     Field("trTeFormat", 3, doc="protocol produced", values=Format),
     reserved(5),
 ))
@@ -117,7 +129,7 @@ INST_FEATURES = Register("trTeInstFeatures", 0x008, OPTIONAL, "options a decoder
     Field("trTeSrcBits", 4, doc="width of the source field in messages, 0 to 12 bits"),
 ))
 INST_FILTERS = Register("trTeInstFilters", 0x00C, OPTIONAL, "which filters qualify instruction trace", (
-    Field("trTeInstFilters", 16, doc="bit n: filter n, all set ones OR-ed; 0 traces everything"),
+    _filters("trTeInstFilters", "bit n: filter n, all set ones OR-ed; 0 traces everything"),
     reserved(16),
 ))
 DATA_CONTROL = Register("trTeDataControl", 0x010, OPTIONAL, "data trace; triggers may change trTeDataTracing", (
@@ -135,7 +147,7 @@ DATA_CONTROL = Register("trTeDataControl", 0x010, OPTIONAL, "data trace; trigger
     reserved(12),
 ))
 DATA_FILTERS = Register("trTeDataFilters", 0x01C, OPTIONAL, "which filters qualify data trace", (
-    Field("trTeDataFilters", 16, doc="bit n: filter n, all set ones OR-ed; 0 traces all accesses"),
+    _filters("trTeDataFilters", "bit n: filter n, all set ones OR-ed; 0 traces all accesses"),
     reserved(16),
 ))
 TRIG_DBG_CONTROL = Register("trTeTrigDbgControl", 0x050, OPTIONAL, "debug triggers", (
@@ -144,8 +156,12 @@ TRIG_DBG_CONTROL = Register("trTeTrigDbgControl", 0x050, OPTIONAL, "debug trigge
 TRIG_EXT_IN_CONTROL = Register("trTeTrigExtInControl", 0x054, OPTIONAL, "trigger inputs; absent ones read 0", tuple(
     Field(f"trTeTrigExtInAction{n}", 4, doc=f"what trigger input {n} does", values=TrigAction) for n in range(8)
 ))
+_TRIG_EVENTS = listed(names={0: "trace starts", 1: "trace stops", 2: "vendor event 2", 3: "vendor event 3"})
 TRIG_EXT_OUT_CONTROL = Register("trTeTrigExtOutControl", 0x058, OPTIONAL, "trigger outputs; absent ones read 0", tuple(
-    Field(f"trTeTrigExtOutEvent{n}", 4, doc=f"output {n}: bit 0 fires when tracing starts, 1 stops") for n in range(8)
+    Field(
+        f"trTeTrigExtOutEvent{n}", 4, doc=f"output {n}: bit 0 fires when tracing starts, 1 stops", reading=_TRIG_EVENTS
+    )
+    for n in range(8)
 ))
 
 ENCODER = RegisterBlock("trace encoder", "trTe", CompType.ENCODER, (
@@ -159,4 +175,6 @@ ENCODER = RegisterBlock("trace encoder", "trTe", CompType.ENCODER, (
     TRIG_DBG_CONTROL,
     TRIG_EXT_IN_CONTROL,
     TRIG_EXT_OUT_CONTROL,
+    *filters.REGISTERS,
+    *comparators.REGISTERS,
 ))

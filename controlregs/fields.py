@@ -4,7 +4,7 @@ A table module declares `Register`s and one `RegisterBlock` per kind of componen
 of its document. All else (access, dumps, the simulated devices' storage, documentation) is derived from these objects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
@@ -22,6 +22,7 @@ class Access(Enum):
     RO = "RO"
     RW = "RW"
     RW1C = "RW1C"  # sticky flag: writing 1 clears it
+    RW0C = "RW0C"  # sticky flag: writing 0 clears it
     W1 = "W1"  # writing 1 starts an action; reads 0
     WARL = "WARL"  # may be hard-wired or limited: believe only what is read back
     R_OR_RW = "R or RW"  # reading is required, writing an option of the implementation
@@ -52,7 +53,11 @@ class FieldRange(RvtraceError):
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """One bit field. *name* None: reserved bits, written 0. *values* names the codes; codes it lacks are reserved."""
+    """One bit field. *name* None: reserved bits, written 0. *values* names the codes; codes it lacks are reserved.
+
+    *reading* says in words what a value means where the names of codes do not. A value counts *unit*s: 4 for an address
+    without its lowest two bits.
+    """
 
     name: str | None
     width: int
@@ -60,11 +65,22 @@ class Field:
     reset: int | Reset = Reset.UNDEFINED
     doc: str = ""
     values: type[IntEnum] | None = None
+    reading: Callable[[int], str] | None = None
+    unit: int = 1
 
     def value_name(self, value: int) -> str:
         """The name of a code, lower case; the number itself where the document gives no name."""
         names = {int(code): code.name.lower() for code in self.values or ()}
         return names.get(value, str(value))
+
+    def meaning(self, value: int) -> str:
+        """What a value means, in a few words; empty where the number says it all."""
+        if self.reading is not None:
+            return self.reading(value)
+        name = self.value_name(value)
+        if name != str(value):
+            return name
+        return "reserved" if self.values else ""
 
 
 def reserved(width: int) -> Field:
@@ -144,13 +160,17 @@ class FieldSet:
 
 @dataclass(frozen=True, eq=False)
 class Register(FieldSet):
-    """A 32-bit register: its place in the component's 4 KiB block and its fields, LSB first, reserved bits included."""
+    """A 32-bit register: its place in the component's 4 KiB block and its fields, LSB first, reserved bits included.
+
+    A *port* holds no setting: data goes through it. It is never read just for a look.
+    """
 
     name: str
     offset: int
     compliance: Compliance
     doc: str
     fields: tuple[Field, ...]
+    port: bool = False
     by_name: Mapping[str, Field] = field(init=False, repr=False)
     _lsb: Mapping[str, int] = field(init=False, repr=False)
 
@@ -197,7 +217,10 @@ class Part(FieldSet):
 
 @dataclass(frozen=True, eq=False)
 class RegisterBlock:
-    """The registers of one kind of component. *prefix* begins field names; *comp_type* is its tr??CompType."""
+    """The registers of one kind of component. *prefix* begins field names.
+
+    *comp_type* is its tr??CompType, 0 where tr??Impl has no such field (interfaces of before 1.0).
+    """
 
     name: str
     prefix: str

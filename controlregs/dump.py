@@ -1,0 +1,87 @@
+"""The registers of a component in words: each value, its fields, what they mean.
+
+    trTeControl 0x0131006f: trTeActive=1 trTeEnable=1 trTeInstTracing=1 trTeEmpty=1 trTeInstMode=6 (htm) ...
+
+From a live component (`read`), or from values that were kept (a capture).
+"""
+
+from collections.abc import Iterator, Mapping
+
+from controlregs.common import CONTROL_OFFSET
+from controlregs.component import Component
+from controlregs.errors import ComponentAccess
+from controlregs.fields import Compliance, Field, Register, RegisterBlock
+from support.progress import Progress, silent
+
+Values = Mapping[int, int | str]
+"""By offset: the value of a register, or why it could not be read."""
+_WIDE = 12  # fields of more bits are written in hexadecimal
+
+
+def read(component: Component, progress: Progress = silent) -> dict[int, int | str]:
+    """What all registers of the component hold now, except ports: those are not read, for reading them acts.
+
+    A component held in reset has only its control register: the others are unspecified (1.0, "Trace Component Register
+    Map"). Raises what the transport raises when the target cannot be reached; a register that is refused becomes text.
+    """
+    block = component.block
+    values = {CONTROL_OFFSET: _value(component, block.control)}
+    control = values[CONTROL_OFFSET]
+    if isinstance(control, str) or not block.control.get(control, block.prefix + "Active"):
+        return values
+    registers = [register for register in block.registers if not register.port]
+    for done, register in enumerate(registers):
+        progress(f"reading registers of {component.name}", done, len(registers))
+        if register is not block.control:
+            values[register.offset] = _value(component, register)
+    return values
+
+
+def dump(block: RegisterBlock, values: Values, everything: bool = False) -> list[str]:
+    """A line for each register in *values*, in the order of their offsets.
+
+    Of filters, comparators and other optional registers those that are 0 are left out unless *everything* is wanted.
+    """
+    return [
+        describe(block, offset, value)
+        for offset, value in sorted(values.items())
+        if everything or value != 0 or _is_required(block, offset)
+    ]
+
+
+def describe(block: RegisterBlock, offset: int, value: int | str) -> str:
+    """One register in a line."""
+    register = block.by_offset.get(offset)
+    name = register.name if register else f"{offset:#05x}"
+    if isinstance(value, str):
+        return f"{name}: {value}"
+    said = " ".join(_fields(register, value)) if register else f"not a register of a {block.name}"
+    return f"{name} {value:#010x}" + (f": {said}" if said else "")
+
+
+def _fields(register: Register, value: int) -> Iterator[str]:
+    """What is in the register, LSB first; nothing where its value has told it."""
+    for name, n in register.unpack(value).items():
+        field = register.by_name[name]
+        meaning = field.meaning(n)
+        if meaning or len(register.by_name) > 1:
+            yield f"{name}={_number(field, n)}" + (f" ({meaning})" if meaning else "")
+    unnamed = value & ~register.mask(*register.by_name)
+    if unnamed:
+        yield f"reserved={unnamed:#x}"
+
+
+def _number(field: Field, value: int) -> str:
+    return f"{value * field.unit:#x}" if field.width > _WIDE else str(value)
+
+
+def _is_required(block: RegisterBlock, offset: int) -> bool:
+    register = block.by_offset.get(offset)
+    return register is not None and register.compliance is Compliance.REQUIRED
+
+
+def _value(component: Component, register: Register) -> int | str:
+    try:
+        return component.read(register)
+    except ComponentAccess as error:
+        return f"cannot be read: {error.cause}"
