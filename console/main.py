@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from console import data, decode, dump, encode, importing, sim
+from console import data, decode, dump, encode, importing, importing_dt, sim
 from session.session import tool
 from support.errors import RvtraceError
 
@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     dump.add_parser(commands)
     data.add_parser(commands)
     importing.add_parser(commands)
+    importing_dt.add_parser(commands)
     encode.add_parser(commands)
     script = commands.add_parser("gdb-script", help="print the path of the file to `source` in gdb")
     script.set_defaults(run=_gdb_script)

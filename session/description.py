@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from session.captured import printable
 from session.etrace_settings import Value
 from support.errors import RvtraceError
+
+RATIFIED = 1
+"""The major version of the Trace Control Interface 1.0, tr??VerMajor; 0 is the one before ratification."""
 
 
 class DescriptionError(RvtraceError):
@@ -14,7 +19,7 @@ class DescriptionError(RvtraceError):
     """
 
     def __init__(self, problem: str, file: str = "", table: str = "", key: str = "") -> None:
-        super().__init__(": ".join(part for part in (file, table, key, problem) if part))
+        super().__init__(printable(": ".join(part for part in (file, table, key, problem) if part)))
         self.problem, self.file, self.table, self.key = problem, file, table, key
 
 
@@ -28,16 +33,33 @@ class OpenOcd:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the sinks named in *to*.
+    """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the components named in *to*.
 
     *etrace*: what a decoder must know and no register tells, see `session.etrace_settings`.
     """
 
+    kind: ClassVar[str] = "encoder"
     name: str
     base: int
     hart: int
     to: tuple[str, ...]
     etrace: Mapping[str, Value] = field(default_factory=dict)
+    version: int = RATIFIED
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """A trace funnel: the registers trFunnel* at *base*, feeding the components named in *to*.
+
+    *inputs*: at which of its inputs, the bits of trFunnelDisInput, each component that feeds it arrives, in that order.
+    """
+
+    kind: ClassVar[str] = "funnel"
+    name: str
+    base: int
+    to: tuple[str, ...]
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    version: int = RATIFIED
 
 
 @dataclass(frozen=True)
@@ -45,18 +67,56 @@ class RamSink:
     """A RAM sink: the registers trRam* at *base*.
 
     *start* and *size* (bytes) reserve its buffer; SRAM sinks may know them themselves.
+
+    *inside*, here and below: the component before ratification whose registers, at the same base, are the sink's too.
     """
 
+    kind: ClassVar[str] = "ram_sink"
     name: str
     base: int
     mode: str
     start: int | None
     size: int | None
+    inside: str = ""
+
+
+@dataclass(frozen=True)
+class PibSink:
+    """A pin interface: the registers trPib* at *base*. What is None stays as it is.
+
+    *mode*: the protocol of the pins. *divider*: by how much the input clock is divided, one more than trPibDivider.
+    """
+
+    kind: ClassVar[str] = "pib_sink"
+    name: str
+    base: int
+    mode: str | None = None
+    divider: int | None = None
+    clk_center: bool | None = None
+    inside: str = ""
+
+
+@dataclass(frozen=True)
+class AtbBridge:
+    """A bridge to Arm's trace bus: the registers trAtbBridge* at *base*. *id*: of the trace there, None: as it is."""
+
+    kind: ClassVar[str] = "atb_bridge"
+    name: str
+    base: int
+    id: int | None = None
+    inside: str = ""
+
+
+Source = Encoder | Funnel
+"""What feeds others."""
+Sink = RamSink | PibSink | AtbBridge
+"""Where trace leaves the components."""
+AnyComponent = Source | Sink
 
 
 @dataclass(frozen=True)
 class Description:
-    """A target description that has been checked."""
+    """A target description that has been checked. *sinks*: the RAM sinks."""
 
     name: str
     file: str
@@ -64,7 +124,27 @@ class Description:
     openocd: OpenOcd
     encoders: tuple[Encoder, ...]
     sinks: tuple[RamSink, ...]
+    funnels: tuple[Funnel, ...] = ()
+    pib_sinks: tuple[PibSink, ...] = ()
+    bridges: tuple[AtbBridge, ...] = ()
+
+    @property
+    def components(self) -> tuple[AnyComponent, ...]:
+        """All of them, where trace begins first."""
+        return (*self.encoders, *self.funnels, *self.sinks, *self.pib_sinks, *self.bridges)
+
+    def component(self, name: str) -> AnyComponent:
+        """The component called *name*, which there must be."""
+        return next(component for component in self.components if component.name == name)
 
     def sink_of(self, encoder: Encoder) -> RamSink:
-        """The sink that *encoder* feeds."""
-        return next(sink for sink in self.sinks if sink.name == encoder.to[0])
+        """The RAM sink that *encoder* feeds. Raises `DescriptionError` if it feeds anything else, or several."""
+        table = f'[[component]] "{encoder.name}"'
+        if len(encoder.to) > 1:
+            problem = "an encoder that feeds several sinks is not supported yet, name one"
+            raise DescriptionError(problem, self.file, table, "to")
+        fed = self.component(encoder.to[0])
+        if not isinstance(fed, RamSink):
+            problem = f'"{fed.name}" is of type "{fed.kind}": only a RAM sink that it feeds directly is supported yet'
+            raise DescriptionError(problem, self.file, table, "to")
+        return fed

@@ -1,0 +1,80 @@
+"""`rvtrace import-dt`: the trace components of a device tree become a target description."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from session import devicetree, devicetree_trace
+from session.devicetree import DeviceTreeError
+from support.output import replacing
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """The command line of `rvtrace import-dt`."""
+    parser = subparsers.add_parser(
+        "import-dt",
+        help="make a target description of a device tree",
+        usage="%(prog)s FILE -o rvtrace.toml [--buffer [SINK=]START:SIZE ...]",
+        description="Finds the trace components of a device tree (riscv,trace-component, sifive,trace-encoder0,"
+        " sifive,trace-funnel0), and writes where they are and what they feed as a target description. What the device"
+        " tree leaves open stands at the head of the file, and is said on standard error.",
+    )
+    what = "a compiled device tree, such as board.dtb or Linux' /sys/firmware/fdt, or its source (needs dtc)"
+    parser.add_argument("file", metavar="FILE", help=what)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help='file to write, "-": standard output')
+    parser.add_argument(
+        "--buffer",
+        action="append",
+        default=[],
+        type=_buffer,
+        metavar="[SINK=]START:SIZE",
+        help="memory for a RAM sink to write to, which nothing else may use; SINK: its name in the description",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the description. Raises `DeviceTreeError`, `DescriptionError`, `OutputError`."""
+    root = devicetree.read(_compiled(args.file), args.file)
+    found = devicetree_trace.trace_components(root, dict(args.buffer))
+    with replacing(args.output) as output:
+        output.write(found.text.encode())
+    counted = ", ".join(f"{component.name} at {component.base:#x}" for component in found.description.components)
+    for line in (f"{args.output}: {counted}", *found.notes):
+        print(line, file=sys.stderr)
+    return 0
+
+
+def _compiled(file: str) -> bytes:
+    try:
+        data = Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        raise DeviceTreeError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file) from None
+    return data if data.startswith(devicetree.MAGIC) or b"\0" in data else _from_source(file)
+
+
+def _from_source(file: str) -> bytes:
+    dtc = shutil.which("dtc")
+    if dtc is None:
+        problem = "is the source of a device tree, and dtc is not here: install it (Debian: device-tree-compiler)"
+        raise DeviceTreeError(problem, file)
+    done = subprocess.run([dtc, "-q", "-I", "dts", "-O", "dtb", "--", file], capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").splitlines() or [f"it ended with {done.returncode}"]
+        raise DeviceTreeError(f"dtc cannot compile it: {said[0]}", file)
+    return done.stdout
+
+
+def _buffer(text: str) -> tuple[str, tuple[int, int]]:
+    name, _, place = text.rpartition("=")
+    start, colon, size = place.partition(":")
+    try:
+        numbers = int(start, 0), int(size, 0)
+    except ValueError:
+        numbers = -1, -1
+    if not colon or min(numbers) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not START:SIZE, as in 0x80000000:0x10000")
+    return name, numbers
