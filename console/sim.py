@@ -10,14 +10,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from console import sim_ctr, sim_encoder, sim_etrace
+from console.sim_files import openocd_config, target_description
 from support.errors import RvtraceError
 from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from transport.simulated.debug_harts import MOST
 from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.hart import Hart, Retired
+from transport.simulated.hart import Retired
 from transport.simulated.machine import Machine, MemoryMap, build
 from transport.simulated.server import Server, listen_tcp, listen_unix
 from transport.simulated.side_door import SideDoor
-from transport.simulated.tap import IDCODE, IR_LENGTH
+
+__all__ = ["SimError", "add_parser", "openocd_config", "run", "target_description"]
 
 DEFAULT_PORT = 9824
 
@@ -49,6 +52,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--ram", type=_address, metavar="ADDRESS", help="where the main memory is (default 0x80000000, 128 MiB)"
     )
+    parser.add_argument(
+        "--harts", type=int, default=1, metavar="N",
+        help=f"how many harts, 1 to {MOST}, each with its trace encoder; all start at the program's entry (default 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--separate-harts", action="store_true",
+        help="a gdb server for each hart, from --gdb-port on, instead of one in which each hart is a thread",
+    )  # fmt: skip
     sim_encoder.add_arguments(parser)
     sim_etrace.add_arguments(parser)
     sim_ctr.add_arguments(parser)
@@ -61,8 +72,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--side-door", metavar="PATH", help="also serve raw memory reads on this unix socket")
     parser.add_argument(
-        "--log-retired", metavar="FILE", help="write the address of each instruction retired while traced, to compare"
-    )
+        "--log-retired", metavar="FILE",
+        help="write the address of each instruction retired while traced, to compare; of several harts to FILE.0, ...",
+    )  # fmt: skip
     parser.set_defaults(run=run)
     return parser
 
@@ -82,7 +94,7 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     machine = _machine(args)
     listener = _listener(args, cleanup)
     side_door = SideDoor(machine.bus, _unix(args.side_door, cleanup)) if args.side_door else None
-    config = openocd_config(listener, args.gdb_port, args.tcl_port, machine.hart)
+    config = openocd_config(listener, args.gdb_port, args.tcl_port, machine.hart, args.harts, args.separate_harts)
     if args.write_openocd:
         _write(args.write_openocd, config)
     if args.write_target:
@@ -90,7 +102,9 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
     if args.log_retired:
-        machine.encoder.watch = cleanup.enter_context(_retired_log(args.log_retired))
+        for number, encoder in enumerate(machine.encoders):
+            path = args.log_retired if args.harts == 1 else f"{args.log_retired}.{number}"
+            encoder.watch = cleanup.enter_context(_retired_log(path))
     machine.printed = _print_output
     machine.exited = lambda status: print(f"program ended with status {status}", flush=True)
     if not args.run_at_once:
@@ -130,6 +144,8 @@ def _machine(args: argparse.Namespace) -> Machine:
     size = args.trace_size
     if size & size - 1 or not 8 <= size <= 1 << 28:
         raise SimError(f"--trace-size {size}: give a power of two from 8 bytes to 256 MiB")
+    if not 1 <= args.harts <= MOST:
+        raise SimError(f"--harts {args.harts}: give 1 to {MOST}")
     return build(
         args.elf,
         xlen=None if args.xlen == "auto" else int(args.xlen),
@@ -141,6 +157,7 @@ def _machine(args: argparse.Namespace) -> Machine:
         etrace=sim_etrace.built(args),
         absent=args.without,
         ctr=sim_ctr.built(args),
+        harts=args.harts,
     )
 
 
@@ -185,67 +202,13 @@ def _name(listener: socket.socket) -> str:
 def _announce(args: argparse.Namespace, machine: Machine, config: str, listener: socket.socket) -> None:
     hart = machine.hart
     state = "runs" if args.run_at_once else "waits for the debugger"
-    print(f"RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
+    several = f"{args.harts} harts " if args.harts > 1 else ""
+    print(f"{several}RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
     print("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
     print("".join(f"    {line}\n" for line in config.splitlines()))
     if args.side_door:
         print(f"memory can also be read at {args.side_door} (transport/simulated/side_door.py tells how)")
     print(f"listening on {_name(listener)}; end with Ctrl-C", flush=True)
-
-
-def openocd_config(
-    listener: socket.socket, gdb_port: int = 3333, tcl_port: int = 6666, hart: Hart | None = None
-) -> str:
-    """What OpenOCD 0.12 needs to debug the target that is served at *listener*."""
-    if listener.family == socket.AF_UNIX:
-        where = f"remote_bitbang host {listener.getsockname()}"
-    else:
-        host, port = listener.getsockname()
-        where = f"remote_bitbang host {host}\nremote_bitbang port {port}"
-    return f"""adapter driver remote_bitbang
-{where}
-adapter speed 10000
-jtag newtap sim cpu -irlen {IR_LENGTH} -expected-id {IDCODE:#010x}
-target create sim.cpu riscv -chain-position sim.cpu
-# Without this, memory cannot be read while the hart runs.
-riscv set_enable_virt2phys off
-gdb_report_data_abort enable
-gdb_report_register_access_error enable
-# Milliseconds; the default of 100 makes every breakpoint wait.
-poll_period 5
-gdb_port {gdb_port}
-tcl_port {tcl_port}
-telnet_port disabled
-{"" if hart is None or hart.ctr is None else sim_ctr.openocd_lines(hart.ctr)}"""
-
-
-def target_description(machine: Machine, name: str, tcl_port: int = 6666) -> str:
-    """The rvtrace.toml of the simulated target."""
-    memory_map, etrace = machine.memory_map, machine.encoder.etrace
-    said = "" if etrace is None else f"\n[component.etrace]\n{sim_etrace.description(etrace.decoder)}"
-    return f"""# Written by rvtrace sim: where the trace components of the simulated target are.
-[target]
-name = "{name} on the simulated target"
-
-[openocd]
-host = "127.0.0.1"
-tcl_port = {tcl_port}
-
-[[component]]
-name = "encoder0"
-type = "encoder"
-base = {memory_map.encoder:#x}
-hart = 0
-to = ["ram0"]
-{said}
-[[component]]
-name = "ram0"
-type = "ram_sink"
-base = {memory_map.ram_sink:#x}
-mode = "SMEM"
-start = {memory_map.trace_ram:#x}
-size = {memory_map.trace_ram_size:#x}
-"""
 
 
 def _size(text: str) -> int:

@@ -30,7 +30,7 @@ def reset(component: Component, progress: Progress = silent) -> Identity:
     Raises ComponentTimeout, WrongComponent, UnsupportedVersion, ComponentAccess.
     """
     control, active = component.block.control, component.block.prefix + "Active"
-    if control.get(_read_stable(component, control), active):
+    if control.get(read_stable(component, control), active):
         identify(component)  # a wrong base address may be the program's memory: look before writing
     for state in (0, 1):
         component.write(control, state)
@@ -42,7 +42,7 @@ def reset(component: Component, progress: Progress = silent) -> Identity:
 def identify(component: Component) -> Identity:
     """Version and kind of an active component. Raises WrongComponent, UnsupportedVersion, ComponentAccess."""
     register, prefix = component.block.impl, component.block.prefix
-    impl = _read_stable(component, register)
+    impl = read_stable(component, register)
     version = register.get(impl, prefix + "VerMajor"), register.get(impl, prefix + "VerMinor")
     if impl in NOBODY:
         raise WrongComponent(component.name, component.base, impl, component.block.name, None)
@@ -54,7 +54,7 @@ def identify(component: Component) -> Identity:
     return Identity(impl, version, _version_notes(component, version, impl))
 
 
-def _read_stable(component: Component, register: Register) -> int:
+def read_stable(component: Component, register: Register) -> int:
     """The register, read until two reads agree.
 
     OpenOCD 0.12 answers first reads over a slow system bus with the word read before, until it has learned the delay.

@@ -13,7 +13,9 @@ from controlregs.data_setup import configure_data
 from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
 from controlregs.errors import SettingRefused, UnsupportedProtocol
 from controlregs.fields import Register
+from controlregs.filter_setup import configure_filters
 from controlregs.request import EncoderInForce, TraceRequest
+from controlregs.timestamp_setup import set_encoder_time
 
 MESSAGE_BYTES = 40  # the longest message there is: IndirectBranchHistSync with all fields at their widest, rounded up
 SYNCS_PER_BUFFER = 8
@@ -57,9 +59,12 @@ def choose_format(component: Component, request: TraceRequest) -> int:
     return encoder.CONTROL.get(component.set(encoder.CONTROL, trTeFormat=request.format), "trTeFormat")
 
 
-def configure_encoder(component: Component, request: TraceRequest, src_id: int, buffer_size: int) -> list[str]:
+def configure_encoder(
+    component: Component, request: TraceRequest, src_id: int, buffer_size: int, clock: str = ""
+) -> list[str]:
     """Write all settings of an encoder that was just reset, Enable excepted; returns a line per thing not granted.
 
+    *clock*: the funnel that has the time for it.
     Raises SettingRefused, UnsupportedProtocol, ComponentAccess, FieldRange.
     """
     for register in ZEROED:
@@ -69,8 +74,9 @@ def configure_encoder(component: Component, request: TraceRequest, src_id: int, 
     notes += of_control
     notes += _set_sync(component, request, buffer_size)
     notes += configure_data(component, request)
+    notes += configure_filters(component, request.filter, data=request.data)
     if request.timestamps:
-        notes += _set_timestamps(component, request)
+        notes += set_encoder_time(component, request, clock)
     _check_protocol(component)
     return notes
 
@@ -210,20 +216,6 @@ def _sync_notes(name: str, request: TraceRequest, wanted_max: int, got: tuple[in
         yield f"{name}: synchronises {period}, not every {1 << request.sync_max + SYNC_MAX_LOWEST_UNIT}"
     elif got_mode != SyncMode.OFF and got_max > wanted_max:
         yield f"{name}: synchronises {period}, which may be too rare for the buffer: use a larger one"
-
-
-def _set_timestamps(component: Component, request: TraceRequest) -> list[str]:
-    register = timestamp.CONTROL
-    component.set(register, trTsActive=1)
-    value = component.set(
-        register, trTsActive=1, trTsMode=request.ts_mode, trTsReset=1, trTsCount=1, trTsPrescale=0, trTsEnable=1
-    )
-    if not register.get(value, "trTsEnable"):
-        return [f"{component.name} has no timestamps"]
-    if (mode := register.get(value, "trTsMode")) != request.ts_mode:
-        name = register.by_name["trTsMode"].value_name
-        return [f"{component.name}: time comes from {name(mode)}, not {name(request.ts_mode)}"]
-    return []
 
 
 def _check_protocol(component: Component) -> None:

@@ -1,5 +1,7 @@
 """What can go wrong with a trace component, each a line the user can act on."""
 
+from collections.abc import Sequence
+
 from controlregs.fields import Register
 from support.errors import RvtraceError
 
@@ -113,6 +115,14 @@ class SinkNotReadable(ComponentError):
     def __init__(self, component: str, base: int, why: str) -> None:
         self.why = why
         super().__init__(component, base, f"{at(component, base)}: {why}")
+
+
+class StopFailed(ComponentError):
+    """Several components did not come to an end; *failures* says of each one why. The others were stopped."""
+
+    def __init__(self, failures: Sequence[ComponentError]) -> None:
+        self.failures = tuple(failures)
+        super().__init__(failures[0].component, failures[0].base, "; ".join(map(str, failures)))
 
 
 class DrainFailed(ComponentError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controlregs import encoder, ram_sink, timestamp
 from controlregs.encoder import DataAddrCompress, ImplicitReturnMode, InstMode
+from controlregs.filter_setup import Filter
 from controlregs.ram_sink import RamMode
 from controlregs.timestamp import TsMode
 
@@ -31,6 +32,7 @@ class TraceRequest:
     data_no_value: bool = False
     data_no_address: bool = False
     data_addr_compress: int = DataAddrCompress.DIFFERENTIAL
+    filter: Filter | None = None  # None: everything is traced
     stop_on_wrap: bool = False
     buffer_start: int | None = None  # byte address; None: the sink's own SRAM
     buffer_size: int | None = None  # bytes; None: all of the SRAM
@@ -96,6 +98,11 @@ class EncoderInForce:
     @property
     def timestamps(self) -> bool:
         return bool(timestamp.CONTROL.get(self.ts_control, "trTsEnable"))
+
+    @property
+    def ts_mode(self) -> int:
+        """trTsMode: where time comes from."""
+        return timestamp.CONTROL.get(self.ts_control, "trTsMode")
 
     @property
     def timestamp_bits(self) -> int:

@@ -17,6 +17,7 @@ from . import (
     connect,
     coverage,
     ctr,
+    filtering,
     finding,
     history,
     listing,
@@ -24,6 +25,7 @@ from . import (
     native,
     osabi,
     parameters,
+    regs,
     shows,
     start_options,
     tracepoint,
@@ -51,6 +53,8 @@ Recording:
     trace snapshot   look at what an Espressif chip's firmware traced
     trace ctr        record in the hart itself, without trace hardware: its
                      last jumps, calls and traps
+    trace info       which trace hardware there is, and what it can do
+    trace regs       the registers of the trace hardware, in words
 
 Going back, after `trace connect` has put rvtrace between gdb and the
 target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
@@ -111,7 +115,8 @@ beside the program."""
         except start_options.BadOption as error:
             raise gdb.GdbError(f"trace start: {error}") from None
         _require_connection()
-        result = tracer().request("start", context=tracer().context(), options=options)
+        asked = filtering.resolved(options)
+        result = tracer().request("start", context=tracer().context(), options=asked)
         tracer().needs_tvec = bool(options.get("implicit_exceptions"))
         osabi.set_for_tracing()
         print_lines(result)
@@ -147,7 +152,7 @@ Usage: trace status"""
         print_lines(tracer().request("status", context=tracer().context()))
 
 
-MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr)
+MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr, regs)
 COMMANDS: tuple[Callable[[], object], ...] = (Trace, Start, Stop, Status, *(it for m in MODULES for it in m.COMMANDS))
 
 

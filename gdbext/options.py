@@ -13,8 +13,8 @@ class Option(NamedTuple):
     """An option as the user types it, *name* with its hyphen. *help*: lines.
 
     *words*: what may stand after it; *several*: what they are called if it may be more than one, with commas in
-    between. *number*: what a number after it counts. None of these: it stands alone. *shown*: what stands for the
-    words in the help.
+    between. *number*: what a number after it counts. *text*: what any text after it is, and the option may be given
+    more than once. None of these: it stands alone. *shown*: what stands for the words in the help.
     """
 
     name: str
@@ -23,6 +23,11 @@ class Option(NamedTuple):
     number: str = ""
     several: str = ""
     shown: str = ""
+    text: str = ""
+
+    @property
+    def takes_value(self) -> bool:
+        return bool(self.words or self.number or self.text)
 
     @property
     def key(self) -> str:
@@ -49,16 +54,19 @@ class Table:
             option = self._option(word)
             if option is None:
                 raise BadOption(f"unknown option {word}. See `help {self._command}`.")
-            found[option.key] = self._value(option, rest)
+            value = self._value(option, rest)
+            found[option.key] = [*found.get(option.key, ()), value] if option.text else value
         return found
 
     def _option(self, word: str) -> Option | None:
         return self._by_name.get(word[1:] if word.startswith("--") else word)
 
     def _value(self, option: Option, rest: Iterator[str]) -> Any:
-        if not option.words and not option.number:
+        if not option.takes_value:
             return True
         text = next(rest, "")
+        if option.text and (not text or self._option(text)):
+            raise BadOption(f"{option.name} takes {option.text}, got: {text or 'none'}.")
         if option.several:
             return self._several(option, text)
         got = f"got: {text or 'none'}."
@@ -82,7 +90,7 @@ class Table:
         """What the last word of a command line can become."""
         before, _, last = typed.rpartition(" ")
         option = self._option(before.split(" ")[-1])
-        if option is None or not (option.words or option.number):
+        if option is None or not option.takes_value:
             hyphen = "-" if last.startswith("--") else ""
             return sorted(hyphen + name for name in self._by_name if (hyphen + name).startswith(last))
         if not option.several:

@@ -38,6 +38,16 @@ OPTIONS = (
     Option("-no-data-values", ("... without values",)),
     Option("-no-data-addresses", ("... without addresses",)),
     Option("-full-data-addresses", ("... with addresses in full, not differences",)),
+    Option("-range", ("trace only instructions from FROM to before TO; or",
+                      "FROM,+SIZE in bytes. More than once: any of them.",
+                      "FROM and TO: functions, FILE:LINE, or expressions"),
+           text="FROM,TO or FROM,+SIZE", shown="FROM,TO"),
+    Option("-function", ("trace only these functions, with commas in between;",
+                         "what they call is not part of them"),
+           text="names of functions", shown="NAME,..."),
+    Option("-priv", ("trace only these privilege modes, with commas in",
+                     "between: u, s, m, and vu, vs of a guest"),
+           words=("u", "s", "m", "vu", "vs"), several="privilege modes", shown="MODE,..."),
 )  # fmt: skip
 
 _TABLE = Table("trace start", OPTIONS)

@@ -13,6 +13,7 @@ from session import (
     methods_native,
     methods_pages,
     methods_past,
+    methods_regs,
     methods_window,
 )
 from session.params import PROTOCOL, BadRequest, Params
@@ -31,6 +32,7 @@ _MODULES: tuple[Mapping[str, Method], ...] = (
     methods_native.METHODS,
     methods_pages.METHODS,
     methods_past.METHODS,
+    methods_regs.METHODS,
     methods_window.METHODS,
 )
 

@@ -6,6 +6,8 @@ from typing import Any
 from controlregs.encoder import DataAddrCompress, Format, ImplicitReturnMode, InstMode, SyncMode
 from controlregs.ram_sink import RamMode
 from controlregs.request import TraceRequest
+from decode.image import Image
+from session import filtering
 from session.description import RamSink
 from session.errors import BadOption
 
@@ -45,16 +47,16 @@ _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
 _LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
 
-def trace_request(sink: RamSink, options: Mapping[str, Any]) -> TraceRequest:
-    """The request for *options*.
+def trace_request(sink: RamSink, options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
+    """The request for *options*. *image*: the program, for what is asked of its functions.
 
     Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
     all_jumps, address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, data,
     no_data_values, no_data_addresses, full_data_addresses (each of these three: data, too). With a value: format
-    (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code).
-    Raises `BadOption`.
+    (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code), and the
+    filters of `session.filtering`. Raises `BadOption`.
     """
-    wanted: dict[str, Any] = {"buffer_size": sink.size, "features": ()}
+    wanted: dict[str, Any] = {"buffer_size": sink.size, "features": (), "filter": filtering.filter_of(options, image)}
     if sink.mode == RamMode.SMEM.name:
         wanted["buffer_start"] = sink.start
     for name, value in options.items():
@@ -102,4 +104,5 @@ _VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "format": _format,
     "implicit_return": _implicit_return,
     "sync_period": _sync_period,
+    **dict.fromkeys(filtering.OPTIONS, lambda value: {}),  # read together, by `filter_of`
 }

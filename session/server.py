@@ -25,7 +25,8 @@ In the middle of a request the session may ask the client for something, see `se
 
 More are in modules of their own, each with its methods at its top: `session.methods_past` (going back in time),
 `methods_history` (what happened between rows, all harts by time), `methods_pages` (a part of a list by number),
-`methods_window` (what a window shows), `methods_coverage` (how often code ran), `methods_native` (gdb's own recording).
+`methods_window` (what a window shows), `methods_coverage` (how often code ran), `methods_native` (gdb's own recording),
+`methods_ctr` (Control Transfer Records), `methods_regs` (the trace hardware itself).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.

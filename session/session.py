@@ -97,8 +97,8 @@ class Session:
             raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
         description = context.description(self._environ)
         hardware = Hardware.of(description)
-        request = trace_request(hardware.sink, options or {})
         image = Program(context.elf).image()
+        request = trace_request(hardware.sink, options or {}, image)
         link = open_link(description, hardware.encoders[0], self._connect)
         try:
             beginning.check_xlen(image, description, link)
@@ -484,9 +484,13 @@ class Session:
         return self.debugger is not None and self.debugger.away()
 
     def _runs(self, context: Context) -> int | None:
-        """A number that changes whenever the target is resumed; gdb alone also counts its ways through the past."""
-        attached = self.debugger is not None and self.debugger.connected
-        return self.debugger.resumes if self.debugger is not None and attached else context.runs
+        """A number that changes whenever the target is resumed; gdb alone also counts its ways through the past.
+
+        What gdb counts is no number of the debugger's: they are negative.
+        """
+        if self.debugger is not None and self.debugger.connected:
+            return self.debugger.resumes
+        return None if context.runs is None else -1 - context.runs
 
 
 def _hart(context: Context) -> int | None:

@@ -15,6 +15,7 @@ class DebugCause(IntEnum):
     HALTREQ = 3
     STEP = 4
     RESETHALTREQ = 5
+    GROUP = 6
 
 
 class HartBlock:

@@ -1,4 +1,4 @@
-"""The core-local interruptor: software interrupt and timer of one hart.
+"""The core-local interruptor: software interrupt and timer of one hart; `clint_shared` has that of several.
 
 Layout as in SiFive's CLINT (FU540-C000 manual, chapter 9) and the RISC-V ACLINT specification 1.0: msip at 0x0000,
 mtimecmp at 0x4000, mtime at 0xBFF8. Time is deterministic: mtime advances by one with every retired instruction, and
@@ -12,7 +12,7 @@ from transport.simulated.bus import Bus, BusError
 
 MSI, MTI, MEI = 3, 7, 11  # interrupt numbers: machine software, timer, external
 
-_MSIP, _MTIMECMP, _MTIME, _SIZE = 0x0000, 0x4000, 0xBFF8, 0xC000
+MSIP, MTIMECMP, MTIME, SIZE = 0x0000, 0x4000, 0xBFF8, 0xC000
 _TIMER_MASK = (1 << 64) - 1
 # A wake-up this far away means "never": programs switch the timer off by writing all ones, or as good as all ones.
 _NEVER = 1 << 62
@@ -35,9 +35,12 @@ class TimedHart(Protocol):
 
 
 class Clint:
-    """`due` is the count of retired instructions at which mtime reaches mtimecmp, `idle` the time slept so far."""
+    """`due` is the count of retired instructions at which mtime reaches mtimecmp, `idle` the time slept so far.
 
-    def __init__(self, hart: TimedHart, bus: Bus, base: int = 0x0200_0000) -> None:
+    *bus* None: who made it carries out the accesses to its registers, with `read` and `write`.
+    """
+
+    def __init__(self, hart: TimedHart, bus: Bus | None, base: int = 0x0200_0000) -> None:
         self._hart = hart
         self._skew = 0
         self._compare = 0
@@ -45,7 +48,8 @@ class Clint:
         self.due = 0
         self.idle = 0
         hart.clint = self
-        bus.add(base, _SIZE, self._read, self._write)
+        if bus is not None:
+            bus.add(base, SIZE, self.read, self.write)
 
     @property
     def mtime(self) -> int:
@@ -68,9 +72,11 @@ class Clint:
 
     def skip_to_timer(self) -> None:
         """Let the time pass that the hart sleeps in the WFI it is executing: once it retires, mtime >= mtimecmp."""
-        idle = max(0, self.due - self._hart.now - 1)
-        self._skew += idle
-        self.idle += idle
+        self._sleep(max(0, self.due - self._hart.now - 1))
+
+    def _sleep(self, ticks: int) -> None:
+        self._skew += ticks
+        self.idle += ticks
         self._reschedule()
 
     def _set_compare(self, value: int) -> None:
@@ -81,26 +87,26 @@ class Clint:
         self.due = self._compare - self._skew
         self._hart.timer_changed()
 
-    def _read(self, offset: int, nbytes: int) -> int:
+    def read(self, offset: int, nbytes: int) -> int:
         value, start = self._register(offset, nbytes)
         return value >> 8 * (offset - start) & ((1 << 8 * nbytes) - 1)
 
-    def _write(self, offset: int, nbytes: int, value: int) -> None:
+    def write(self, offset: int, nbytes: int, value: int) -> None:
         old, start = self._register(offset, nbytes)
         shift = 8 * (offset - start)
         new = old & ~(((1 << 8 * nbytes) - 1) << shift) | value << shift
-        if start == _MSIP:
+        if start == MSIP:
             self._msip = new & 1
             self._hart.set_interrupt(MSI, bool(self._msip))
-        elif start == _MTIMECMP:
+        elif start == MTIMECMP:
             self._set_compare(new)
-        elif start == _MTIME:
+        elif start == MTIME:
             self._skew += new - self.mtime
             self._reschedule()
 
     def _register(self, offset: int, nbytes: int) -> tuple[int, int]:
         """Value and offset of the register at *offset*; what no register answers reads as zero, as in Spike."""
-        for start, size, value in ((_MSIP, 4, self._msip), (_MTIMECMP, 8, self._compare), (_MTIME, 8, self.mtime)):
+        for start, size, value in ((MSIP, 4, self._msip), (MTIMECMP, 8, self._compare), (MTIME, 8, self.mtime)):
             if start <= offset < start + size:
                 if offset + nbytes > start + size:
                     raise BusError(offset, nbytes)

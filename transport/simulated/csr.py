@@ -109,7 +109,7 @@ class CsrFile:
             MTVAL: _Stored("mtval"), DPC: _Stored("dpc", address), DSCRATCH0: _Stored("dscratch0"),
             DSCRATCH1: _Stored("dscratch1"),
         }  # fmt: skip
-        self._constants = _constants(hart.xlen, extensions)
+        self._constants = _constants(hart.xlen, extensions) | {MHARTID: hart.hartid}
         self._readers, self._writers = self._special()
         if "F" in extensions:
             self._add_floating_point()
@@ -285,7 +285,7 @@ def _constants(xlen: int, extensions: str) -> dict[int, int]:
     misa = (1 if xlen == 32 else 2) << xlen - 2
     for letter in extensions + "U":
         misa |= 1 << ord(letter) - ord("A")
-    constants = {MISA: misa, MVENDORID: 0, MARCHID: 5, MIMPID: 0, MHARTID: 0, MCONFIGPTR: 0, MENVCFG: 0, TDATA3: 0}
+    constants = {MISA: misa, MVENDORID: 0, MARCHID: 5, MIMPID: 0, MCONFIGPTR: 0, MENVCFG: 0, TDATA3: 0}
     constants[TINFO] = TINFO_VALUE
     for index in range(3, 32):  # mhpmcounter, mhpmevent
         constants |= {MCYCLE + index: 0, MHPMEVENT + index: 0}

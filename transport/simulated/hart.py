@@ -82,8 +82,10 @@ class Hart:
         reset_pc: int | None = None,
         triggers: int = _TRIGGERS,
         ctr: CtrBuild | None = None,
+        hartid: int = 0,
     ) -> None:
         self.bus = bus
+        self.hartid = hartid
         self.xlen = xlen
         self.extensions = extensions
         self.reset_pc = bus.ram_base if reset_pc is None else reset_pc

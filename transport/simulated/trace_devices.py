@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from controlregs.common import CONTROL_OFFSET, IMPL_OFFSET
 from controlregs.fields import Access, Register, RegisterBlock
 from transport.simulated.bus import BusError
+from transport.simulated.trace_build import ComponentBuild
 
 ACTIVE, ENABLE, EMPTY = 1 << 0, 1 << 1, 1 << 3  # of tr??Control, at the same place in every component
 BLOCK_SIZE = 0x1000
@@ -24,6 +25,7 @@ class TraceComponent:
     *implemented* gives, by field name, the bits of a WARL field that can be written; fields not named there read 0.
     *constant* gives the value of read-only fields. *polls*: how many reads of tr??Control still show the old Active
     and Enable after a change, and Empty as 0 after Enable was cleared; anything else that happens also ends the wait.
+    *build*: the choices of its makers, and their mistakes.
     """
 
     def __init__(
@@ -34,14 +36,18 @@ class TraceComponent:
         constant: Mapping[str, int],
         control_default: Mapping[str, int],
         polls: int = 1,
+        build: ComponentBuild | None = None,
     ) -> None:
         self.block = block
+        self.build = build or ComponentBuild()
         self._legal = {r.offset: _writable_bits(r, implemented) for r in block.registers}
         self._sticky = block.control.mask_of(Access.RW1C)
-        self._impl = block.impl.reset_value | _pack(block.impl, constant)
+        self._impl = self.build.impl(block, block.impl.reset_value | _pack(block.impl, constant))
         self._control_default = block.control.pack(**control_default)
+        self._never, self._always = self.build.stuck_bits(block)
         self._polls = polls
         self._polls_left = 0
+        self._flush_left = 0
         self._unsettled = False
         self._shown = 0
         self._registers: dict[int, int] = {}
@@ -73,8 +79,12 @@ class TraceComponent:
         return self._registers.get(register.offset, 0)
 
     def store(self, register: Register, value: int) -> None:
-        """A write to a register other than tr??Control and tr??Impl."""
-        self._registers[register.offset] = self.legalize(register, value & self._legal[register.offset])
+        """A write to a register other than tr??Control."""
+        self._registers[register.offset] = self.in_force(register, value & self._legal[register.offset])
+
+    def in_force(self, register: Register, value: int) -> int:
+        """What *value*, reduced to writable bits already, becomes in *register* of this very component."""
+        return self.build.legal(register, self.legalize(register, value))
 
     # -- state for those who know the component
 
@@ -93,7 +103,7 @@ class TraceComponent:
     @property
     def impl(self) -> int:
         """tr??Impl."""
-        return self._impl
+        return self._impl | self._registers.get(IMPL_OFFSET, 0)
 
     def field(self, name: str) -> int:
         """The value in force of a field, by the name the document gives it."""
@@ -101,6 +111,10 @@ class TraceComponent:
         if name in control.by_name:
             return control.get(self._control, name)
         register = next(r for r in self.block.registers if name in r.by_name)
+        return self.field_of(register, name)
+
+    def field_of(self, register: Register, name: str) -> int:
+        """The same of one of several registers that have a field of this name."""
         return register.get(self._registers.get(register.offset, 0), name)
 
     def legal(self, register: Register) -> int:
@@ -120,6 +134,7 @@ class TraceComponent:
         """A bus read. 64-bit accesses are two of 32 bits; smaller ones read the whole register too."""
         if nbytes == 8:
             return self.read(offset, 4) | self.read(offset + 4, 4) << 32
+        self._check_access(offset & ~3, nbytes)
         self.before_access()
         word = self._read_word(offset & ~3)
         return word >> 8 * (offset & 3) & (1 << 8 * nbytes) - 1
@@ -132,8 +147,12 @@ class TraceComponent:
             return
         if nbytes != 4 or offset & 3:
             raise BusError(offset, nbytes)
+        self._check_access(offset, nbytes)
         self.before_access()
         self._write_word(offset, value)
+
+    def _check_access(self, offset: int, nbytes: int) -> None:
+        self.build.check_access(offset, nbytes, active=self.active, control=CONTROL_OFFSET)
 
     def _read_word(self, offset: int) -> int:
         register = self.block.by_offset.get(offset)
@@ -150,41 +169,49 @@ class TraceComponent:
         register = self.block.by_offset.get(offset)
         if offset == CONTROL_OFFSET:
             self._write_control(value)
-        elif register is not None and offset != IMPL_OFFSET and self.active:
+        elif register is not None and self.active and (offset != IMPL_OFFSET or self._legal[offset]):
             self.store(register, value)
 
     def _read_control(self) -> int:
+        return self._visible_control() & ~self._never | self._always
+
+    def _visible_control(self) -> int:
         if not self._unsettled:
             return self._control | (EMPTY if self.empty else 0)
-        value = self._control & ~(ACTIVE | ENABLE) | self._shown
         self._polls_left -= 1
+        if self._polls_left < self._flush_left:
+            value = self._control
+        else:
+            value = self._control & ~(ACTIVE | ENABLE) | self._shown
         if self._polls_left <= 0:
             self.settle()
         return value
 
     def _write_control(self, value: int) -> None:
         before = self._control
+        value &= ~self._never
         if not value & ACTIVE:
             self._control = 0
             self._registers.clear()
             self.deactivated()
         elif not before & ACTIVE:
-            self._control = ACTIVE | self._control_default
+            self._control = self.build.legal(self.block.control, ACTIVE | self._control_default)
             self._registers = {offset: UNDEFINED & legal for offset, legal in self._legal.items()}
             for offset, junk in self._registers.items():
-                self._registers[offset] = self.legalize(self.block.by_offset[offset], junk)
+                self._registers[offset] = self.in_force(self.block.by_offset[offset], junk)
             self.activated()
         else:
             legal = self._legal[CONTROL_OFFSET]
             sticky = before & self._sticky & ~value
             new = before & ~legal | value & legal
-            self._control = self.legalize(self.block.control, new & ~self._sticky | sticky)
+            self._control = self.in_force(self.block.control, new & ~self._sticky | sticky)
             self.control_changed(before)
         if (before ^ self._control) & (ACTIVE | ENABLE):
             self._shown = before & (ACTIVE | ENABLE)
-            self._polls_left = self._polls
+            self._flush_left = self.build.flush_polls if self._shown & ENABLE else 0
+            self._polls_left = self._polls + self._flush_left
             self._unsettled = True
-            if not self._polls:
+            if not self._polls_left:
                 self.settle()
 
 

@@ -27,7 +27,11 @@ _SYNC = {
     Begin.LEFT_DEBUG: Sync.EXIT_FROM_DEBUG,
     Begin.LEFT_RESET: Sync.EXIT_FROM_RESET,
 }
-_EVCODE = {End.DISABLED: Evcode.TRACE_DISABLED, End.IN_DEBUG: Evcode.DEBUG_MODE}
+_EVCODE = {
+    End.DISABLED: Evcode.TRACE_DISABLED,
+    End.IN_DEBUG: Evcode.DEBUG_MODE,
+    End.FILTERED: Evcode.TRACE_DISABLED,
+}
 _OF_E_TRACE = (
     "trTeInstNoAddrDiff", "trTeInstNoTrapAddr", "trTeInstEnBranchPrediction", "trTeInstEnJumpTargetCache",
 )  # fmt: skip

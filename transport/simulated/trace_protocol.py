@@ -16,7 +16,7 @@ from transport.simulated.timestamp_unit import TimestampUnit
 class Begin(Enum):
     """Why a trace begins."""
 
-    ENABLED = "software or a trigger switched it on"
+    ENABLED = "software, a trigger or a filter switched it on"
     LEFT_DEBUG = "the hart left Debug Mode"
     LEFT_RESET = "the hart was reset"
 
@@ -26,6 +26,7 @@ class End(Enum):
 
     DISABLED = "software or a trigger switched it off, or the hart is reset"
     IN_DEBUG = "the hart entered Debug Mode"
+    FILTERED = "a filter leaves out what comes next"
 
 
 class Settings(Protocol):

@@ -1,0 +1,59 @@
+"""What a trace component can do, found out by writing its fields and reading them back, in the user's words.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery" (set WARL fields and read them back,
+with the component not enabled), "Accessing and Detecting RAM Sink Registers", trFunnelDisInput, trPibMode.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from controlregs.abilities import ABILITIES
+from controlregs.component import Component
+from controlregs.discovery import Identity, identify, read_stable, reset
+from controlregs.errors import SettingRefused
+from controlregs.probing import Probe
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """*has*: what it can do, *lacks*: options of the document that it is without; in words, one thing each."""
+
+    name: str
+    base: int
+    identity: Identity
+    has: tuple[str, ...]
+    lacks: tuple[str, ...]
+
+
+def capabilities(component: Component, progress: Progress = silent) -> Capabilities:
+    """What *component* can do. It must not be enabled; its settings are put back, and it is left in reset if it was.
+
+    Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
+    """
+    control, prefix = component.block.control, component.block.prefix
+    now = read_stable(component, control)
+    if control.get(now, prefix + "Enable") and control.get(now, prefix + "Active"):
+        text = "is in use, so what it can do cannot be found out now; stop the trace first"
+        raise SettingRefused(component.name, component.base, text)
+    if control.get(now, prefix + "Active"):
+        return _found(component, identify(component))
+    try:
+        found = _found(component, reset(component, progress))
+    except RvtraceError:
+        with suppress(RvtraceError):  # what went wrong is already known
+            component.write(control, now)
+        raise
+    component.write(control, 0)
+    component.forget()
+    return found
+
+
+def _found(component: Component, identity: Identity) -> Capabilities:
+    try:
+        with Probe(component) as probe:
+            found = ABILITIES[component.block.comp_type](probe)
+    finally:
+        component.forget()
+    return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))

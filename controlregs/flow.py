@@ -1,0 +1,163 @@
+"""Starting, watching, stopping and reading out a trace: any graph of components.
+
+The order is the document's: sinks before funnels before encoders on the way up, encoders before funnels before sinks on
+the way down, and a component is left only when its registers say that it is done. All raise leaves of
+`controlregs.errors.ComponentError` and the transport's own errors.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling".
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from controlregs import encoder, ram_sink
+from controlregs.component import Component
+from controlregs.discovery import reset
+from controlregs.drain import Drained, drain
+from controlregs.errors import ComponentError, ComponentTimeout, SettingRefused, StopFailed
+from controlregs.graph import Graph
+from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce, Pins
+from controlregs.graph_start import Starting
+from controlregs.outlets import configure_pib, pib_in_force
+from controlregs.switching import begin, disable, enable
+from support.errors import Cancelled, RvtraceError
+from support.progress import Progress, silent
+
+
+def _nobody(pins: PibInForce) -> None:
+    """Receives nothing: the probe is somebody else's."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How a run ended. *lost*: names of encoders that lost trace or stalled their hart meanwhile.
+
+    *failures*: of the components that did not come to an end.
+    """
+
+    lost: tuple[str, ...]
+    notes: tuple[str, ...]
+    failures: tuple[ComponentError, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drains:
+    """What was read out of each RAM sink, by its name, and why it could not be, all of it."""
+
+    drained: Mapping[str, Drained]
+    failures: Mapping[str, RvtraceError]
+
+
+def start(
+    graph: Graph,
+    request: GraphRequest,
+    progress: Progress = silent,
+    receive: Callable[[PibInForce], None] = _nobody,
+) -> GraphInForce:
+    """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
+
+    *receive* is called for each PIB sink when its clock runs, before it sends: the receiver is to be ready on return.
+    """
+    return Starting(graph, request, progress).run(receive)
+
+
+def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> PibInForce:
+    """Reset a PIB sink, and let it send its calibration pattern until it is disabled, or a trace starts."""
+    reset(component, progress)
+    configure_pib(component, pins, calibrate=True)
+    enable(component, progress)
+    return pib_in_force(component)
+
+
+def stop(graph: Graph, progress: Progress = silent) -> Stopped:
+    """Disable and flush, encoders first: halting a hart does not empty its encoder. `drain_all` after that.
+
+    A component that fails does not keep the others from being stopped: see *failures*, and `check`.
+    """
+    full = _full(graph)
+    notes: list[str] = []
+    failures: list[ComponentError] = []
+    for component in graph.stop_order:
+        try:
+            if not disable(component, progress):
+                notes.append(f"{component.name} was reset while tracing; its trace ends there")
+        except ComponentTimeout as error:
+            stuck = [sink.name for sink in graph.sinks_of(component)]
+            if full.issuperset(stuck) and _is_off(component, error):
+                notes.append(f"{component.name} keeps trace that no room was left for in {', '.join(stuck)}")
+            else:
+                failures.append(error)
+        except ComponentError as error:
+            failures.append(error)
+    return Stopped(_lost(graph), tuple(notes), tuple(failures))
+
+
+def check(stopped: Stopped) -> None:
+    """Raises what kept components from being stopped."""
+    if len(stopped.failures) > 1:
+        raise StopFailed(stopped.failures)
+    for failure in stopped.failures:
+        raise failure
+
+
+def _full(graph: Graph) -> set[str]:
+    """The sinks that have stopped by themselves: what feeds them cannot be rid of its trace."""
+    return {sink.name for sink in graph.ram_sinks if _has_stopped(sink)}
+
+
+def _has_stopped(sink: Component) -> bool:
+    try:
+        now = ram_sink.CONTROL.unpack(sink.read(ram_sink.CONTROL))
+    except ComponentError:
+        return False  # stopping it will meet that, and say so
+    return bool(now["trRamActive"] and now["trRamStopOnWrap"] and not now["trRamEnable"])
+
+
+def _is_off(component: Component, error: ComponentTimeout) -> bool:
+    return not component.block.control.get(error.value, component.block.prefix + "Enable")
+
+
+def _lost(graph: Graph) -> tuple[str, ...]:
+    lost = []
+    for component in graph.encoders:
+        try:
+            if component.get(encoder.CONTROL, "trTeInstStallOrOverflow"):
+                lost.append(component.name)
+        except ComponentError:
+            continue  # it failed to stop already
+    return tuple(lost)
+
+
+def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> Drains:
+    """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
+
+    Raises Cancelled only.
+    """
+    set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
+    drained: dict[str, Drained] = {}
+    failures: dict[str, RvtraceError] = {}
+    for sink in graph.ram_sinks:
+        try:
+            drained[sink.name] = drain(sink, set_up.get(sink.name), progress)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            failures[sink.name] = error
+    return Drains(drained, failures)
+
+
+def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent) -> None:
+    """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
+
+    Raises SettingRefused when a component was reset meanwhile.
+    """
+    for component in graph.start_order:
+        control, active = component.block.control, component.block.prefix + "Active"
+        if not component.get(control, active):
+            text = "was reset, its settings are lost; start the trace anew"
+            raise SettingRefused(component.name, component.base, text)
+    for component in graph.start_order:
+        enable(component, progress)
+    before = {encoder.name: encoder for encoder in in_force.encoders}
+    for component in graph.encoders:
+        begin(component, data=bool(before[component.name].data("trTeDataTracing")))

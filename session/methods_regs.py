@@ -1,0 +1,40 @@
+"""The methods of the session protocol that look at the trace hardware itself.
+
+| method     | params                                   | result                                                      |
+|------------|------------------------------------------|-------------------------------------------------------------|
+| regs       | context, access, names, everything, live | {lines, csrs}; see `session.regs.Wish` and `Shown`          |
+| info       | context, live                            | {lines}; see `session.info`                                 |
+| components | context                                  | {names}: what `regs` can be asked for, without any error    |
+
+everything, live: true, or null. access: how a hart's CSRs are reached, see `session.ctr.access`; null where gdb has no
+target.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from session import info, regs
+from session.params import Params
+from session.session import Session
+from support.progress import Progress
+
+
+def show(session: Session, params: Params, progress: Progress) -> Any:
+    access = params.table("access") if params.given("access") else None
+    wish = regs.Wish(params.texts("names"), params.given("everything"), params.given("live"), access)
+    return regs.show(session, params.context(), wish, progress)._asdict()
+
+
+def topology(session: Session, params: Params, progress: Progress) -> Any:
+    return {"lines": info.info(session, params.context(), live=params.given("live"), progress=progress)}
+
+
+def components(session: Session, params: Params, progress: Progress) -> Any:
+    return {"names": regs.names(session, params.context())}
+
+
+METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "regs": show,
+    "info": topology,
+    "components": components,
+}

@@ -1,0 +1,86 @@
+"""The registers a capture has: as they were read back when its trace was begun."""
+
+from collections.abc import Iterator, Mapping
+
+from controlregs import dump
+from controlregs.blocks import block, major
+from controlregs.encoder import CONTROL, DATA_CONTROL, IMPL, INST_FEATURES
+from controlregs.fields import Register
+from controlregs.ram_sink import CONTROL as RAM_CONTROL
+from controlregs.ram_sink import IMPL as RAM_IMPL
+from controlregs.ram_sink import LIMIT_HIGH, LIMIT_LOW, START_HIGH, START_LOW
+from controlregs.request import SinkInForce
+from controlregs.timestamp import CONTROL as TS_CONTROL
+from session import regs_ctr
+from session.captured import Capture, CapturedEncoder
+
+_LOW = 0xFFFF_FFFF
+_NOT_READ = "not read from a target: this stands for what was said of the trace when it was imported"
+
+
+def names(capture: Capture) -> tuple[str, ...]:
+    """Of what the capture has registers of."""
+    encoders = (encoder.in_force.name for encoder in capture.encoders)
+    sinks = (sink.in_force.name for sink in capture.sinks)
+    return *encoders, *sinks, *(records.in_force.name for records in capture.records)
+
+
+def lines(capture: Capture, name: str, *, everything: bool = False) -> list[str]:
+    """The registers of the component called *name*, which there must be, below a title."""
+    return [line for kind in (_encoders, _sinks, _records) for line in kind(capture, name, everything)]
+
+
+def _encoders(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for encoder in capture.encoders:
+        if encoder.in_force.name == name:
+            values = _of_encoder(encoder)
+            base = encoder.in_force.base
+            yield from _component(name, "encoder", base, f", hart {encoder.hart}", values, everything)
+
+
+def _of_encoder(encoder: CapturedEncoder) -> Mapping[Register, int]:
+    found = encoder.in_force
+    return {
+        CONTROL: found.control,
+        IMPL: found.impl,
+        INST_FEATURES: found.features,
+        DATA_CONTROL: found.data_control,
+        TS_CONTROL: found.ts_control,
+    }
+
+
+def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for sink in capture.sinks:
+        if sink.in_force.name == name:
+            values = _of_sink(sink.in_force)
+            yield from _component(name, "ram_sink", sink.in_force.base, "", values, everything)
+
+
+def _of_sink(found: SinkInForce) -> Mapping[Register, int]:
+    return {
+        RAM_CONTROL: found.control,
+        RAM_IMPL: found.impl,
+        START_LOW: found.start & _LOW,
+        START_HIGH: found.start >> 32,
+        LIMIT_LOW: found.limit & _LOW & ~3,
+        LIMIT_HIGH: found.limit >> 32,
+    }
+
+
+def _component(
+    name: str, kind: str, base: int, more: str, values: Mapping[Register, int], everything: bool
+) -> Iterator[str]:
+    """*base* 0: nobody read these registers."""
+    impl = next(value for register, value in values.items() if register.offset == IMPL.offset)
+    found = block(kind, major(impl) if kind == "encoder" else 1)
+    yield f"{name}{f' at {base:#x}' if base else ''}: {found.name}{more}, in the capture"
+    by_offset = {register.offset: value for register, value in values.items() if register.offset in found.by_offset}
+    yield from (f"  {line}" for line in dump.dump(found, by_offset, everything))
+    if not base:
+        yield f"  note: {_NOT_READ}"
+
+
+def _records(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for records in capture.records:
+        if records.in_force.name == name:
+            yield from regs_ctr.lines(records.in_force, records.hart, ", in the capture", everything=everything)
