@@ -6,7 +6,8 @@ The session asks gdb for what only gdb can do, in the middle of a request (see s
     {"do": "registers", "accesses": [[["sctrctl", ...], 3], ...]}    {"xlen", "answers"}: values, 0, or why not
     {"do": "monitor", "command": "..."}                              what it prints
 
-each with *hart*: the one whose thread is meant, null: the selected thread.
+each with *hart*: the one whose thread is meant, null: the selected thread; *connection*: the number of gdb's connection
+to the target, null: any.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def way(wish: str | None = None) -> dict[str, Any] | None:
         return None
     if found["way"] == "openocd":
         found.update(host=host, port=port)
-    return {**found, "version": parameters.ctr_version()}
+    return {**found, "version": parameters.ctr_version(), "connection": connection()}
 
 
 def _way(wish: str, *, asked_for: bool) -> dict[str, Any] | None:
@@ -72,6 +73,11 @@ def _is_openocd() -> bool:
     return False
 
 
+def connection() -> int | None:
+    """The number of the connection to the target (gdb 11 and later): no two have the same."""
+    return getattr(gdb.selected_inferior(), "connection_num", None)
+
+
 def _sends_packets() -> bool:
     """gdb 12 and later, connected to a stub."""
     return hasattr(getattr(gdb.selected_inferior(), "connection", None), "send_packet")
@@ -84,11 +90,20 @@ def answer(need: dict[str, Any]) -> dict[str, Any]:
     """The answer to the session: {"result"} or {"error"}."""
     try:
         with _thread(need.get("hart")):
+            _check_connection(need.get("connection"))
             return {"result": _DONE[need["do"]](need)}
     except Refused as error:
         return {"error": {"message": str(error), "kind": error.kind}}
     except (gdb.error, RuntimeError, ValueError, KeyError) as error:
         return {"error": {"message": f"gdb: {error}", "kind": "Failed"}}
+
+
+def _check_connection(wanted: int | None) -> None:
+    if wanted is not None and connection() not in (wanted, None):
+        raise Refused(
+            "gdb is connected anew, perhaps to another target: `trace ctr show` looks at the records there,"
+            " `trace ctr stop` ends what is being recorded", "NoWay"
+        )  # fmt: skip
 
 
 def forget() -> None:

@@ -100,7 +100,7 @@ Usage: trace ctr clear"""
 
 
 class Status(gdb.Command):
-    """Show what the hart records, how much it has kept, and what it could do.
+    """Show what the hart records, and how much of it there is.
 Usage: trace ctr status"""
 
     def __init__(self) -> None:
@@ -197,6 +197,7 @@ def _ask(method: str, **params: Any) -> Any:
         return tracer().request(method, context=tracer().context(), access=access, **params)
     finally:
         if access is not None:
+            tracer().connection = access["connection"]
             csrs.forget()
 
 

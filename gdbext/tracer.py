@@ -23,12 +23,17 @@ class Tracer:
         self._client = Client(home, self._progress, csrs.answer)
         self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
         self._tvec: int | None = None
+        self.connection: int | None = None
+        """gdb's connection, as the session was told when it was to reach CSRs."""
         self.needs_tvec = False
         """The trace leaves out where traps lead, so that the session has to be told."""
 
     def request(self, method: str, **params: Any) -> Any:
         """The session's result; its errors become gdb.GdbError, one line."""
         try:
+            if self.connection is not None and csrs.connection() not in (None, self.connection):
+                self.connection = csrs.connection()
+                self._client.request("ctr_connected", access=csrs.way())
             return self._client.request(method, **params)
         except SessionError as error:
             raise gdb.GdbError(str(error)) from None

@@ -55,6 +55,7 @@ class Debugger:
         self.places = Places(self._select)
         self.extensions = extensions
         self._proxy: Proxy | None = None
+        self._resumes_before = 0  # of the connections before this one
         self._stub: tuple[str, int] | None = None
 
     @property
@@ -70,7 +71,7 @@ class Debugger:
 
     @property
     def resumes(self) -> int:
-        return 0 if self._proxy is None else self._proxy.resumes
+        return self._resumes_before + (0 if self._proxy is None else self._proxy.resumes)
 
     @property
     def asking(self) -> Asking | None:
@@ -96,6 +97,7 @@ class Debugger:
     def close(self) -> None:
         """End the connections."""
         if self._proxy is not None:
+            self._resumes_before = self.resumes + 1  # what ran while nobody was connected is not known
             self._proxy.close()
             self._proxy = None
 

@@ -3,7 +3,8 @@
 | method     | params                      | result                                                             |
 |------------|-----------------------------|--------------------------------------------------------------------|
 | ctr_start  | context, access, options    | {lines}; options: see `session.ctr.request`                        |
-| ctr_stop   |                             | {lines}                                                            |
+| ctr_stop   | context, access             | {lines}                                                            |
+| ctr_connected | access                   | {}; gdb's connection is another one                                |
 | ctr_clear  | context, access             | {lines}                                                            |
 | ctr_status | context, access             | {lines}                                                            |
 | ctr_show   | context, access, args, size | as history, and {now}: what ran since the newest record            |
@@ -34,7 +35,7 @@ def start(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def stop(session: Session, params: Params, progress: Progress) -> Any:
-    return _lines(commands.stop(session, progress))
+    return _lines(commands.stop(session, _access(params), progress))
 
 
 def clear(session: Session, params: Params, progress: Progress) -> Any:
@@ -63,9 +64,15 @@ def _lines(lines: list[str]) -> dict[str, list[str]]:
     return {"lines": lines}
 
 
+def connected(session: Session, params: Params, progress: Progress) -> Any:
+    commands.connected(session, _access(params))
+    return {}
+
+
 METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "ctr_start": start,
     "ctr_stop": stop,
+    "ctr_connected": connected,
     "ctr_clear": clear,
     "ctr_status": status,
     "ctr_show": show,

@@ -138,6 +138,15 @@ def status(access: CsrAccess, version: CtrVersion, name: str) -> CtrStatus:
         return CtrStatus(in_force, recorded(hart, in_force.depth))
 
 
+def moved(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> bool:
+    """Whether the hart is seen to have run, or to have been reset, since *since* was read: in one look, as far as its
+    present mode shows it. Raises HartRuns.
+    """
+    answers = access.run([("pc", None), (version.machine.status.number, None)])
+    seen = zip(answers, (since.pc, since.status), strict=False)
+    return any(isinstance(answer, int) and answer != value for answer, value in seen if value is not None)
+
+
 def read(
     access: CsrAccess, version: CtrVersion, name: str, progress: Progress = silent
 ) -> tuple[CtrInForce, list[Entry]]:

@@ -4,6 +4,8 @@ Ref: RISC-V Control Transfer Records 1.0, table "Control Transfer Type Definitio
 (10, 11) from others with linkage (14, 15) by rd.
 """
 
+import re
+from functools import cached_property
 from typing import NamedTuple
 
 from decode.ctr.registers import Change, Known, change_of, upper_of
@@ -14,6 +16,8 @@ from decode.instructions import Instruction, IType
 _LONGEST = 512  # instructions of a block
 _EBREAKS = (0x0010_0073, 0x9002)
 _SCTRCLR = 0x1040_0073
+_SYSTEM = re.compile(rb"[\x73\xf3](?=[\x00-\xff]{3})")
+"""The first byte of instructions that access CSRs, and others with their opcode."""
 _CTR = frozenset({0x14E, 0x14F, 0x15F, 0x24E, 0x34E, 0x181, 0x182, 0x183, 0x281, 0x282, 0x381, 0x382, 0x383})
 """*ctrctl, sctrstatus and sctrdepth; *ctrcontrol(h) and *ctrstatus of draft 0.1.4."""
 
@@ -116,6 +120,12 @@ class Code:
         if known is None:
             known = self._transfers[pc] = self._transfer(pc)
         return known
+
+    @cached_property
+    def may_switch(self) -> bool:
+        """Whether anything in the program looks like an instruction that changes what is recorded."""
+        segments = ((data, found.start()) for _, data in self.image.segments for found in _SYSTEM.finditer(data))
+        return any(not at & 1 and _switches(int.from_bytes(data[at : at + 4], "little")) for data, at in segments)
 
     def block(self, pc: int) -> Block:
         """The block that begins at *pc*."""

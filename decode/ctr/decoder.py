@@ -178,7 +178,8 @@ class _Decoder:
     def _way(self, goal: Goal, number: int) -> Way:
         """What ran before the record with this number."""
         way = self._ways.find(self._here or 0, self._known, goal)
-        if way.switched and not self._options.ras:
+        unsure = way.switched or (way.why and self._code.may_switch)  # the switch may be in what is not known
+        if unsure and not self._options.ras:
             self.switched = number
         return way
 
@@ -198,7 +199,7 @@ class _Decoder:
             )
         if way.wrong is None:
             return self._gap(record, way.why)
-        if self._sure and blames:
+        if self._sure and blames and not self._code.may_switch:
             return self._mismatch(record, way.wrong, way.why)
         return self._gap(record, f"the code does not lead to 0x{goal.pc:x}: what did is not recorded")
 

@@ -7,7 +7,8 @@ A request's parameter *access* says the way; in gdb `gdbext/csrs.py` makes it:
     {"way": "packets", "openocd": false}                     p and P packets, by number; OpenOCD is the stub, or not
     {"way": "named"}                                         gdb's registers, by name
 
-and besides *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD is to expose.
+and besides *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD is to expose, and *connection*, the number of
+gdb's connection, null where it has none: what was found out of a target is no good for another.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +52,7 @@ def _openocd(way: Way, session: Session, hart: int | None) -> CsrAccess:
 
 
 def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
-    gdb = Gdb(session, hart)
+    gdb = _gdb(way, session, hart)
 
     def monitor(command: str) -> str:
         asking = gdb.asking
@@ -64,11 +65,16 @@ def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
 
 
 def _packets(way: Way, session: Session, hart: int | None) -> CsrAccess:
-    return PacketAccess(Gdb(session, hart), openocd=bool(way.get("openocd")))
+    return PacketAccess(_gdb(way, session, hart), openocd=bool(way.get("openocd")))
 
 
 def _named(way: Way, session: Session, hart: int | None) -> CsrAccess:
-    return NamedAccess(Gdb(session, hart), _packets(way, session, hart), openocd=bool(way.get("openocd")))
+    return NamedAccess(_gdb(way, session, hart), _packets(way, session, hart), openocd=bool(way.get("openocd")))
+
+
+def _gdb(way: Way, session: Session, hart: int | None) -> Gdb:
+    connection = way.get("connection")
+    return Gdb(session, hart, connection if isinstance(connection, int) else None)
 
 
 def _version(way: Way) -> str | None:

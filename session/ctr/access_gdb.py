@@ -20,18 +20,20 @@ NOWHERE = ("utvt", "uintstatus")
 class Gdb:
     """gdb as one that does what it is asked, for the thread that is *hart* (None: the selected one).
 
+    *connection*: the number of gdb's connection it is about, None: of any.
+
     Where gdb waits for the proxy instead (an IDE that goes back asks nobody first), `asking` is the way to the stub.
     """
 
-    def __init__(self, session: Session, hart: int | None) -> None:
-        self._session, self.hart = session, hart
+    def __init__(self, session: Session, hart: int | None, connection: int | None = None) -> None:
+        self._session, self.hart, self._connection = session, hart, connection
 
     def do(self, what: str, **params: Any) -> Any:
         """Raises HartRuns, NoWay, CannotAsk, Cancelled."""
         if self._session.ask is None:
             raise CannotAsk
         try:
-            return self._session.ask({"do": what, "hart": self.hart, **params})
+            return self._session.ask({"do": what, "hart": self.hart, "connection": self._connection, **params})
         except NotDone as error:
             if error.kind == "HartRuns":
                 raise HartRuns from error

@@ -32,11 +32,12 @@ def start(
     """
     session.check_present("trace ctr start")
     session.check_free(CtrTrace)
+    connected(session, way)
     request, image = ctr_request(options), _image(context)
     harts = list(options.get("harts") or [_hart(context)])
-    before = session.live if isinstance(session.live, CtrTrace) and session.live.tracing else None
-    recorders = [] if before is None else [it for it in before.recorders if it.hart not in harts]
-    replaced = {} if before is None else {it.hart: it.found for it in before.recorders}
+    before = session.live.recorders if isinstance(session.live, CtrTrace) else []
+    recorders = [it for it in before if it.hart not in harts] if session.live and session.live.tracing else []
+    replaced = {it.hart: it.found for it in before if it.found is not None}
     begun, notes = _begun(session, way, harts, image, request, replaced, progress)
     trace = CtrTrace(_by_hart(recorders + begun), way)
     trace.notes = notes
@@ -49,7 +50,7 @@ def _begun(
     harts: list[int],
     image: Image,
     request: CtrRequest,
-    found: Mapping[int, Found | None],
+    found: Mapping[int, Found],
     progress: Progress,
 ) -> tuple[list[Recorder], list[str]]:
     """All *harts* set up, or none, and what was not granted. *found*: of those that record already, what they had."""
@@ -74,7 +75,9 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
     None: they are in a capture. Raises as `start`, and NoTrace.
     """
     live, hart = session.live, _hart(context)
-    if isinstance(live, CtrTrace) and (live.ours or not live.tracing or (live.has(hart) and live.way == way)):
+    connected(session, way)
+    if isinstance(live, CtrTrace) and _stays(session, live, hart, way):
+        _check_moved(session, live, way)
         return live
     if live is None and session.has_trace() and session.capture().records:
         return None
@@ -86,17 +89,27 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
     access = _open(way, session, hart, image)
     version = procedures.detect(access, way.get("version"))
     in_force, entries = procedures.read(access, version, f"ctr{hart}", progress)
-    others = live.recorders if isinstance(live, CtrTrace) and live.way == way else []
+    others = live.recorders if isinstance(live, CtrTrace) and live.tracing and live.way == way else []
     mine = Recorder(hart, access, version, captured(hart, in_force, entries))
-    trace = CtrTrace(_by_hart([*others, mine]), way)
+    trace = CtrTrace(_by_hart([*(it for it in others if it.hart != hart), mine]), way)
     session.begin(trace, _reading(context, image), report.target(access), just_read=context)
     return trace
 
 
-def stop(session: Session, progress: Progress = silent) -> list[str]:
+def stop(session: Session, way: Way | None = None, progress: Progress = silent) -> list[str]:
     """As `trace stop`. Raises NoTrace, Busy, HartRuns."""
+    session.check_present("trace ctr stop")
     _recording(session)
+    connected(session, way)
     return session.stop(progress)
+
+
+def connected(session: Session, way: Way | None) -> None:
+    """gdb may be connected anew, to a target whose registers are elsewhere. Raises as `open_access`."""
+    live = session.live
+    if isinstance(live, CtrTrace) and way is not None and way.get("connection") != live.way.get("connection"):
+        live.connected(way, lambda hart: open_access(way, session, hart))
+        session.changed()
 
 
 def clear(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:
@@ -116,6 +129,25 @@ def status(session: Session, context: Context, way: Way | None, progress: Progre
     if trace is None:
         return [line for records in session.capture().records for line in report.status(records, None)]
     return trace.status()
+
+
+def _stays(session: Session, live: CtrTrace, hart: int, way: Way | None) -> bool:
+    """Whether the trace at hand is what is looked at. What records by itself is looked at anew if it was let go."""
+    if _away(session):
+        return True
+    if not live.tracing:
+        return live.started_here or way is None
+    return live.ours or (live.has(hart) and live.way == way)
+
+
+def _check_moved(session: Session, live: CtrTrace, way: Way | None) -> None:
+    """gdb does not see all that changes a hart, as a reset by way of `monitor`: then it is read again."""
+    if live.tracing and way is not None and not _away(session) and live.moved():
+        session.changed()
+
+
+def _away(session: Session) -> bool:
+    return session.debugger is not None and session.debugger.away()
 
 
 def _recording(session: Session) -> CtrTrace:

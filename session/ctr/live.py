@@ -1,5 +1,7 @@
 """Control Transfer Records being made on a target, by one hart or several, started by us or found there."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from controlregs.csr_access import CsrAccess
@@ -27,6 +29,13 @@ class Recorder:
     captured: CapturedRecords
     found: Found | None = None
 
+    def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
+        """Whether *now* tells of another way of recording."""
+        how = self.captured.in_force
+        if isinstance(now, RvtraceError):
+            return not isinstance(now, HartRuns)
+        return (now.in_force.control, now.in_force.depth) != (how.control, how.depth)
+
 
 class CtrTrace:
     """What *recorders* record. See `session.making.Making`."""
@@ -36,6 +45,7 @@ class CtrTrace:
         self.tracing = self.behind = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
+        self.started_here = self.ours
 
     @property
     def encoders(self) -> tuple[CapturedEncoder, ...]:
@@ -87,15 +97,16 @@ class CtrTrace:
             self._read(progress)
 
     def stop(self, progress: Progress = silent) -> None:
-        """What is in the registers afterwards is what was there before we came. Raises HartRuns."""
+        """What is in the registers afterwards is what was there before we came. Raises HartRuns.
+
+        Interrupted before all is read, it goes on; afterwards, another `stop` puts back what is left.
+        """
         self._check_still()
-        try:
-            self.read_out(progress)
-            if not self.ours:
-                self.notes = ["it was not started here: the program goes on recording"]
-            self._put_back(progress)
-        finally:
-            self.tracing = False
+        self.read_out(progress)
+        if self.tracing and not self.ours:
+            self.notes = ["it was not started here: the program goes on recording"]
+        self.tracing = False
+        self._put_back(progress)
 
     def clear(self, progress: Progress = silent) -> None:
         """Empty all records; recording goes on. Raises what the procedures raise."""
@@ -109,6 +120,27 @@ class CtrTrace:
 
     def close(self) -> None:
         """The hart goes on recording."""
+
+    def connected(self, way: Way, opened: Callable[[int], CsrAccess]) -> None:
+        """Another connection leads to the harts now. One that does not record as it was set up was reset, or is another
+        one: then what was read out is all there is, and nothing is put back.
+        """
+        self.way = way
+        for recorder in self.recorders:
+            recorder.access = opened(recorder.hart)
+        lost = [str(it.hart) for it in self.recorders if it.found is not None and it.differs(self._state(it))]
+        if lost:
+            for recorder in self.recorders:
+                recorder.found = None
+            self.notes = [f"hart {', '.join(lost)} did not record as it was set up when gdb was connected anew"]
+            self.failure = None
+            self.tracing = self.behind = self.started_here = False
+
+    def moved(self) -> bool:
+        """Whether harts are not as they were when they were read, as after a reset by way of `monitor`."""
+        with suppress(RvtraceError):  # reading them will tell
+            return any(procedures.moved(it.access, it.version, it.captured.in_force) for it in self.recorders)
+        return True
 
     def _read(self, progress: Progress) -> None:
         self.failure, self.behind = None, True
@@ -125,12 +157,15 @@ class CtrTrace:
             self.behind = False
 
     def _put_back(self, progress: Progress) -> None:
-        for recorder in self.recorders:
-            if recorder.found is None:
-                continue
+        left = [recorder for recorder in self.recorders if recorder.found is not None]
+        self.notes = [] if left else self.notes
+        for recorder in left:
+            hart = "" if len(self.recorders) == 1 else f"hart {recorder.hart}: "
             try:
-                self.notes = list(procedures.stop(recorder.access, recorder.version, recorder.found))
+                said = procedures.stop(recorder.access, recorder.version, recorder.found)
+                self.notes += [f"{hart}{note}" for note in said]
             except Cancelled:
+                self.notes.append(f"the registers of hart {recorder.hart} are not put back: `trace ctr stop` does it")
                 raise
             except RvtraceError as error:
                 self.failure = self.failure or error

@@ -75,11 +75,13 @@ def _filters(kinds: frozenset[TransferType]) -> list[str]:
     usual = [kind for kind in TYPE_NAMES if kind not in (IType.NONE, IType.UNINFERABLE_JUMP, IType.NOT_TAKEN)]
     missing = [_plural(kind) for kind in usual if TransferType(kind) not in kinds]
     there = [_plural(kind) for kind in usual if TransferType(kind) in kinds]
-    more = ["not-taken branches, too"] if TransferType.NOT_TAKEN_BRANCH in kinds else []
+    not_taken = TransferType.NOT_TAKEN_BRANCH in kinds
+    if not there:
+        return ["only not-taken branches" if not_taken else "no kind of transfer"]
+    more = ["not-taken branches, too"] if not_taken else []
     if not missing:
         return ["all kinds of transfers", *more]
-    few = f"only {_listed(there)}" if len(there) < len(missing) else f"all but {_listed(missing)}"
-    return [few if there else "no kind of transfer", *more]
+    return [f"only {_listed(there)}" if len(there) < len(missing) else f"all but {_listed(missing)}", *more]
 
 
 def _plural(kind: IType) -> str:

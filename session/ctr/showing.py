@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from controlregs.ctr.entries import Entry
+from controlregs.ctr.settings import settings
 from decode.ctr.decoder import Decoded, Stretch
 from decode.ctr.record import Record
 from decode.ctr.wording import TYPE_NAMES
@@ -17,11 +18,17 @@ from session.ctr.decoding import decode, options_of
 from session.ctr.items import items
 from session.errors import NoTrace
 from session.ranges import Cursor
+from session.report import other_hart
 from session.session import Session
 from support.progress import Progress, silent
 
 _CALL_KINDS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)
 _RETURN_KINDS = (IType.RETURN, IType.COROUTINE_SWAP)
+_NOTHING_YET = "no control transfer was recorded yet: let the program run (`continue`), then ask again"
+_NOT_RECORDING = (
+    "there are no records, and none are made: no privilege mode is enabled (`trace ctr start` does that; after it, a"
+    " reset or the program may have ended it)"
+)
 _NO_STACK = (
     "the calls under way do not follow from these records, which lack calls or returns: `trace ctr start -ras` records"
     " the stack, `trace ctr start` all transfers"
@@ -70,7 +77,7 @@ def shown(session: Session, context: Context, way: Way | None, progress: Progres
     def make() -> Shown:
         return Shown(source, decode(source.data, decoded.program, source.in_force), history)
 
-    return session.kept(Shown, history, make), session.warnings()
+    return session.kept(Shown, history, make), session.warnings() + other_hart(hart, context)
 
 
 def show(
@@ -84,7 +91,7 @@ def show(
     """Which rows `trace ctr show ARGS` shows. Raises as `commands.look`, and RangeError."""
     found, lines = shown(session, context, way, progress)
     if not found.lines:
-        raise NoTrace("no control transfer was recorded yet: let the program run (`continue`), then ask again")
+        raise NoTrace(_NOTHING_YET if settings(found.records.in_force).modes else _NOT_RECORDING)
     begin, end, notice = found.cursor.select(args, size, len(found.lines), 1)
     session.last[Shown] = found
     return {"begin": begin, "end": end, "notice": notice, "lines": lines, "hart": found.records.hart,
@@ -104,6 +111,9 @@ def stack(
 ) -> Mapping[str, Any]:
     """The calls under way, as far as the records tell. Raises as `commands.look`."""
     found, lines = shown(session, context, way, progress)
+    hart, selected = found.records.hart, context.thread_hart
+    if selected is not None and selected != hart:  # gdb's frames, beside which they stand, are those of its thread
+        raise NoTrace(f"the records are of hart {hart}, and hart {selected} is selected (`thread` selects another)")
     how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
     made = options_of(how, valid)
     ras = made.ras

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from controlregs.csr_access import Answer, Register
+from controlregs.ctr import procedures
 from controlregs.ctr.errors import DepthRefused, NoCtr
 from controlregs.errors import HartRuns
 from session.context import Context
 from session.ctr import commands, showing
 from session.errors import Busy, NoElf, NoTrace, WrongXlen
 from session.session import Session
+from support.errors import Cancelled
 from tests.controlregs.ctr_registers import CtrHart
 
 PROGRAM = """
@@ -134,6 +136,30 @@ def test_from_start_to_stop(board: Board) -> None:
     assert "ended already" in commands.stop(board.session)[0]
 
 
+def test_stop_is_interrupted(board: Board) -> None:
+    """While it reads, recording goes on; while it puts registers back, the next one does that."""
+
+    def interrupted(label: str, done: int, total: int | None = None) -> None:
+        raise Cancelled
+
+    board.harts[0].control = 1
+    board.start()
+    board.run()
+    with pytest.raises(Cancelled):
+        commands.stop(board.session, progress=interrupted)
+    assert "state:" in commands.status(board.session, board.context(), WAY)[1]
+    assert board.rows() == ROWS
+    stop = procedures.stop
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Cancelled):
+        patch.setattr(procedures, "stop", lambda *arguments: interrupted("", 0))
+        commands.stop(board.session)
+    assert procedures.stop is stop and board.harts[0].control == ALL
+    lines = commands.status(board.session, board.context(), WAY)
+    assert lines[-1] == "note:     the registers of hart 0 are not put back: `trace ctr stop` does it"
+    assert commands.stop(board.session)[0] == "The trace had ended already."
+    assert board.harts[0].control == 1 and board.rows() == ROWS
+
+
 def test_what_ran_between_two_records_and_since(board: Board) -> None:
     board.start()
     board.run()
@@ -166,7 +192,7 @@ def test_nothing_is_read_twice(board: Board) -> None:
     before = board.harts[0].batches
     board.rows()
     board.history()
-    assert board.harts[0].batches == before
+    assert board.harts[0].batches == before + 1, "a look whether the hart still stands where it stood"
     board.run()
     assert len(board.rows()) == 6
 
