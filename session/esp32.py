@@ -6,7 +6,7 @@ docs/esp32.md tells users how. What is read is described in `decode.etrace.esp32
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from controlregs import ram_sink
 from controlregs.common import CompType
@@ -24,8 +24,10 @@ from decode.etrace.esp32.ring import ring_of
 from decode.etrace.options import Dialect, Options
 from decode.image import Image, ReadMissing
 from session import harts
+from session.beginning import GIVE_IT
 from session.captured import Capture, CapturedEncoder, CapturedSink, Code, ElfIdentity
 from session.decoding import identity_of
+from session.errors import NoElf
 from session.etrace import ETrace, of_registers
 from session.importing_etrace import etrace_encoder
 from session.version import tool
@@ -49,6 +51,19 @@ def capture_of_core_dump(content: bytes, name: str, image: Image, others: Iterab
     dump = read_core_dump(content)
     target = f"{dump.snapshot.chip}, imported from {PurePath(name).name}"
     return _fitting(_capture(dump.snapshot, target, image, map(read_elf, others), dump.notes))
+
+
+def core_dump_at(path: str | Path, elf: str | None) -> Capture | None:
+    """The capture in a core dump of ESP-IDF, None where the file is something else. Raises NoElf, and as above."""
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError):
+        return None
+    if not is_core_dump(content):
+        return None
+    if elf is None:
+        raise NoElf(f"{path} is a core dump: {GIVE_IT}")
+    return capture_of_core_dump(content, str(path), Image.from_elf(elf))
 
 
 def live_capture(elf: str, others: Sequence[str] = (), address: int | None = None) -> Generator[Batch, Answer, Capture]:

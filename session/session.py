@@ -375,7 +375,7 @@ class Session:
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
         self.check_idle()
-        dump = self._core_dump(path, elf)
+        dump = esp32.core_dump_at(path, elf)
         if dump is not None:
             return self.look_at(dump, str(path), None)
         capture = capture_file.load(path)
@@ -400,18 +400,6 @@ class Session:
         return self._refreshed().capture
 
     # Inside
-
-    def _core_dump(self, path: str | Path, elf: str | None) -> Capture | None:
-        """The capture in a core dump of ESP-IDF, None where the file is something else."""
-        try:
-            content = Path(path).read_bytes()
-        except (OSError, ValueError):
-            return None
-        if not esp32.is_core_dump(content):
-            return None
-        if elf is None:
-            raise NoElf(f"{path} is a core dump: {beginning.GIVE_IT}")
-        return esp32.capture_of_core_dump(content, str(path), Image.from_elf(elf))
 
     def _of(self, context: Context, progress: Progress) -> Selected:
         """As `selected`, also of a history that is empty."""
