@@ -11,6 +11,7 @@ from console.main import main, parser
 from tests.decode import esp32_images
 from tests.decode.etrace_vectors import ROOT
 from tests.executed.logs import PROGRAMS, spike_log
+from tests.session import devicetrees
 from tests.simulated.build import build
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -46,10 +47,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for_raw = ["--etrace", "--support", "standard", "-o", str(folder / "etrace" / "raw.bin")]
     assert main([*encode, *for_raw]) == 0
     _esp32(folder / "esp32")
+    (folder / "board").mkdir()
+    (folder / "board" / "board.dtb").write_bytes(devicetrees.blob("per_hart"))
     return folder
 
 
-_PLACES = {"core.elf": "esp32", "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace"}
+_PLACES = {
+    "core.elf": "esp32", "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace", "board.dtb": "board",
+}  # fmt: skip
 """Folders whose files of the same names are others."""
 
 

@@ -281,5 +281,6 @@ def test_the_settings_are_part_of_the_way(machine: Qemu10, elf: Path, tmp_path: 
     commands = ["python print(csrs.way())", "set trace ctr-access named", "set trace ctr-version 0.1.4"]
     connection = CONNECTIONS["direct"].format(machine.port)
     asked = ask(GDB, elf, tmp_path, connection, *commands, "python print(csrs.way() )")
-    assert asked.printed(commands[0]) == "{'way': 'packets', 'openocd': False, 'version': None}"
-    assert asked.printed("python print(csrs.way() )") == "{'way': 'named', 'openocd': False, 'version': '0.1.4'}"
+    assert asked.printed(commands[0]) == "{'way': 'packets', 'openocd': False, 'version': None, 'connection': 1}"
+    named = "{'way': 'named', 'openocd': False, 'version': '0.1.4', 'connection': 1}"
+    assert asked.printed("python print(csrs.way() )") == named
