@@ -48,10 +48,11 @@ def test_modes_external_traps_and_freezing(tmp_path: Path, name: str, options: s
 def test_rv32(tmp_path: Path) -> None:
     """Transfer types cannot be chosen there, and it is said; everything else is as with RV64."""
     elf = demo(tmp_path, "rv32imac_zicsr")
-    run = Run(elf, tmp_path, ["trace ctr start -depth 32 -without branches"], "finish", M | S | U, 32, cpu=RV32_CPU)
-    assert run.check() == 32
+    start = "trace ctr start -without branches"
+    run = Run(elf, tmp_path, [start], "finish", M | S | U, cpu=RV32_CPU)
+    assert run.check() > 200
     assert "taken branch" in {row.kind for row in run.shown.rows}
-    assert "32" in run.said["trace ctr start -depth 32 -without branches"]
+    assert "it cannot leave out taken branches" in run.said[start]
 
 
 @pytest.mark.parametrize("gdb", GDBS)
