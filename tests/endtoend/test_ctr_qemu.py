@@ -51,7 +51,7 @@ def test_options_choose_what_is_recorded(tmp_path: Path, options: str, control: 
     """*least*: of what ran between records, this part is known at least."""
     run = Run(demo(tmp_path), tmp_path, [f"trace ctr start {options}"], "finish", control)
     assert run.check() >= least * (run.expected.valid - 1)
-    assert run.expected.valid > 3
+    assert run.expected.valid > 3 or "traps" in options  # how many interrupts there are is up to QEMU's clock
 
 
 def test_the_check_notices(tmp_path: Path) -> None:
