@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from controlregs.common import CONTROL_OFFSET
 from controlregs.component import Component
 from controlregs.errors import ComponentAccess
-from controlregs.fields import Compliance, Field, Register, RegisterBlock
+from controlregs.fields import Compliance, Field, FieldSet, Register, RegisterBlock
 from support.progress import Progress, silent
 
 Values = Mapping[int, int | str]
@@ -55,11 +55,11 @@ def describe(block: RegisterBlock, offset: int, value: int | str) -> str:
     name = register.name if register else f"{offset:#05x}"
     if isinstance(value, str):
         return f"{name}: {value}"
-    said = " ".join(_fields(register, value)) if register else f"not a register of a {block.name}"
+    said = " ".join(in_words(register, value)) if register else f"not a register of a {block.name}"
     return f"{name} {value:#010x}" + (f": {said}" if said else "")
 
 
-def _fields(register: Register, value: int) -> Iterator[str]:
+def in_words(register: FieldSet, value: int) -> Iterator[str]:
     """What is in the register, LSB first; nothing where its value has told it."""
     for name, n in register.unpack(value).items():
         field = register.by_name[name]

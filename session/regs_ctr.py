@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from controlregs.ctr import procedures
 from controlregs.ctr.in_force import CtrInForce
 from controlregs.ctr.versions import VERSIONS
+from controlregs.dump import in_words
 from controlregs.fields import Csr
 from session.ctr.access import Way, open_access
 from session.ctr.live import CtrTrace, Recorder
@@ -14,7 +15,6 @@ from support.errors import Cancelled, RvtraceError
 PREFIX = "ctr"
 """Before the number of a hart: what its records are called."""
 _H_EXTENSION = 1 << 7  # of misa: VS and VU mode
-_WIDE = 12  # fields of more bits are written in hexadecimal, as those of trace components
 
 
 def hart_of(name: str) -> int | None:
@@ -70,11 +70,4 @@ def _registers(made: CtrInForce, everything: bool) -> Iterator[tuple[Csr, int]]:
 
 def _words(csr: Csr, value: int) -> str:
     digits = csr.bits // 4 + 2
-    return f"{csr.name} {value:#0{digits}x}: {' '.join(_fields(csr, value))}"
-
-
-def _fields(csr: Csr, value: int) -> Iterator[str]:
-    for name, n in csr.unpack(value).items():
-        field = csr.by_name[name]
-        meaning = field.meaning(n)
-        yield f"{name}={f'{n:#x}' if field.width > _WIDE else n}" + (f" ({meaning})" if meaning else "")
+    return f"{csr.name} {value:#0{digits}x}: {' '.join(in_words(csr, value))}"
