@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import sim_ctr, sim_encoder, sim_etrace
+from console import sim_ctr, sim_encoder, sim_etrace, sim_target
 from console.sim_files import openocd_config, target_description
+from console.sim_streams import Streams
+from session.description import Description
 from support.errors import RvtraceError
 from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.debug_harts import MOST
@@ -46,15 +48,27 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="default: the program's")
     parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
     parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
+    parser.add_argument("--trace-size", type=_size, metavar="BYTES", help="trace RAM: a power of two (default 65536)")
     parser.add_argument(
-        "--trace-size", type=_size, default=0x1_0000, metavar="BYTES", help="trace RAM: a power of two (default 65536)"
-    )
+        "--target", metavar="FILE",
+        help="the trace components that this target description has (docs/simulated-target.md), instead of an encoder"
+        " for each hart and a RAM sink",
+    )  # fmt: skip
     parser.add_argument(
         "--ram", type=_address, metavar="ADDRESS", help="where the main memory is (default 0x80000000, 128 MiB)"
     )
     parser.add_argument(
-        "--harts", type=int, default=1, metavar="N",
-        help=f"how many harts, 1 to {MOST}, each with its trace encoder; all start at the program's entry (default 1)",
+        "--devices", metavar="FILE",
+        help="how trace components are built, one by one (docs/simulated-target.md)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stream", action="append", default=[], metavar="NAME=WHERE",
+        help="where what a pin interface or a bridge sends goes, may be repeated: a file, tcp:PORT or unix:PATH",
+    )  # fmt: skip
+    parser.add_argument(
+        "--harts", type=int, metavar="N",
+        help=f"how many harts, 1 to {MOST}, each with its trace encoder; all start at the program's entry (default 1,"
+        " or those that --target has encoders for)",
     )  # fmt: skip
     parser.add_argument(
         "--separate-harts", action="store_true",
@@ -70,7 +84,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--run", action="store_true", dest="run_at_once", help="start the program at once, not when a debugger says so"
     )
-    parser.add_argument("--side-door", metavar="PATH", help="also serve raw memory reads on this unix socket")
+    parser.add_argument(
+        "--side-door", metavar="PATH",
+        help="also serve this unix socket: raw reads of memory, and commands to lose trace, to jam a sink, ...",
+    )  # fmt: skip
     parser.add_argument(
         "--log-retired", metavar="FILE",
         help="write the address of each instruction retired while traced, to compare; of several harts to FILE.0, ...",
@@ -91,26 +108,38 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
-    machine = _machine(args)
+    described = sim_target.loaded(args)
+    streams = Streams(cleanup)
+    machine = _machine(args, described, streams)
     listener = _listener(args, cleanup)
-    side_door = SideDoor(machine.bus, _unix(args.side_door, cleanup)) if args.side_door else None
-    config = openocd_config(listener, args.gdb_port, args.tcl_port, machine.hart, args.harts, args.separate_harts)
+    side_door = _side_door(args, machine, cleanup)
+    config = openocd_config(
+        listener, args.gdb_port, args.tcl_port, machine.hart, len(machine.harts), args.separate_harts
+    )
     if args.write_openocd:
         _write(args.write_openocd, config)
     if args.write_target:
-        _write(args.write_target, target_description(machine, Path(args.elf).stem, args.tcl_port))
+        _write(args.write_target, target_description(machine, Path(args.elf).stem, args.tcl_port, described))
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
     if args.log_retired:
-        for number, encoder in enumerate(machine.encoders):
-            path = args.log_retired if args.harts == 1 else f"{args.log_retired}.{number}"
-            encoder.watch = cleanup.enter_context(_retired_log(path))
+        _log_retired(machine, args.log_retired, cleanup)
     machine.printed = _print_output
     machine.exited = lambda status: print(f"program ended with status {status}", flush=True)
+    machine.fired = lambda name, number: print(f"{name}: trigger output {number}", flush=True)
     if not args.run_at_once:
         machine.halt_at_start()
+    for name, where in streams.opened.items():
+        print(f"what {name} sends goes to {where}")
     _announce(args, machine, config, listener)
     server.serve()
+
+
+def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
+    """Of harts that have an encoder: what they retire while it traces."""
+    for part, tracer in zip(machine.wiring.encoders, machine.tracers, strict=True):
+        own = path if len(machine.harts) == 1 else f"{path}.{part.hart}"
+        tracer.watch = cleanup.enter_context(_retired_log(own))
 
 
 @contextmanager
@@ -137,28 +166,32 @@ def _lines(pcs: Sequence[int]) -> str:
     return "".join(f"{pc:x}\n" for pc in pcs)
 
 
-def _machine(args: argparse.Namespace) -> Machine:
+def _machine(args: argparse.Namespace, described: Description | None, streams: Streams) -> Machine:
     extensions = args.isa.upper()
     if extensions.strip("IMAFDC") or "I" not in extensions or ("D" in extensions and "F" not in extensions):
         raise SimError(f"--isa {args.isa}: give some of IMAFDC, with I, and F where D is")
-    size = args.trace_size
+    size = 0x1_0000 if args.trace_size is None else args.trace_size
     if size & size - 1 or not 8 <= size <= 1 << 28:
         raise SimError(f"--trace-size {size}: give a power of two from 8 bytes to 256 MiB")
-    if not 1 <= args.harts <= MOST:
-        raise SimError(f"--harts {args.harts}: give 1 to {MOST}")
-    return build(
+    harts = sim_target.harts(args, described)
+    if not 1 <= harts <= MOST:
+        raise SimError(f"--harts {harts}: give 1 to {MOST}")
+    memory_map = MemoryMap(trace_ram_size=size) if args.ram is None else MemoryMap(trace_ram_size=size, ram=args.ram)
+    machine = build(
         args.elf,
         xlen=None if args.xlen == "auto" else int(args.xlen),
         extensions=extensions,
         spec=DebugSpec(args.debug_spec),
-        memory_map=MemoryMap(trace_ram_size=size) if args.ram is None else MemoryMap(trace_ram_size=size, ram=args.ram),
-        formats=sim_encoder.formats(args),
-        built_with=sim_encoder.built_with(args),
-        etrace=sim_etrace.built(args),
-        absent=args.without,
+        memory_map=memory_map,
         ctr=sim_ctr.built(args),
-        harts=args.harts,
+        harts=harts,
+        wiring=sim_target.wiring(args, described, memory_map, streams),
     )
+    if described is not None and described.xlen not in (None, machine.hart.xlen):
+        raise SimError(
+            f"{args.target}: [target]: xlen: is {described.xlen}, and {args.elf} is for RV{machine.hart.xlen}"
+        )
+    return machine
 
 
 def _listener(args: argparse.Namespace, cleanup: ExitStack) -> socket.socket:
@@ -167,6 +200,12 @@ def _listener(args: argparse.Namespace, cleanup: ExitStack) -> socket.socket:
     listener = listen_tcp(args.port)
     cleanup.callback(listener.close)
     return listener
+
+
+def _side_door(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> SideDoor | None:
+    if not args.side_door:
+        return None
+    return SideDoor(machine.bus, _unix(args.side_door, cleanup), machine.components)
 
 
 def _unix(path: str, cleanup: ExitStack) -> socket.socket:
@@ -202,12 +241,12 @@ def _name(listener: socket.socket) -> str:
 def _announce(args: argparse.Namespace, machine: Machine, config: str, listener: socket.socket) -> None:
     hart = machine.hart
     state = "runs" if args.run_at_once else "waits for the debugger"
-    several = f"{args.harts} harts " if args.harts > 1 else ""
+    several = f"{len(machine.harts)} harts " if len(machine.harts) > 1 else ""
     print(f"{several}RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
     print("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
     print("".join(f"    {line}\n" for line in config.splitlines()))
     if args.side_door:
-        print(f"memory can also be read at {args.side_door} (transport/simulated/side_door.py tells how)")
+        print(f"the side door is {args.side_door} (transport/simulated/side_door.py tells how)")
     print(f"listening on {_name(listener)}; end with Ctrl-C", flush=True)
 
 

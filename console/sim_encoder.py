@@ -8,6 +8,7 @@ from decode.ntrace.encoder import EncoderOptions
 from support.errors import RvtraceError
 from transport.simulated.trace_encoder import OPTIONAL
 from transport.simulated.trace_etrace import ETrace
+from transport.simulated.trace_filter_registers import COMPARATORS, FILTERS, FilterUnits
 from transport.simulated.trace_ntrace import SET_BY_REGISTERS, NTrace
 
 SWITCH = {"on": True, "off": False}
@@ -34,6 +35,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--without", action="append", default=[], choices=sorted(OPTIONAL), metavar="FIELD",
         help="a register field the trace encoder does not implement, may be repeated: trTeContext, trTsEnable, ...",
     )  # fmt: skip
+    parser.add_argument(
+        "--filters", type=int, default=0, metavar="N",
+        help="how many filters the trace encoder has, 0 to 16 (default %(default)s), for `trace start -function`",
+    )  # fmt: skip
+    parser.add_argument(
+        "--comparators", type=int, metavar="N",
+        help="how many comparators its filters have for addresses, 0 to 8 (default: one for each filter)",
+    )  # fmt: skip
+
+
+def filters(args: argparse.Namespace) -> FilterUnits:
+    """What the command line says of filters. Raises BadEncoderOption."""
+    if not 0 <= args.filters <= FILTERS:
+        raise BadEncoderOption(f"--filters {args.filters}: give 0 to {FILTERS}")
+    if args.comparators is None:
+        return FilterUnits(args.filters, min(args.filters, COMPARATORS))
+    if not 0 <= args.comparators <= COMPARATORS:
+        raise BadEncoderOption(f"--comparators {args.comparators}: give 0 to {COMPARATORS}")
+    if args.comparators and not args.filters:
+        raise BadEncoderOption(f"--comparators {args.comparators}: only filters use them, give --filters, too")
+    return FilterUnits(args.filters, args.comparators)
 
 
 def built_with(args: argparse.Namespace) -> EncoderOptions:

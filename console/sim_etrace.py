@@ -10,7 +10,7 @@ from console.encode_options import dashed, in_words
 from console.sim_encoder import SWITCH, BadEncoderOption
 from decode.etrace.encoder_options import EncoderOptions
 from decode.etrace.options import Options, Parameters
-from session.etrace import ETrace, values_of
+from session.etrace import ETrace, made, values_of
 from session.etrace_settings import Value
 from transport.simulated.trace_etrace import SET_BY_REGISTERS, ETraceBuild
 
@@ -85,13 +85,13 @@ def _wanted(default: Any) -> str:
     return f"it is one of {', '.join(_choices(default))}" if isinstance(default, Enum) else "it is a number"
 
 
-def description(options: Options) -> str:
-    """The lines of a target description that say what no register of the encoder does."""
-    values = values_of(ETrace(Options(options.parameters, support=options.support)))
-    return "".join(f"{name} = {_toml(value)}\n" for name, value in values.items())
+def described(built: ETraceBuild, values: Mapping[str, Value]) -> ETraceBuild:
+    """*built*, and as a target description says, of which *values* are the settings."""
+    encoder = built.encoder
+    options = made(values, ETrace(Options(encoder.parameters, support=encoder.support))).options
+    return replace(built, encoder=replace(encoder, parameters=options.parameters, support=options.support))
 
 
-def _toml(value: Value) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int) else f'"{value}"'
+def settings(options: Options) -> dict[str, Value]:
+    """What a target description says that no register of the encoder does."""
+    return values_of(ETrace(Options(options.parameters, support=options.support)))

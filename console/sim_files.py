@@ -3,7 +3,9 @@
 import socket
 from collections.abc import Sequence
 
-from console import sim_ctr, sim_etrace
+from console import sim_ctr, sim_target
+from session.description import Description
+from session.description_text import text
 from transport.simulated.hart import Hart
 from transport.simulated.machine import Machine
 from transport.simulated.tap import IDCODE, IR_LENGTH
@@ -58,36 +60,10 @@ def _several(names: Sequence[str], exposed: str, separate: bool) -> str:
     return text + ("" if separate else f"target smp {' '.join(names)}\n") + f"targets {names[0]}\n"
 
 
-def target_description(machine: Machine, name: str, tcl_port: int = 6666) -> str:
-    """The rvtrace.toml of the simulated target."""
-    memory_map = machine.memory_map
-    encoders = "".join(_encoder(machine, number) for number in range(len(machine.encoders)))
-    return f"""# Written by rvtrace sim: where the trace components of the simulated target are.
-[target]
-name = "{name} on the simulated target"
-
-[openocd]
-host = "127.0.0.1"
-tcl_port = {tcl_port}
-
-{encoders}[[component]]
-name = "ram0"
-type = "ram_sink"
-base = {memory_map.ram_sink:#x}
-mode = "SMEM"
-start = {memory_map.trace_ram:#x}
-size = {memory_map.trace_ram_size:#x}
-"""
+_HEADER = "Written by rvtrace sim: where the trace components of the simulated target are."
 
 
-def _encoder(machine: Machine, number: int) -> str:
-    etrace = machine.encoders[number].etrace
-    said = "" if etrace is None else f"\n[component.etrace]\n{sim_etrace.description(etrace.decoder)}"
-    return f"""[[component]]
-name = "encoder{number}"
-type = "encoder"
-base = {machine.memory_map.encoder_of(number):#x}
-hart = {number}
-to = ["ram0"]
-{said}
-"""
+def target_description(machine: Machine, name: str, tcl_port: int = 6666, described: Description | None = None) -> str:
+    """The rvtrace.toml of the simulated target. *described*: what it was made from."""
+    name = f"{name} on the simulated target"
+    return text(sim_target.description_of(machine, name, tcl_port, described), _HEADER)

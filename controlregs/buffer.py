@@ -16,13 +16,20 @@ ASYNC_OFTEN_BYTES = 8192  # up to this size of a ring alignment sequences come a
 ASYNC_RAREST = 4
 
 
-def read_address(sink: Component, low: Register, high: Register) -> int:
+def read_address(sink: Component, low: Register, high: Register, mode: RamMode = RamMode.SMEM) -> int:
+    """Its own memory has no addresses of more than 32 bits, whatever is in the high word."""
+    if mode is RamMode.SRAM:
+        return sink.read(low) & WORD_MASK
     return sink.read(high) << 32 | sink.read(low) & WORD_MASK
 
 
-def write_address(sink: Component, low: Register, high: Register, address: int) -> int:
+def write_address(
+    sink: Component, low: Register, high: Register, address: int, mode: RamMode = RamMode.SMEM
+) -> int:
     """High word first: writing trRamWPLow last makes the new pointer complete when the wrap flag is cleared."""
     upper = sink.write(high, address >> 32)
+    if mode is RamMode.SRAM:
+        upper = 0
     return upper << 32 | sink.write(low, address & WORD_MASK) & WORD_MASK
 
 
@@ -59,7 +66,8 @@ def configure_sink(
         ram_sink.CONTROL, trRamStopOnWrap=int(request.stop_on_wrap), trRamMemFormat=0, trRamAsyncFreq=frequency
     )
     if ram_sink.CONTROL.get(control, "trRamMemFormat"):
-        raise SettingRefused(sink.name, sink.base, "stores trace in a custom memory format, which cannot be read")
+        text = f"stores trace in a custom memory format, which cannot be read (trRamControl reads {control:#010x})"
+        raise SettingRefused(sink.name, sink.base, text)
     start, limit, access = _set_sram(sink, request) if mode is RamMode.SRAM else _set_smem(sink, request)
     _rewind(sink, mode, start)
     in_force = SinkInForce(sink.name, sink.base, control, sink.read(ram_sink.IMPL), start, limit, access)
@@ -75,9 +83,8 @@ def _set_mode(sink: Component, request: TraceRequest) -> RamMode:
     control = sink.set(ram_sink.CONTROL, trRamMode=wanted)
     mode = RamMode(ram_sink.CONTROL.get(control, "trRamMode"))
     if mode is RamMode.SMEM and (request.buffer_start is None or request.buffer_size is None):
-        raise SettingRefused(
-            sink.name, sink.base, "stores trace in system memory: give a buffer (start, size) in the target description"
-        )
+        text = "stores trace in system memory: give a buffer (start, size) in the target description"
+        raise SettingRefused(sink.name, sink.base, f"{text} (trRamControl reads {control:#010x})")
     return mode
 
 
@@ -98,14 +105,25 @@ def _sink_notes(sink: SinkInForce, request: TraceRequest) -> list[str]:
 
 def _set_sram(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
     """Start is usually fixed at 0, Limit fixed or trimmable; trRam*High need not exist."""
-    start = write_address(sink, ram_sink.START_LOW, ram_sink.START_HIGH, 0)
+    start = write_address(sink, ram_sink.START_LOW, ram_sink.START_HIGH, 0, RamMode.SRAM)
+    sink.write(ram_sink.LIMIT_HIGH, 0)  # reset leaves anything in it, if it is there
     limit = sink.write(ram_sink.LIMIT_LOW, 0xFFFF_FFFF) & WORD_MASK
     if request.buffer_size is not None and request.buffer_size < limit + SRAM_ACCESS_BYTES - start:
         last = start + max(request.buffer_size & WORD_MASK, SRAM_ACCESS_BYTES) - SRAM_ACCESS_BYTES
         limit = sink.write(ram_sink.LIMIT_LOW, last) & WORD_MASK
-    if limit < start:
-        raise SettingRefused(sink.name, sink.base, f"its SRAM ends ({limit:#x}) before it starts ({start:#x})")
+    if limit < start or (limit == start and request.buffer_size != SRAM_ACCESS_BYTES):
+        text = f"its SRAM has no room: trRamStart reads {start:#x} and trRamLimit {limit:#x}"
+        raise SettingRefused(sink.name, sink.base, f"{text}; use another sink, or system memory")
+    _check_read_pointer(sink, limit)
     return start, limit, SRAM_ACCESS_BYTES
+
+
+def _check_read_pointer(sink: Component, limit: int) -> None:
+    """SRAM whose read pointer cannot be set is of no use."""
+    pointer = write_address(sink, ram_sink.RP_LOW, ram_sink.RP_HIGH, limit, RamMode.SRAM)
+    if pointer != limit:
+        text = f"its SRAM cannot be read: trRamRP reads {pointer:#x} after {limit:#x} was written"
+        raise SettingRefused(sink.name, sink.base, f"{text}; use another sink, or system memory")
 
 
 def _set_smem(sink: Component, request: TraceRequest) -> tuple[int, int, int]:
@@ -150,12 +168,9 @@ def access_bytes(sink: Component) -> int:
 def _rewind(sink: Component, mode: RamMode, start: int) -> None:
     """Pointers to Start. Only this clears the wrap flag; a stale one would make the next read-out return old trace."""
     if mode is RamMode.SRAM:
-        write_address(sink, ram_sink.RP_LOW, ram_sink.RP_HIGH, start)
-    sink.write(ram_sink.WP_HIGH, start >> 32)
-    low = sink.write(ram_sink.WP_LOW, start & WORD_MASK)
-    if low != start & WORD_MASK:
-        raise SettingRefused(
-            sink.name,
-            sink.base,
-            f"cannot be emptied: trRamWPLow reads {low:#010x}, not {start & WORD_MASK:#010x}; reset the target",
-        )
+        write_address(sink, ram_sink.RP_LOW, ram_sink.RP_HIGH, start, mode)
+    for register, asked in ((ram_sink.WP_HIGH, start >> 32), (ram_sink.WP_LOW, start & WORD_MASK)):
+        got = sink.write(register, asked)
+        if got != asked and (register is ram_sink.WP_LOW or mode is RamMode.SMEM):
+            text = f"cannot be emptied: {register.name} reads {got:#010x}, not {asked:#010x}; reset the target"
+            raise SettingRefused(sink.name, sink.base, text)

@@ -12,6 +12,7 @@ from controlregs.component import Component
 from controlregs.discovery import Identity, identify, read_stable, reset
 from controlregs.errors import SettingRefused
 from controlregs.probing import Probe
+from controlregs.switching import check_active
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 
@@ -41,12 +42,13 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
         return _found(component, identify(component))
     try:
         found = _found(component, reset(component, progress))
+        component.write(control, 0)
     except RvtraceError:
         with suppress(RvtraceError):  # what went wrong is already known
             component.write(control, now)
         raise
-    component.write(control, 0)
-    component.forget()
+    finally:
+        component.forget()
     return found
 
 
@@ -54,6 +56,7 @@ def _found(component: Component, identity: Identity) -> Capabilities:
     try:
         with Probe(component) as probe:
             found = ABILITIES[component.block.comp_type](probe)
+        check_active(component)  # or what was read may come from a component in reset, or from nobody
     finally:
         component.forget()
     return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))

@@ -9,7 +9,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on access
 
 import time
 
-from controlregs.errors import ComponentAccess, ComponentTimeout
+from controlregs.errors import ComponentAccess, ComponentTimeout, NoAnswer
 from controlregs.fields import Access, Register, RegisterBlock
 from controlregs.target import Target
 from support.errors import RvtraceError
@@ -17,6 +17,7 @@ from support.progress import Progress, silent
 
 POLL_PAUSE = 0.0005  # seconds; doubled with each poll up to the maximum
 POLL_PAUSE_MAX = 0.05
+NOBODY = 0xFFFF_FFFF  # what a bus reads that answers for those that do not
 
 
 class Component:
@@ -35,6 +36,14 @@ class Component:
             return self.target.read32(self.base + register.offset)
         except RvtraceError as error:
             raise self._refused(register, "read", error) from error
+
+    def read_control(self) -> int:
+        """tr??Control now. Raises NoAnswer, ComponentAccess."""
+        control = self.block.control
+        value = self.read(control)
+        if value == NOBODY:
+            raise NoAnswer(self.name, self.base, control, value)
+        return value
 
     def write(self, register: Register, value: int) -> int:
         """Write *value*, return what the register holds then. Raises ComponentAccess."""

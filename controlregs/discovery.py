@@ -3,12 +3,14 @@
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on reset and discovery, and on versioning.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from controlregs.common import VERSION, VERSION_EXPERIMENTAL, CompType
 from controlregs.component import Component
-from controlregs.errors import UnsupportedVersion, WrongComponent
+from controlregs.errors import SettingRefused, UnsupportedVersion, WrongComponent
 from controlregs.fields import Register
+from support.errors import RvtraceError
 from support.progress import Progress, silent
 
 NOBODY = (0x0000_0000, 0xFFFF_FFFF)  # what tr??Impl reads where nothing answers, on buses that give no error
@@ -27,16 +29,27 @@ class Identity:
 def reset(component: Component, progress: Progress = silent) -> Identity:
     """Reset the component, wake it, and check what it is. All its settings are lost, Enable is 0 afterwards.
 
-    Raises ComponentTimeout, WrongComponent, UnsupportedVersion, ComponentAccess.
+    Raises ComponentTimeout, WrongComponent, UnsupportedVersion, SettingRefused, ComponentAccess. Something that is not
+    this component then holds what it held: a wrong base address may be the program's memory.
     """
     control, active = component.block.control, component.block.prefix + "Active"
-    if control.get(read_stable(component, control), active):
-        identify(component)  # a wrong base address may be the program's memory: look before writing
-    for state in (0, 1):
-        component.write(control, state)
-        component.wait(control, progress, **{active: state})
-    component.forget()
-    return identify(component)
+    before = read_stable(component, control)
+    if control.get(before, active):
+        identify(component)
+    try:
+        for state in (0, 1):
+            component.write(control, state)
+            value = component.wait(control, progress, **{active: state})
+        component.forget()
+        identity = identify(component)
+    except (WrongComponent, UnsupportedVersion):
+        with suppress(RvtraceError):  # what went wrong is already known
+            component.write(control, before & ~1)
+        raise
+    if control.get(value, component.block.prefix + "Enable"):
+        text = f"is on right after its reset ({control.name} reads {value:#010x}), so that it cannot be set up"
+        raise SettingRefused(component.name, component.base, f"{text}; check the component, and the base address")
+    return identity
 
 
 def identify(component: Component) -> Identity:

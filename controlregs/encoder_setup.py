@@ -5,7 +5,7 @@ trTeControl, trTeInstFeatures, trTsControl; N-Trace 1.0 chapter 4 and E-Trace 2.
 protocols allow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from controlregs import encoder, timestamp
 from controlregs.component import Component
@@ -16,6 +16,7 @@ from controlregs.fields import Register
 from controlregs.filter_setup import configure_filters
 from controlregs.request import EncoderInForce, TraceRequest
 from controlregs.timestamp_setup import set_encoder_time
+from controlregs.trigger_setup import configure_triggers
 
 MESSAGE_BYTES = 40  # the longest message there is: IndirectBranchHistSync with all fields at their widest, rounded up
 SYNCS_PER_BUFFER = 8
@@ -53,10 +54,18 @@ RETURN_MODE_NAMES: dict[int, str] = {
 
 
 def choose_format(component: Component, request: TraceRequest) -> int:
-    """Select the protocol, if one is asked for; returns the one that is then in force. Encoder just reset."""
-    if request.format is None:
-        return component.get(encoder.CONTROL, "trTeFormat")
-    return encoder.CONTROL.get(component.set(encoder.CONTROL, trTeFormat=request.format), "trTeFormat")
+    """Select the protocol, if one is asked for, or else one that can be decoded; returns the one that is then in force.
+    The encoder was just reset, which need not leave one in trTeFormat that there is.
+    """
+    control = encoder.CONTROL
+    got = component.get(control, "trTeFormat")
+    if request.format is not None:
+        return control.get(component.set(control, trTeFormat=request.format), "trTeFormat")
+    for tried in PROTOCOLS if got not in PROTOCOLS else ():
+        got = control.get(component.set(control, trTeFormat=tried), "trTeFormat")
+        if got == tried:
+            break
+    return got
 
 
 def configure_encoder(
@@ -67,18 +76,28 @@ def configure_encoder(
     *clock*: the funnel that has the time for it.
     Raises SettingRefused, UnsupportedProtocol, ComponentAccess, FieldRange.
     """
-    for register in ZEROED:
-        component.write(register, 0)
+    zeroed = {register: component.write(register, 0) for register in ZEROED}
     of_control = _set_control(component, request)
     notes = _set_features(component, request, src_id)  # which ones there are may depend on trTeFormat
     notes += of_control
+    notes += _always_on(component.name, request, zeroed)
     notes += _set_sync(component, request, buffer_size)
     notes += configure_data(component, request)
     notes += configure_filters(component, request.filter, data=request.data)
+    notes += configure_triggers(component, request.triggers, data=request.data)
     if request.timestamps:
         notes += set_encoder_time(component, request, clock)
     _check_protocol(component)
     return notes
+
+
+def _always_on(name: str, request: TraceRequest, zeroed: Mapping[Register, int]) -> Iterable[str]:
+    """What would make the trace another one than was asked for, although it was written 0."""
+    filters = zeroed[encoder.INST_FILTERS]
+    if filters and request.filter is None:
+        yield f"{name} always filters (trTeInstFilters reads {filters:#x}): not all that runs may be traced"
+    if encoder.DATA_CONTROL.get(zeroed[encoder.DATA_CONTROL], "trTeDataTracing") and not request.data:
+        yield f"{name} always traces data (trTeDataTracing stays 1)"
 
 
 def in_force(component: Component) -> EncoderInForce:
@@ -91,6 +110,7 @@ def in_force(component: Component) -> EncoderInForce:
         component.read(encoder.INST_FEATURES),
         component.read(timestamp.CONTROL),
         component.read(encoder.DATA_CONTROL),
+        component.read(encoder.INST_FILTERS),
     )
 
 
@@ -151,9 +171,35 @@ def _set_control(component: Component, request: TraceRequest) -> list[str]:
     value = component.set(
         register, trTeInstTracing=0, trTeInstTrigEnable=0, trTeInstStallOrOverflow=1, trTeInhibitSrc=0, **asked
     )
+    value = _settle_mode(component, value, request)
+    return list(_control_notes(component.name, register, value, request))
+
+
+def _settle_mode(component: Component, value: int, request: TraceRequest) -> int:
+    """A mode that is not there becomes any other one: take one that can be decoded. Returns trTeControl then.
+
+    Raises SettingRefused when there is none.
+    """
+    register = encoder.CONTROL
+    for mode in (InstMode.HTM, InstMode.BTM):
+        if _decodable(value, request):
+            return value
+        value = component.set(register, trTeInstMode=mode)
+    if _decodable(value, request):
+        return value
     if not register.get(value, "trTeInstMode"):
         raise SettingRefused(component.name, component.base, "has no instruction trace (trTeInstMode stays 0)")
-    return list(_control_notes(component.name, register, value, request))
+    only = f"traces in {_mode_name(register.get(value, 'trTeInstMode'))} only, which rvtrace cannot decode"
+    text = f"{only} (trTeControl reads {value:#010x}); N-Trace has BTM (3) and HTM (6)"
+    raise SettingRefused(component.name, component.base, text)
+
+
+def _decodable(control: int, request: TraceRequest) -> bool:
+    """E-Trace has one mode, whatever its number; those of other protocols are refused for their protocol."""
+    mode = encoder.CONTROL.get(control, "trTeInstMode")
+    if encoder.CONTROL.get(control, "trTeFormat") != Format.N_TRACE:
+        return bool(mode)
+    return mode in (InstMode.BTM, InstMode.HTM) or (mode == request.inst_mode and bool(mode))
 
 
 def _control_notes(name: str, register: Register, value: int, request: TraceRequest) -> Iterable[str]:
@@ -178,6 +224,8 @@ def _control_notes(name: str, register: Register, value: int, request: TraceRequ
             if request.stall
             else f"{name} always stalls its hart when the path is full"
         )
+    if request.triggers is None and register.get(value, "trTeInstTrigEnable"):
+        yield f"{name} always follows triggers with trace actions (trTeInstTrigEnable stays 1)"
     if request.src_bits and register.get(value, "trTeInhibitSrc"):
         yield f"{name} puts no source ID into messages"
 

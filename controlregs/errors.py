@@ -10,6 +10,10 @@ def at(component: str, base: int) -> str:
     return f"{component} at {base:#x}"
 
 
+_ALIVE = "check the component's clock and power, and the base address"
+_TAKEN = "check that what it sends to takes its trace, and has clock and power"
+
+
 class ComponentError(RvtraceError):
     """Root of what concerns one component: its configured name and base address."""
 
@@ -38,11 +42,39 @@ class ComponentTimeout(ComponentError):
         self, component: str, base: int, register: Register, waited_for: str, value: int, seconds: float
     ) -> None:
         self.register, self.waited_for, self.value, self.seconds = register, waited_for, value, seconds
+        flushing = "Empty=1" in waited_for
+        advice = _TAKEN if flushing and value not in (0, 0xFFFF_FFFF) else _ALIVE
         super().__init__(
             component,
             base,
             f"{at(component, base)}: {register.name} did not come to {waited_for} within {seconds:g} s "
-            f"(it reads {value:#010x}); check the component's clock and power, and the base address",
+            f"(it reads {value:#010x}); {advice}",
+        )
+
+
+class NoAnswer(ComponentError):
+    """tr??Control reads what no component can hold, all its reserved bits as ones."""
+
+    def __init__(self, component: str, base: int, register: Register, value: int) -> None:
+        self.register, self.value = register, value
+        super().__init__(
+            component,
+            base,
+            f"{at(component, base)}: nothing answers here ({register.name} reads {value:#010x}); "
+            "check the component's clock and power, and the base address",
+        )
+
+
+class WasReset(ComponentError):
+    """A component was reset by somebody else; *value* is its tr??Control."""
+
+    def __init__(self, component: str, base: int, register: Register, value: int) -> None:
+        self.register, self.value = register, value
+        super().__init__(
+            component,
+            base,
+            f"{at(component, base)}: was reset, its settings are lost ({register.name} reads {value:#010x}); "
+            "start the trace anew",
         )
 
 
@@ -60,19 +92,24 @@ class WrongComponent(ComponentError):
 
 
 class UnsupportedVersion(ComponentError):
-    """The component's register interface is of a version whose registers mean something else."""
+    """The component's register interface is of a version whose registers mean something else.
+
+    That of before 1.0 is known, and has to be asked for.
+    """
 
     def __init__(
         self, component: str, base: int, impl: int, version: tuple[int, int], supported: tuple[int, int]
     ) -> None:
         self.impl, self.version, self.supported = impl, version, supported
-        kind = "pre-ratified" if version[0] < supported[0] else "newer"
+        old = version[0] < supported[0]
+        kind = "pre-ratified and not what the target description says" if old else "newer and not supported"
+        advice = "say `version = 0` there" if old else "use a version of rvtrace that knows this interface"
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: trace control interface {version[0]}.{version[1]}, {kind} and not supported "
+            f"{at(component, base)}: trace control interface {version[0]}.{version[1]}, {kind} "
             f"(rvtrace knows {supported[0]}.{supported[1]}; tr??Impl reads {impl:#010x}); "
-            "check the base address, or use a version of rvtrace that knows this interface",
+            f"check the base address, or {advice}",
         )
 
 
@@ -106,6 +143,19 @@ class BufferRefused(SettingRefused):
             base,
             f"asked for the buffer {asked[0]:#x} to {asked[1]:#x}, it would use {granted[0]:#x} to {granted[1]:#x}; "
             "give a buffer (start, size) the sink can address and align",
+        )
+
+
+class SettingsChanged(SettingRefused):
+    """A register no longer holds what it was set to (*before*)."""
+
+    def __init__(self, component: str, base: int, register: str, before: int, now: int) -> None:
+        self.register, self.before, self.now = register, before, now
+        super().__init__(
+            component,
+            base,
+            f"{register} reads {now:#010x}, it was set to {before:#010x}: it was reset, or set by somebody else, or "
+            "answers at the address of another component as well; start the trace anew",
         )
 
 

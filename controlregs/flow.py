@@ -7,19 +7,22 @@ the way down, and a component is left only when its registers say that it is don
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from controlregs import encoder, ram_sink
 from controlregs.component import Component
 from controlregs.discovery import reset
 from controlregs.drain import Drained, drain
-from controlregs.errors import ComponentError, ComponentTimeout, SettingRefused, StopFailed
+from controlregs.errors import ComponentError, ComponentTimeout, StopFailed
 from controlregs.graph import Graph
 from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce, Pins
 from controlregs.graph_start import Starting
 from controlregs.outlets import configure_pib, pib_in_force
-from controlregs.switching import begin, disable, enable
+from controlregs.switching import begin, check_active, disable, enable, take_back
+from controlregs.trigger_setup import is_switched_off
+from controlregs.unchanged import check_settings
+from controlregs.watching import has_lost
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
 
@@ -32,12 +35,13 @@ def _nobody(pins: PibInForce) -> None:
 class Stopped:
     """How a run ended. *lost*: names of encoders that lost trace or stalled their hart meanwhile.
 
-    *failures*: of the components that did not come to an end.
+    *failures*: of the components that did not come to an end. *off*: names of encoders that triggers had switched off.
     """
 
     lost: tuple[str, ...]
     notes: tuple[str, ...]
     failures: tuple[ComponentError, ...] = ()
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,11 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
     full = _full(graph)
     notes: list[str] = []
     failures: list[ComponentError] = []
+    off: list[str] = []
     for component in graph.stop_order:
         try:
+            if component.block is encoder.ENCODER and is_switched_off(component):
+                off.append(component.name)
             if not disable(component, progress):
                 notes.append(f"{component.name} was reset while tracing; its trace ends there")
         except ComponentTimeout as error:
@@ -89,7 +96,7 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
                 failures.append(error)
         except ComponentError as error:
             failures.append(error)
-    return Stopped(_lost(graph), tuple(notes), tuple(failures))
+    return Stopped(_lost(graph), tuple(notes), tuple(failures), tuple(off))
 
 
 def check(stopped: Stopped) -> None:
@@ -107,7 +114,7 @@ def _full(graph: Graph) -> set[str]:
 
 def _has_stopped(sink: Component) -> bool:
     try:
-        now = ram_sink.CONTROL.unpack(sink.read(ram_sink.CONTROL))
+        now = ram_sink.CONTROL.unpack(sink.read_control())
     except ComponentError:
         return False  # stopping it will meet that, and say so
     return bool(now["trRamActive"] and now["trRamStopOnWrap"] and not now["trRamEnable"])
@@ -121,7 +128,8 @@ def _lost(graph: Graph) -> tuple[str, ...]:
     lost = []
     for component in graph.encoders:
         try:
-            if component.get(encoder.CONTROL, "trTeInstStallOrOverflow"):
+            active = encoder.CONTROL.get(component.read_control(), "trTeActive")
+            if active and has_lost(component):
                 lost.append(component.name)
         except ComponentError:
             continue  # it failed to stop already
@@ -146,18 +154,37 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
     return Drains(drained, failures)
 
 
-def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent) -> None:
+def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
     """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
 
-    Raises SettingRefused when a component was reset meanwhile.
+    *off*: as `stop` has found; these encoders go on waiting for a trigger.
+    Raises WasReset or SettingsChanged for a component that is not as it was left. When anything fails all is off again.
     """
     for component in graph.start_order:
-        control, active = component.block.control, component.block.prefix + "Active"
-        if not component.get(control, active):
-            text = "was reset, its settings are lost; start the trace anew"
-            raise SettingRefused(component.name, component.base, text)
-    for component in graph.start_order:
-        enable(component, progress)
+        check_active(component)
+    check_settings(graph.start_order, in_force)
+    enabled: list[Component] = []
+    try:
+        passing = [component for component in graph.start_order if component not in graph.encoders]
+        for component in passing:
+            enabled.append(component)
+            enable(component, progress)
+        check_settings(passing, in_force)  # a sink that has lost its pointers could store anywhere
+        for component in graph.encoders:
+            enabled.append(component)
+            enable(component, progress)
+        _begin(graph, in_force, off)
+        check_settings(graph.encoders, in_force)
+    except RvtraceError:
+        take_back(enabled)
+        raise
+
+
+def _begin(graph: Graph, in_force: GraphInForce, off: Collection[str]) -> None:
     before = {encoder.name: encoder for encoder in in_force.encoders}
     for component in graph.encoders:
-        begin(component, data=bool(before[component.name].data("trTeDataTracing")))
+        was = before[component.name]
+        data = bool(was.data("trTeDataTracing") or was.data("trTeDataTrigEnable"))
+        begin(component, data=data, on=component.name not in off)
+    for component in graph.encoders:
+        check_active(component)

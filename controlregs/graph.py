@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from controlregs import sifive_v0
 from controlregs.atb_bridge import ATB_BRIDGE
 from controlregs.component import Component
 from controlregs.encoder import ENCODER
@@ -19,11 +20,18 @@ from controlregs.ram_sink import RAM_SINK
 
 Edge = tuple[str, str]
 """Names: what sends, and what it sends to."""
+_INTERFACES = ("of before 1.0", "1.0")
+
+
+def _version(component: Component) -> int:
+    """Of its registers. Since ratification they say which kind of component it is."""
+    return int(component.block.comp_type != sifive_v0.NO_COMP_TYPE)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Components of the ratified interface that take part in a trace, and the ways of the trace between them.
+    """Components that take part in a trace, and the ways of the trace between them: all of the ratified interface, or
+    all of the one before it (version 0). There a sink is inside of an encoder or a funnel, at the same address.
 
     *order*: as they are to be enabled, what receives before what sends. *edges*: the ways that are used.
     *inputs*: of each funnel, at which input, a bit of trFunnelDisInput, each component that is connected to it arrives;
@@ -31,7 +39,7 @@ class Graph:
     to these and have to be kept off.
 
     Raises ValueError when it contradicts itself: who makes a graph has checked the description it comes from.
-    Raises SettingRefused for a component with the interface of before 1.0.
+    Raises SettingRefused for components of both interfaces.
     """
 
     order: tuple[Component, ...]
@@ -41,8 +49,10 @@ class Graph:
 
     def __post_init__(self) -> None:
         for component in self.order:
-            if component not in self.start_order:
-                text = "has the trace control interface of before 1.0, which cannot be traced with yet: leave it out"
+            if _version(component) != self.version:
+                has, other = _INTERFACES[_version(component)], _INTERFACES[self.version]
+                mixed = f"has the trace control interface {has}, {self.order[0].name} has that {other}"
+                text = f"{mixed}: trace with components of one kind only"
                 raise SettingRefused(component.name, component.base, text)
         names = [component.name for component in self.order]
         if len(set(names)) != len(names):
@@ -73,26 +83,31 @@ class Graph:
         """Encoders that feed one sink, and nothing between them."""
         return cls.of((sink, *encoders), ((encoder.name, sink.name) for encoder in encoders))
 
+    @property
+    def version(self) -> int:
+        """Of the interface: 0 before ratification, else 1."""
+        return _version(self.order[0]) if self.order else 1
+
     @cached_property
     def encoders(self) -> tuple[Component, ...]:
-        return self._of_kind(ENCODER)
+        return self._of_kind(ENCODER, sifive_v0.ENCODER)
 
     @cached_property
     def funnels(self) -> tuple[Component, ...]:
         """From the sinks up."""
-        return self._of_kind(FUNNEL)
+        return self._of_kind(FUNNEL, sifive_v0.FUNNEL)
 
     @cached_property
     def ram_sinks(self) -> tuple[Component, ...]:
-        return self._of_kind(RAM_SINK)
+        return self._of_kind(RAM_SINK, *sifive_v0.MEMORY.values())
 
     @cached_property
     def pib_sinks(self) -> tuple[Component, ...]:
-        return self._of_kind(PIB_SINK)
+        return self._of_kind(PIB_SINK, *sifive_v0.PINS.values())
 
     @cached_property
     def bridges(self) -> tuple[Component, ...]:
-        return self._of_kind(ATB_BRIDGE)
+        return self._of_kind(ATB_BRIDGE, *sifive_v0.ATB.values())
 
     @property
     def sinks(self) -> tuple[Component, ...]:
@@ -133,7 +148,7 @@ class Graph:
     @property
     def top_funnels(self) -> tuple[Component, ...]:
         """The funnels that feed no other funnel: each is where all that feeds it can have its time from."""
-        return tuple(f for f in self.funnels if not any(fed.block is FUNNEL for fed in self.feeds(f)))
+        return tuple(f for f in self.funnels if not any(fed in self.funnels for fed in self.feeds(f)))
 
     def top_funnels_of(self, component: Component) -> tuple[Component, ...]:
         """The top funnels that the trace of *component* comes to."""
@@ -151,8 +166,8 @@ class Graph:
         connected = self.inputs.get(funnel.name, {})
         return {connected[source.name]: source.name for source in self.feeders(funnel)}
 
-    def _of_kind(self, block: RegisterBlock) -> tuple[Component, ...]:
-        return tuple(component for component in self.order if component.block is block)
+    def _of_kind(self, *blocks: RegisterBlock) -> tuple[Component, ...]:
+        return tuple(component for component in self.order if any(component.block is block for block in blocks))
 
     def _reached(self, source: Component) -> set[str]:
         """Names of *source* and all that its trace goes through."""

@@ -12,9 +12,17 @@ from controlregs.component import Component
 from controlregs.discovery import reset
 from controlregs.encoder import Format
 from controlregs.encoder_setup import choose_format, configure_encoder, in_force
-from controlregs.errors import ComponentError, SettingRefused
+from controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
 from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, PibInForce, Pins
+from controlregs.graph_request import (
+    BridgeInForce,
+    Buffer,
+    FunnelInForce,
+    GraphInForce,
+    GraphRequest,
+    PibInForce,
+    Pins,
+)
 from controlregs.outlets import (
     bridge_in_force,
     configure_bridge,
@@ -26,9 +34,10 @@ from controlregs.outlets import (
 from controlregs.ram_sink import RamMode
 from controlregs.request import SinkInForce, TraceRequest
 from controlregs.sources import check_streams, choose_sources
-from controlregs.switching import begin, disable, enable
+from controlregs.switching import begin, check_active, disable, enable, take_back
 from controlregs.timestamp import TsMode
 from controlregs.timestamp_setup import FROM_THE_TOP, set_funnel_time
+from controlregs.unchanged import check_settings
 from support.errors import RvtraceError
 from support.progress import Progress
 
@@ -46,6 +55,10 @@ class Starting:
         self._quiet: set[str] = set()  # what is connected and sends nothing
         self._formats: dict[str, int] = {}
         self._sinks: list[SinkInForce] = []
+        self._pibs: list[PibInForce] = []
+        self._bridges: list[BridgeInForce] = []
+        self._funnels: list[FunnelInForce] = []
+        self._awake = False  # everything has been reset, and nothing is to be in reset from here on
         self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
@@ -55,10 +68,15 @@ class Starting:
             self._start_sinks(receive)
             self._start_funnels()
             self._start_encoders()
-            return self._in_force()
-        except RvtraceError:
-            self._take_back()
-            raise
+            got = self._in_force()
+            self._check()
+        except RvtraceError as error:
+            cause = self._cause(error)
+            take_back(self._enabled)
+            if cause is error:
+                raise
+            raise cause from error
+        return got
 
     def _reset(self) -> None:
         for component in self._graph.unused:
@@ -69,6 +87,7 @@ class Starting:
                 self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
         for component in self._graph.start_order:
             self._notes += reset(component, self._progress).notes
+        self._awake = True
         for encoder in self._graph.encoders:
             self._formats[encoder.name] = choose_format(encoder, self._request.trace)
         self._sources = choose_sources(self._graph, self._request.trace)
@@ -82,10 +101,12 @@ class Starting:
         for pib in self._graph.pib_sinks:
             pins = self._request.pins.get(pib.name, Pins())
             self._notes += configure_pib(pib, pins, self._async_freq(pib))
-            receive(pib_in_force(pib))  # its clock runs, and nothing is sent yet
+            self._pibs.append(pib_in_force(pib))
+            receive(self._pibs[-1])  # its clock runs, and nothing is sent yet
         for bridge in self._graph.bridges:
             atb_id = self._request.atb_ids.get(bridge.name)
             self._notes += configure_bridge(bridge, atb_id, self._async_freq(bridge))
+            self._bridges.append(bridge_in_force(bridge))
         for sink in self._graph.sinks:
             self._enable(sink)
 
@@ -116,6 +137,7 @@ class Starting:
             self._notes += configure_funnel(funnel, used, cut, self._quiet)
             if self._request.trace.timestamps:
                 self._set_time(funnel)
+            self._funnels.append(funnel_in_force(funnel))
             self._enable(funnel)
         self._note_clocks()
 
@@ -126,9 +148,10 @@ class Starting:
             return
         is_top = funnel in self._graph.top_funnels
         clock = funnel.name if is_top else self._clock_of(funnel)
+        prescale = self._request.trace.ts_prescale if is_top else 0
         if not clock:
             return
-        has_time, notes = set_funnel_time(funnel, asked if is_top else TsMode.SHARED, clock)
+        has_time, notes = set_funnel_time(funnel, asked if is_top else TsMode.SHARED, clock, prescale)
         self._notes += notes
         if has_time:
             self._clock[funnel.name] = clock
@@ -157,11 +180,17 @@ class Starting:
             request = replace(trace, src_bits=source.bits)
             size = self._room_for(encoder)
             self._notes += configure_encoder(encoder, request, source.id, size, self._clock_of(encoder))
-        check_streams(self._graph, [in_force(encoder) for encoder in self._graph.encoders])
+        encoders = [in_force(encoder) for encoder in self._graph.encoders]
+        check_streams(self._graph, encoders)
+        self._set_up = GraphInForce(
+            tuple(encoders), tuple(self._sinks), tuple(self._pibs), tuple(self._bridges), tuple(self._funnels)
+        )
+        check_settings(self._graph.start_order, self._set_up)  # a sink that has lost its pointers could store anywhere
         for encoder in self._graph.encoders:
             self._enable(encoder)
+        at_once = trace.triggers is None or not trace.triggers.waits
         for encoder in self._graph.encoders:
-            self._notes += begin(encoder, data=trace.data)
+            self._notes += begin(encoder, data=trace.data, on=at_once)
 
     def _room_for(self, encoder: Component) -> int:
         """Bytes of the smallest buffer its trace goes into, divided fairly."""
@@ -173,15 +202,25 @@ class Starting:
         self._enabled.append(component)
         enable(component, self._progress)
 
-    def _take_back(self) -> None:
-        """Nothing is to go on tracing after a start that failed. What cannot be reached any more cannot be helped."""
-        for component in self._enabled[::-1]:
-            try:
-                disable(component)
-            except ComponentError:
-                continue
-            except RvtraceError:
-                return
+    def _check(self) -> None:
+        """What was read is what was set, and everything is at work: it was not reset meanwhile."""
+        check_settings(self._graph.start_order, self._set_up)
+        for component in self._graph.start_order:
+            check_active(component)
+
+    def _cause(self, error: RvtraceError) -> RvtraceError:
+        """Of what goes wrong with a component that was reset, or is gone, that is the reason."""
+        if not isinstance(error, ComponentError) or isinstance(error, ComponentTimeout) or not self._awake:
+            return error
+        try:
+            for component in self._graph.start_order:
+                if component.name == error.component:
+                    check_active(component)
+        except (WasReset, NoAnswer) as cause:
+            return cause
+        except RvtraceError:
+            pass  # what went wrong is already known
+        return error
 
     def _in_force(self) -> GraphInForce:
         graph = self._graph

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from controlregs.component import Component
-from controlregs.errors import ComponentError
+from controlregs.errors import ComponentError, NoAnswer, WasReset
 from controlregs.fields import Access, Register
+from controlregs.switching import check_active
 
-_WRITTEN = (Access.RW, Access.WARL, Access.R_OR_RW)
+_WRITTEN = (Access.RW, Access.WARL, Access.R_OR_RW, Access.RW0C)  # 1 to RW0C leaves it as it is
 
 
 class Probe:
@@ -27,21 +28,39 @@ class Probe:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Registers come back in the order in which they were tried: what others depend on is tried first."""
+        """Registers come back in the order in which they were tried: what others depend on is tried first.
+
+        One that cannot be written any more keeps no other from coming back; it is told of if nothing else is wrong.
+        A component that was reset meanwhile stays in reset.
+        """
+        try:
+            check_active(self.component)
+        except (WasReset, NoAnswer):
+            return  # who has looked at it will see that, too
+        except ComponentError:
+            pass  # some of it may answer
+        failure: ComponentError | None = None
         for register, value in self._before.items():
-            if isinstance(error, ComponentError):
-                break  # it does not answer any more
-            # A sticky flag that was read as 1 would be cleared by writing it back.
-            self.component.write(register, value & register.mask_of(*_WRITTEN))
+            try:
+                # A sticky flag that was read as 1 would be cleared by writing it back.
+                self.component.write(register, value & register.mask_of(*_WRITTEN))
+            except ComponentError as refused:
+                failure = failure or refused
+        if failure is not None and error is None:
+            raise failure
 
     def read(self, register: Register, field: str) -> int:
         """A field that says itself what there is."""
         return self.component.get(register, field)
 
     def held(self, register: Register, field: str, value: int) -> int:
-        """What the field holds after *value* was written to it."""
+        """What the field holds after *value* was written to it. Raises WasReset, ComponentAccess."""
         tried = register.put(self._others(register), field, value)
-        return register.get(self.component.write(register, tried), field)
+        value = self.component.write(register, tried)
+        control = self.component.block.control
+        if register is control and not control.get(value, self.component.block.prefix + "Active"):
+            raise WasReset(self.component.name, self.component.base, control, value)
+        return register.get(value, field)
 
     def settle(self, register: Register, field: str, value: int = 1) -> int:
         """As `held`, and while other fields of the register are tried the field holds it, too."""

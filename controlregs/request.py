@@ -9,7 +9,8 @@ from controlregs import encoder, ram_sink, timestamp
 from controlregs.encoder import DataAddrCompress, ImplicitReturnMode, InstMode
 from controlregs.filter_setup import Filter
 from controlregs.ram_sink import RamMode
-from controlregs.timestamp import TsMode
+from controlregs.timestamp import TsMode, TsPrescale
+from controlregs.trigger_setup import Triggers
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,13 @@ class TraceRequest:
     stall: bool = False  # stall the hart instead of losing trace
     timestamps: bool = False
     ts_mode: int = TsMode.INTERNAL_SYSTEM
+    ts_prescale: int = TsPrescale.DIV1  # of the clock that time is counted in, in the internal modes
     data: bool = False  # trace loads and stores, too
     data_no_value: bool = False
     data_no_address: bool = False
     data_addr_compress: int = DataAddrCompress.DIFFERENTIAL
     filter: Filter | None = None  # None: everything is traced
+    triggers: Triggers | None = None  # None: tracing is on from the start until it is stopped
     stop_on_wrap: bool = False
     buffer_start: int | None = None  # byte address; None: the sink's own SRAM
     buffer_size: int | None = None  # bytes; None: all of the SRAM
@@ -41,7 +44,11 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class EncoderInForce:
-    """One encoder's registers as read back when tracing had started."""
+    """One encoder's registers as read back when tracing had started.
+
+    Of an encoder of before ratification it is a `controlregs.sifive_v0.in_force.EncoderInForce`, which has the same
+    properties: who wants to know what an encoder does asks these, not the registers.
+    """
 
     name: str
     base: int
@@ -50,6 +57,18 @@ class EncoderInForce:
     features: int
     ts_control: int
     data_control: int = 0
+    inst_filters: int | None = None
+    """trTeInstFilters; None: not known, as in captures that were made before it was kept."""
+
+    @property
+    def version(self) -> int:
+        """Which tables the registers are of: 1 the ratified ones, 0 those of before."""
+        return 1
+
+    @property
+    def dialect(self) -> str:
+        """The generation of N-Trace encoders that one of this interface belongs to, as `decode` calls it."""
+        return "1.0"
 
     @property
     def format(self) -> int:
@@ -120,7 +139,10 @@ class EncoderInForce:
 
 @dataclass(frozen=True)
 class SinkInForce:
-    """A RAM sink's set-up as read back. The buffer is [start, end); *access_bytes* is the width of its writes."""
+    """A RAM sink's set-up as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
+
+    Of before ratification it is a `controlregs.sifive_v0.in_force.SinkInForce`.
+    """
 
     name: str
     base: int
@@ -129,6 +151,11 @@ class SinkInForce:
     start: int
     limit: int
     access_bytes: int
+
+    @property
+    def version(self) -> int:
+        """Which tables the registers are of: 1 the ratified ones, 0 those of before."""
+        return 1
 
     @property
     def end(self) -> int:
@@ -160,4 +187,3 @@ class TraceInForce:
     encoders: tuple[EncoderInForce, ...]
     sink: SinkInForce
     notes: tuple[str, ...] = ()
-

@@ -74,22 +74,49 @@ def _status(component: Component) -> EncoderStatus | SinkStatus | PassingStatus:
         return encoder_status(component)
     if component.block is ram_sink.RAM_SINK:
         return sink_status(component)
-    bits = component.block.control.unpack(component.read(component.block.control))
+    bits = component.block.control.unpack(component.read_control())
     names = (component.block.prefix + name for name in ("Active", "Enable", "Empty"))
     return PassingStatus(component.name, *(bool(bits[name]) for name in names))
 
 
 def encoder_status(component: Component) -> EncoderStatus:
-    bits = encoder.CONTROL.unpack(component.read(encoder.CONTROL))
-    names = ("trTeActive", "trTeEnable", "trTeInstTracing", "trTeInstStallOrOverflow")
-    return EncoderStatus(component.name, *(bool(bits[name]) for name in names))
+    """Raises NoAnswer, ComponentAccess."""
+    control, lost = component.read_control(), False
+    if encoder.CONTROL.get(control, "trTeActive"):
+        control, lost = _look_for_loss(component)
+    bits = encoder.CONTROL.unpack(control)
+    active, enabled, tracing = (bool(bits[name]) for name in ("trTeActive", "trTeEnable", "trTeInstTracing"))
+    return EncoderStatus(component.name, active, enabled, tracing, lost)
+
+
+def has_lost(component: Component) -> bool:
+    """Whether an active encoder has lost trace of instructions or of data, or has stalled its hart.
+
+    Raises NoAnswer, ComponentAccess.
+    """
+    return _look_for_loss(component)[1]
+
+
+def _look_for_loss(component: Component) -> tuple[int, bool]:
+    """trTeControl, read last, as only then it is known that the encoder still answers; and whether trace was lost."""
+    data = encoder.DATA_CONTROL.unpack(component.read(encoder.DATA_CONTROL))
+    value = component.read_control()
+    control = encoder.CONTROL.unpack(value)
+    of_data = data["trTeDataImplemented"] and (data["trTeDataStallOrOverflow"] or data["trTeDataDrop"])
+    return value, bool(control["trTeActive"] and (control["trTeInstStallOrOverflow"] or of_data))
 
 
 def sink_status(sink: Component) -> SinkStatus:
-    bits = ram_sink.CONTROL.unpack(sink.read(ram_sink.CONTROL))
-    active, enabled = bool(bits["trRamActive"]), bool(bits["trRamEnable"])
-    if not active:
-        return SinkStatus(sink.name, active, enabled, False, 0)
-    low = sink.read(ram_sink.WP_LOW)
-    pointer = sink.read(ram_sink.WP_HIGH) << 32 | low & ~3
-    return SinkStatus(sink.name, active, enabled, bool(ram_sink.WP_LOW.get(low, "trRamWrap")), pointer)
+    """Raises NoAnswer, ComponentAccess."""
+    low = pointer = 0
+    control = sink.read_control()
+    if ram_sink.CONTROL.get(control, "trRamActive"):
+        low = sink.read(ram_sink.WP_LOW)
+        in_memory = ram_sink.CONTROL.get(control, "trRamMode")
+        pointer = (sink.read(ram_sink.WP_HIGH) << 32 if in_memory else 0) | low & ~3
+        control = sink.read_control()  # again: only now it is known that it answers
+    bits = ram_sink.CONTROL.unpack(control)
+    if not bits["trRamActive"]:
+        return SinkStatus(sink.name, False, bool(bits["trRamEnable"]), False, 0)
+    wrapped = bool(ram_sink.WP_LOW.get(low, "trRamWrap"))
+    return SinkStatus(sink.name, True, bool(bits["trRamEnable"]), wrapped, pointer)

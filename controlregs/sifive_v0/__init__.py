@@ -12,9 +12,14 @@ Only encoders and funnels have a register block. Both can hold the sink as well,
 registers at 0x010 to 0x024 and, for pins and ATB, at 0xF00 and 0xE00. Names are the P550's where the sources differ.
 Not declared, since no source says what is in them: te_fifo, te_btmcount, te_wordcount (0x030 to 0x038, only named by
 the scripts), and the units for PC samples (0x100) and cycle-accurate trace (a block of its own).
+
+`flow`, `watching`, `unchanged` and `capabilities` are the procedures: `controlregs.driving` chooses between these and
+those of 1.0. Both sources of practice start the funnel first and stop it last.
 """
 
+from controlregs.sifive_v0.common import NO_COMP_TYPE
 from controlregs.sifive_v0.encoder import ENCODER
 from controlregs.sifive_v0.funnel import FUNNEL
+from controlregs.sifive_v0.insides import ATB, MEMORY, PINS, inside
 
-__all__ = ["ENCODER", "FUNNEL"]
+__all__ = ["ATB", "ENCODER", "FUNNEL", "MEMORY", "NO_COMP_TYPE", "PINS", "inside"]

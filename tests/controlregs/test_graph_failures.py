@@ -11,6 +11,7 @@ from controlregs.errors import (
     SettingRefused,
     StopFailed,
     UnsupportedVersion,
+    WasReset,
     WrongComponent,
 )
 from controlregs.graph_request import Buffer, GraphRequest, Pins
@@ -145,11 +146,16 @@ def test_reset_while_tracing(name: str) -> None:
     assert stopped.notes == (f"{name} was reset while tracing; its trace ends there",)
     assert stopped.failures == ()
     assert w.models[name].control == 0
-    with pytest.raises(SettingRefused, match=f"^{name} at .*: was reset, its settings are lost; start the trace anew"):
+    control = f"{PREFIX[name]}Control reads 0x0000000[08]"
+    with pytest.raises(WasReset, match=f"^{name} at .*: was reset, its settings are lost .{control}.; start the trace"):
         flow.resume(w.graph, got)
     failed = flow.drain_all(w.graph, got).failures
     assert [str(failure) for failure in failed.values()] == (
-        ["ram0 at 0x20000000: is in reset, its trace is lost; start the trace anew"] * (name == "ram0")
+        [
+            "ram0 at 0x20000000: is in reset, where its trace ends is not known any more (trRamControl reads "
+            "0x00000008); start the trace anew"
+        ]
+        * (name == "ram0")
     )
 
 

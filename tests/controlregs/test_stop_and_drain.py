@@ -8,7 +8,7 @@ from controlregs.buffer import access_bytes
 from controlregs.component import Component
 from controlregs.drain import Drained
 from controlregs.encoder import ENCODER
-from controlregs.errors import ComponentTimeout, DrainFailed, SinkNotReadable
+from controlregs.errors import ComponentTimeout, DrainFailed, SettingRefused, SinkNotReadable
 from controlregs.procedures import TraceRequest, drain, status, stop
 from controlregs.ram_sink import RAM_SINK
 from support.errors import Cancelled
@@ -142,7 +142,7 @@ def test_reset_while_tracing() -> None:
     assert drain(r.sink, got.sink).data == STREAM[:40]
     pull_reset(r, r.sink)
     assert stop(r.sink, [r.encoder]).notes[1] == "sink 0 was reset while tracing; its trace ends there"
-    with pytest.raises(SinkNotReadable, match="sink 0 at 0x20001000: is in reset, its trace is lost"):
+    with pytest.raises(SinkNotReadable, match="sink 0 at 0x20001000: is in reset, where its trace ends is not"):
         drain(r.sink, got.sink)
 
 
@@ -186,11 +186,24 @@ def test_a_pointer_outside_the_buffer_is_not_followed() -> None:
 
 
 def test_sram_that_cannot_be_read() -> None:
+    """It is of no use: said before anything is traced."""
     r = rig(sink={"fixed": {0x28: 0x80}})
+    with pytest.raises(SettingRefused) as caught:
+        r.start(SRAM)
+    assert str(caught.value) == (
+        "sink 0 at 0x20001000: its SRAM cannot be read: trRamRP reads 0x80 after 0xfc was written; "
+        "use another sink, or system memory"
+    )
+
+
+def test_sram_that_cannot_be_read_any_more() -> None:
+    r = rig()
     r.start(SRAM)
     stop(r.sink, [r.encoder])
-    with pytest.raises(SinkNotReadable, match="trRamRP reads 0x80 after 0x0 was written"):
+    r.sink_model.fixed = {0x28: 0x80}
+    with pytest.raises(DrainFailed, match=r"0 of 4 bytes .* trRamRP reads 0x80 after 0x0 was written") as caught:
         drain(r.sink)
+    assert caught.value.partial == b""
 
 
 def test_access_width_probe_leaves_the_buffer_as_it_was() -> None:
@@ -207,7 +220,7 @@ def test_memory_that_cannot_be_read_keeps_the_first_piece() -> None:
     got = r.start(SMEM)
     r.sink_model.store(STREAM[: 1024 + 400])
     stop(r.sink, [r.encoder])
-    r.target.cut = 8  # registers and the older piece; then the cable is out
+    r.target.cut = 9  # registers and the older piece; then the cable is out
     with pytest.raises(DrainFailed) as caught:
         drain(r.sink, got.sink)
     assert (caught.value.partial, caught.value.wanted, caught.value.wrapped) == (STREAM[404:1024], 1024, True)
@@ -263,4 +276,4 @@ def test_a_target_with_a_data_port_is_asked_once() -> None:
     r.target = WithPort(r.target.devices, r.target.memory, r.target.low)
     r.encoder.target = r.sink.target = r.target
     assert run(r, SRAM, STREAM[:1000]).data == (STREAM[:1000] + b"TAIL")[-256:]
-    assert r.target.asked == 2
+    assert r.target.asked == 4, "once per piece: what was written before the wrap, and after"

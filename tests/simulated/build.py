@@ -1,6 +1,8 @@
 """Builds the hart's test programs with the real cross compiler."""
 
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs" / "hart"
@@ -18,9 +20,19 @@ def build(folder: Path, *sources: str | Path, march: str, origin: int = 0x8000_0
     command = ["riscv64-unknown-elf-gcc", f"-march={march}", "-misa-spec=2.2", f"-mabi={_ABI[march]}"]
     command += ["-mcmodel=medany", "-O2", "-nostdlib", "-ffreestanding", f"-I{SOURCES}", "-T", str(SOURCES / "hart.ld")]
     command.append(f"-Wl,--defsym=__origin={origin:#x}")
-    finished = subprocess.run([*command, *map(str, paths), "-lgcc", "-o", str(elf)], capture_output=True, check=False)
-    assert finished.returncode == 0, finished.stderr.decode()
+    words = (*command, *map(str, paths), "-lgcc")
+    elf.write_bytes(_built(words, tuple(path.read_bytes() for path in paths)))
     return elf
+
+
+@cache
+def _built(command: tuple[str, ...], sources: tuple[bytes, ...]) -> bytes:
+    """The ELF that *command* makes of *sources*, which it names; many tests want the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        elf = Path(folder, "program.elf")
+        finished = subprocess.run([*command, "-o", str(elf)], capture_output=True, check=False)
+        assert finished.returncode == 0, finished.stderr.decode()
+        return elf.read_bytes()
 
 
 def assemble(folder: Path, name: str, text: str, march: str, origin: int = 0x8000_0000) -> Path:

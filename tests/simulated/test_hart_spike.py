@@ -59,7 +59,7 @@ def test_riscv_tests(elf: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("elf", REFERENCE, ids=lambda path: path.stem)
 def test_benchmarks_of_the_trace_reference(elf: Path, tmp_path: Path) -> None:
     memory = MEMORY.get(elf.name, MAIN_MEMORY)
-    run = run_spike(elf, tmp_path, steps=25_000, memory=memory)
+    run = run_spike(elf, tmp_path, steps=12_000, memory=memory)
     fromhost = ElfFile(elf).symbol("fromhost")
     compare(elf, run if fromhost is None else without_htif_waits(run, fromhost), memory=memory)
 

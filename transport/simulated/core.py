@@ -6,28 +6,56 @@ the other, whatever a debugger asks for in between. A write is seen by the other
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 from transport.simulated.block import HartBlock
 from transport.simulated.bus import Bus
 from transport.simulated.clint import MTI
 from transport.simulated.clint_shared import HartClint, SharedClint
 from transport.simulated.hart import Hart
-from transport.simulated.run_control import RunControl
-from transport.simulated.trace_encoder import TraceEncoder
+from transport.simulated.run_control import HartListener, RunControl
 
 TURN = 250
 
 InProgress = Callable[[], tuple[HartBlock, int] | None]
 
 
-class Core:
-    """*encoder* makes the trace encoder, from the hart and what tells it what the hart is executing."""
+class Tracer(HartListener, Protocol):
+    """A trace encoder, as its hart sees it."""
 
-    def __init__(self, hart: Hart, encoder: Callable[[Hart, InProgress], TraceEncoder]) -> None:
+    def drain(self) -> None:
+        """Encode what the hart has retired since the last time, and pass it on."""
+
+    def triggered(self, action: int) -> None:
+        """A trigger with one of the trace actions has fired."""
+
+
+class Untraced:
+    """Of a hart without trace encoder."""
+
+    def drain(self) -> None: ...
+
+    def triggered(self, action: int) -> None: ...
+
+    def halted(self) -> None: ...
+
+    def resumed(self) -> None: ...
+
+    def hart_reset(self) -> None: ...
+
+    def hart_started(self) -> None: ...
+
+
+class Core:
+    """*encoder* makes the trace encoder, from the hart and what tells it what the hart is executing; None: it has
+    none."""
+
+    def __init__(self, hart: Hart, encoder: Callable[[Hart, InProgress], Tracer | None]) -> None:
         self.hart = hart
-        self.encoder = encoder(hart, self._in_progress)
-        self.control = RunControl(hart, self.encoder)
-        hart.trace_trigger = self.encoder.triggered
+        tracer = encoder(hart, self._in_progress) or Untraced()
+        self.control = RunControl(hart, tracer)
+        hart.trace_trigger = tracer.triggered
+        self._drain = tracer.drain
         self._executing = False
 
     @property
@@ -41,7 +69,7 @@ class Core:
         self._executing = True
         cause = self.hart.run(instructions)
         self._executing = False
-        self.encoder.drain()
+        self._drain()
         if cause is not None:
             self.control.halt(cause)
 

@@ -4,58 +4,45 @@ Everything runs in one thread: the owner lets the harts run with `Machine.run_sl
 so whatever a debugger sees is a state between two blocks of the program.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
-from controlregs.encoder import Format
-from decode.ntrace.encoder import EncoderOptions
 from transport.simulated.bitbang import Pins
 from transport.simulated.bus import Bus
 from transport.simulated.clint import Clint
-from transport.simulated.core import Core, InProgress, Turns
+from transport.simulated.core import Core, Turns
 from transport.simulated.ctr.build import CtrBuild
 from transport.simulated.debug_module import DebugModule
 from transport.simulated.debug_spec import DebugSpec
 from transport.simulated.hart import DebugCause, Hart
 from transport.simulated.loader import ElfFile, load_elf
+from transport.simulated.memory_map import MemoryMap
 from transport.simulated.system_bus import SystemBusAccess
 from transport.simulated.tap import Dtm, Tap
-from transport.simulated.trace_devices import BLOCK_SIZE
+from transport.simulated.trace_devices import TraceComponent
 from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_etrace import ETraceBuild
 from transport.simulated.trace_ram_sink import RamSink
+from transport.simulated.wiring import Wiring
+from transport.simulated.wiring_devices import AnyEncoder, Devices
+from transport.simulated.wiring_memory import add_buffers, check_registers
+from transport.simulated.wiring_standard import EncoderHow, standard
 
-
-@dataclass(frozen=True)
-class MemoryMap:
-    """Where things are; sizes in bytes. The CLINT and the main memory are where QEMU's `virt` board has them.
-
-    `encoder` is that of hart 0, that of hart i is i times `encoder_stride` further up.
-    """
-
-    clint: int = 0x0200_0000
-    encoder: int = 0x2000_0000
-    encoder_stride: int = 0x1_0000
-    ram_sink: int = 0x2000_1000
-    trace_ram: int = 0x3000_0000
-    trace_ram_size: int = 0x1_0000
-    ram: int = 0x8000_0000
-    ram_size: int = 128 << 20
-
-    def encoder_of(self, hart: int) -> int:
-        return self.encoder + hart * self.encoder_stride
+__all__ = ["Machine", "MemoryMap", "build"]
 
 
 class Machine:
-    """One hart or several, and everything around them. `hart` and `encoder` are those of hart 0.
+    """One hart or several, and everything around them. `hart` is hart 0.
 
-    *others*: the harts besides *hart*; all share its bus. *formats*, *built_with*, *etrace*, *absent*: see
-    `TraceEncoder`; *polls*: see `TraceComponent`.
+    *others*: the harts besides *hart*; all share its bus. *wiring*: the trace components, None: an encoder for each
+    hart, and one RAM sink.
 
     `printed` is called with what the program prints (HTIF), `exited` with the status it ends with; it then no longer
-    runs until a debugger has halted and resumed it.
+    runs until a debugger has halted and resumed it. `fired` is called when a trigger output of an encoder fires, with
+    the encoder's name and the number of the output.
+
+    Raises WiringError.
     """
 
     def __init__(
@@ -65,11 +52,7 @@ class Machine:
         spec: DebugSpec = DebugSpec.V1_0,
         *,
         others: Sequence[Hart] = (),
-        formats: Sequence[int] = (Format.N_TRACE,),
-        built_with: EncoderOptions | None = None,
-        etrace: ETraceBuild | None = None,
-        absent: Collection[str] = (),
-        polls: int = 1,
+        wiring: Wiring | None = None,
     ) -> None:
         bus = hart.bus
         self.harts = (hart, *others)
@@ -79,28 +62,29 @@ class Machine:
         self.printed: Callable[[bytes], None] = lambda text: None
         self.exited: Callable[[int], None] = lambda status: None
 
-        def encoder(hart: Hart, in_progress: InProgress) -> TraceEncoder:
-            return TraceEncoder(
-                hart, self.ram_sink, in_progress,
-                formats=formats, built_with=built_with, etrace=etrace, absent=absent, polls=polls,
-            )  # fmt: skip
+        self.fired: Callable[[str, int], None] = lambda encoder, number: None
 
         if not others:
             Clint(hart, bus, memory_map.clint)
-        self.ram_sink = RamSink(bus, sram_size=memory_map.trace_ram_size, polls=polls)
-        self._cores = tuple(Core(each, encoder) for each in self.harts)
+        self.wiring = (wiring or standard(memory_map, len(self.harts))).checked(len(self.harts))
+        devices = self._devices()
+        self._cores = tuple(Core(each, devices.encoder) for each in self.harts)
         self._turns = Turns(self._cores, bus, memory_map.clint) if others else None
-        self._add_devices()
-        self.hart, self.encoder, self._control = hart, self.encoders[0], self._cores[0].control
+        devices.attach()
+        self.components: Mapping[str, TraceComponent] = devices.by_name
+        self._settling = devices.in_order
+        self.hart, self._control = hart, self._cores[0].control
         self.debug_module = self._debug_module()
         self.tap = Tap(Dtm(self.debug_module, has_errinfo=spec is DebugSpec.V1_0))
 
-    def _add_devices(self) -> None:
-        bus, memory_map = self.bus, self.memory_map
-        bus.add_ram(memory_map.trace_ram, memory_map.trace_ram_size)
-        for number, encoder in enumerate(self.encoders):
-            bus.add(memory_map.encoder_of(number), BLOCK_SIZE, encoder.read, encoder.write)
-        bus.add(memory_map.ram_sink, BLOCK_SIZE, self.ram_sink.read, self.ram_sink.write)
+    def _devices(self) -> Devices:
+        """The trace components, but for the encoders, and their memory."""
+        parts, clint = self.wiring.parts, self.memory_map.clint
+        check_registers(self.bus, parts, clint)
+        add_buffers(self.bus, parts, clint)
+        return Devices(
+            self.wiring, self.bus, lambda: self.harts[0].elapsed, lambda name, number: self.fired(name, number)
+        )
 
     def _debug_module(self) -> DebugModule:
         controls = [core.control for core in self._cores]
@@ -115,9 +99,24 @@ class Machine:
         return module
 
     @property
+    def tracers(self) -> tuple[AnyEncoder, ...]:
+        """All trace encoders, in the order of their harts."""
+        return tuple(device for device in self._settling if isinstance(device, AnyEncoder))
+
+    @property
     def encoders(self) -> tuple[TraceEncoder, ...]:
-        """In the order of their harts."""
-        return tuple(core.encoder for core in self._cores)
+        """Those of the ratified interface, in the order of their harts."""
+        return tuple(device for device in self._settling if isinstance(device, TraceEncoder))
+
+    @property
+    def encoder(self) -> TraceEncoder:
+        """The first one."""
+        return self.encoders[0]
+
+    @property
+    def ram_sink(self) -> RamSink:
+        """The first one."""
+        return next(device for device in self._settling if isinstance(device, RamSink))
 
     @property
     def halted(self) -> bool:
@@ -152,9 +151,8 @@ class Machine:
             self._turns.run(instructions, self._host)
 
     def _settle(self) -> None:
-        for core in self._cores:
-            core.encoder.settle()
-        self.ram_sink.settle()
+        for component in self._settling:
+            component.settle()
 
     def _host(self, core: Core) -> None:
         htif = core.hart.htif
@@ -181,19 +179,17 @@ def build(
     extensions: str = "IMAFDC",
     spec: DebugSpec = DebugSpec.V1_0,
     memory_map: MemoryMap | None = None,
-    formats: Sequence[int] = (Format.N_TRACE,),
-    built_with: EncoderOptions | None = None,
-    etrace: ETraceBuild | None = None,
-    absent: Collection[str] = (),
-    polls: int = 1,
     ctr: CtrBuild | None = None,
     harts: int = 1,
+    wiring: Wiring | None = None,
+    **how: Unpack[EncoderHow],
 ) -> Machine:
     """A machine with a program loaded, all *harts* about to run its first instruction. *xlen* None: the program's.
 
-    *ctr*: what Control Transfer Records each hart has, None: none.
+    *ctr*: what Control Transfer Records each hart has, None: none. *wiring*: the trace components; without it an
+    encoder for each hart, built as *how* says, and a RAM sink.
 
-    Raises ElfError.
+    Raises ElfError and WiringError.
     """
     memory_map = memory_map or MemoryMap()
     program = ElfFile(elf)
@@ -201,10 +197,7 @@ def build(
     first, *others = (
         Hart(bus, xlen or program.xlen, extensions, program.entry, ctr=ctr, hartid=number) for number in range(harts)
     )
-    machine = Machine(
-        first, memory_map, spec, others=others,
-        formats=formats, built_with=built_with, etrace=etrace, absent=absent, polls=polls,
-    )  # fmt: skip
+    machine = Machine(first, memory_map, spec, others=others, wiring=wiring or standard(memory_map, harts, **how))
     load_elf(bus, elf)
     tohost = program.symbol("tohost")
     if tohost is not None:

@@ -4,20 +4,36 @@ Sources: RISC-V Debug Specification 1.0, 3.5 "Run Control", 3.7.1.1 "Access Regi
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from transport.simulated.debug_harts import NoSuchRegister
 from transport.simulated.hart import DebugCause, Hart, IllegalCsr
-from transport.simulated.trace_encoder import TraceEncoder
 
 DCSR, DCSR_STEP = 0x7B0, 1 << 2
 GPR, FPR, END_OF_REGISTERS = 0x1000, 0x1020, 0x1040  # abstract register numbers
 _NAN_BOX = 0xFFFF_FFFF << 32
 
 
+class HartListener(Protocol):
+    """A trace encoder that is told what happens to its hart."""
+
+    def halted(self) -> None:
+        """It entered Debug Mode."""
+
+    def resumed(self) -> None:
+        """It leaves Debug Mode."""
+
+    def hart_reset(self) -> None:
+        """It is about to be reset while running."""
+
+    def hart_started(self) -> None:
+        """It starts at its reset vector."""
+
+
 class RunControl:
     """What a Debug Module does to the hart, with the trace encoder told of it."""
 
-    def __init__(self, hart: Hart, encoder: TraceEncoder) -> None:
+    def __init__(self, hart: Hart, encoder: HartListener) -> None:
         self._hart = hart
         self._encoder = encoder
         self.on_halt: Callable[[], None] = lambda: None

@@ -31,7 +31,7 @@ class ListenError(RvtraceError):
 
     def __init__(self, where: str, reason: str, remedy: str) -> None:
         super().__init__(f"cannot listen on {where}: {reason}; {remedy}")
-        self.where = where
+        self.where, self.reason = where, reason
 
 
 def listen_tcp(port: int) -> socket.socket:

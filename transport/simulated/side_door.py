@@ -1,4 +1,4 @@
-"""A fast way to big buffers, past JTAG: raw reads of the simulated target's memory over a unix socket.
+"""A way past JTAG, over a unix socket: to big buffers, fast, and to what happens to trace components from outside.
 
 The same bytes as a system bus access reads, a thousand times faster. The protocol, in full:
 
@@ -6,26 +6,46 @@ The same bytes as a system bus access reads, a thousand times faster. The protoc
     server:  OK <size>\n                  followed by <size> raw bytes
       or:    ERROR <what is wrong>\n      and the connection goes on
 
+    client:  OVERFLOW <encoder>\n         it loses trace once
+             JAM <component>\n            this sink, bridge or funnel takes nothing any more
+             UNJAM <component>\n          it does again
+             TRIGGER <encoder> <input>\n  an external trigger input fires
+    server:  OK 0\n                       done; nothing follows
+      or:    ERROR <what is wrong>\n
+
 Any number of requests may follow one another, and be sent before the answers have come. Only memory (RAM) can be read,
-not devices, so reading changes nothing. Any other line is answered by ERROR. A line of more than 200 bytes ends the
-connection. There is no other command.
+not devices, so reading changes nothing. Components are called as in the target description. Any other line is answered
+by ERROR. A line of more than 200 bytes ends the connection.
 """
 
 import socket
 import struct
+from collections.abc import Mapping
 
+from controlregs.encoder import TRIG_EXT_IN_CONTROL
+from controlregs.sifive_v0.encoder import XTI_CONTROL
 from transport.simulated.bus import Bus, BusError
+from transport.simulated.trace_devices import TraceComponent
+from transport.simulated.trace_encoder import TraceEncoder
+from transport.simulated.trace_output import TraceConsumer
+from transport.simulated.wiring_devices import AnyEncoder
 
 LARGEST = 16 << 20
 _LONGEST_LINE = 200
 _SEND_TIMEOUT = 10
+_NONE: Mapping[str, TraceComponent] = {}
+_DONE = b"OK 0\n"
 
 
 class SideDoor:
-    """Answers the clients of *listener*, which is the caller's to close; the owner polls `filenos`."""
+    """Answers the clients of *listener*, which is the caller's to close; the owner polls `filenos`.
 
-    def __init__(self, bus: Bus, listener: socket.socket) -> None:
+    *components*: by name, those there are.
+    """
+
+    def __init__(self, bus: Bus, listener: socket.socket, components: Mapping[str, TraceComponent] = _NONE) -> None:
         self._bus = bus
+        self._components = components
         self._listener = listener
         self._clients: dict[int, tuple[socket.socket, bytearray]] = {}
         self._filenos = frozenset({listener.fileno()})
@@ -69,9 +89,16 @@ class SideDoor:
 
     def answer(self, line: bytes) -> bytes:
         """The reply to one request line (without its newline)."""
+        command, *words = line.decode("ascii", "replace").split() or [""]
+        if command in ("OVERFLOW", "TRIGGER"):
+            return self._disturb(command, words)
+        if command in ("JAM", "UNJAM"):
+            return self._jam(words, command == "JAM")
+        return self._read(command, words)
+
+    def _read(self, command: str, words: list[str]) -> bytes:
         try:
-            command, address, size = line.decode("ascii").split()
-            start, count = int(address, 0), int(size, 0)
+            start, count = (int(word, 0) for word in words)
         except ValueError:
             return b"ERROR not understood; say READ <address> <size>\n"
         if command != "READ" or start < 0 or not 0 <= count <= LARGEST:
@@ -80,3 +107,40 @@ class SideDoor:
             return b"OK %d\n" % count + self._bus.read_bytes(start, count)
         except BusError as error:
             return f"ERROR {error}\n".encode()
+
+    def _disturb(self, command: str, words: list[str]) -> bytes:
+        """Something happens to an encoder."""
+        encoder = self._components.get(words[0]) if words else None
+        if not isinstance(encoder, AnyEncoder):
+            return _unknown(
+                "encoder", [name for name, each in self._components.items() if isinstance(each, AnyEncoder)]
+            )
+        if command == "OVERFLOW" and len(words) == 1:
+            if encoder.enabled:
+                encoder.overflow()
+            return _DONE
+        count = _trigger_inputs(encoder)
+        number = int(words[1]) if len(words) == 2 and words[1].isdecimal() else count
+        if command == "TRIGGER" and number < count:
+            encoder.external_trigger(number)
+            return _DONE
+        inputs = f"{words[0]} has {count} trigger inputs"
+        return f"ERROR say OVERFLOW <encoder>, or TRIGGER <encoder> <input>; {inputs}\n".encode()
+
+    def _jam(self, words: list[str], jammed: bool) -> bytes:
+        component = self._components.get(words[0]) if len(words) == 1 else None
+        if not isinstance(component, TraceConsumer):
+            known = [name for name, each in self._components.items() if isinstance(each, TraceConsumer)]
+            return _unknown("sink, bridge or funnel", known)
+        component.jammed = jammed
+        return _DONE
+
+
+def _trigger_inputs(encoder: AnyEncoder) -> int:
+    """How many it has: each has 4 bits in a register."""
+    register = TRIG_EXT_IN_CONTROL if isinstance(encoder, TraceEncoder) else XTI_CONTROL
+    return encoder.legal(register).bit_count() // 4
+
+
+def _unknown(what: str, known: list[str]) -> bytes:
+    return f"ERROR name one {what}: {', '.join(known) or 'there is none'}\n".encode()

@@ -21,7 +21,12 @@ class AtbRecords:
         self._width = width
 
     def __call__(self, atid: int, data: bytes) -> None:
-        self.data += bytes((atid, len(data) - 1)) + data.ljust(self._width, b"\0")
+        self.data += record(atid, data, self._width)
+
+
+def record(atid: int, data: bytes, width: int) -> bytes:
+    """A transfer over a bus of *width* bytes: ATID, ATBYTES, ATDATA."""
+    return bytes((atid, len(data) - 1)) + data.ljust(width, b"\0")
 
 
 class AtbBridge(TraceConsumer):

@@ -83,8 +83,11 @@ class TraceComponent:
         self._registers[register.offset] = self.in_force(register, value & self._legal[register.offset])
 
     def in_force(self, register: Register, value: int) -> int:
-        """What *value*, reduced to writable bits already, becomes in *register* of this very component."""
-        return self.build.legal(register, self.legalize(register, value))
+        """What *value*, reduced to writable bits already, becomes in *register* of this very component.
+
+        What goes together with other fields depends on what is hard-wired among them.
+        """
+        return self.build.legal(register, self.legalize(register, self.build.legal(register, value)))
 
     # -- state for those who know the component
 

@@ -11,7 +11,7 @@ from controlregs.fields import Register
 
 _BITS = 4  # of each one
 _EVENTS = 0b0011  # tracing goes from 0 to 1, from 1 to 0; there are none of a vendor's
-_MOST = 8
+MOST = 8
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ExternalTriggers:
     fired: Callable[[int], None] = lambda number: None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.inputs <= _MOST or not 0 <= self.outputs <= _MOST:
-            raise ValueError(f"an encoder has up to {_MOST} trigger inputs and outputs")
+        if not 0 <= self.inputs <= MOST or not 0 <= self.outputs <= MOST:
+            raise ValueError(f"an encoder has up to {MOST} trigger inputs and outputs")
 
     def legal(self) -> dict[int, int]:
         """The bits of their registers that can be written, by offset."""

@@ -14,6 +14,8 @@ from controlregs.fields import Register
 from transport.simulated.trace_comparators import Comparator
 from transport.simulated.trace_filters import NESTING_BITS, Filter, Filters
 
+FILTERS, COMPARATORS = fil.COUNT, comp.COUNT
+"""How many an encoder can have."""
 _PRIVILEGES = 1 << 0 | 1 << 3  # U and M
 _DTYPES = 0xFFFF & ~(1 << 2 | 1 << 3 | 1 << 7)  # those there are
 _DSIZES = 0b1111  # 1 to 8 bytes
@@ -33,8 +35,8 @@ class FilterUnits:
     nesting_bits: int = NESTING_BITS
 
     def __post_init__(self) -> None:
-        if not 0 <= self.filters <= fil.COUNT or not 0 <= self.comparators <= comp.COUNT:
-            raise ValueError(f"an encoder has up to {fil.COUNT} filters and {comp.COUNT} comparators")
+        if not 0 <= self.filters <= FILTERS or not 0 <= self.comparators <= COMPARATORS:
+            raise ValueError(f"an encoder has up to {FILTERS} filters and {COMPARATORS} comparators")
 
     def legal(self) -> dict[int, int]:
         """The bits that can be written, by offset, of every register this is about."""

@@ -36,7 +36,8 @@ class Follower:
 
     def drain(self) -> None:
         """Encode what the hart has retired since the last time."""
-        self._encode(self._hart.now - self._hart.position)
+        if self._listening:
+            self._encode(self._hart.now - self._hart.position)
 
     def follow(self, enabled: bool, wanted: bool, reason: Begin, underway: Underway | None = None) -> None:
         """Tracing is wanted from here on, or not. *enabled*: the encoder is."""
@@ -104,7 +105,7 @@ class Follower:
     def _encode(self, end: int) -> None:
         """*end*: how many instructions the hart had retired when it had retired all of this."""
         retired = self._hart.retired
-        if not retired or not self._listening:
+        if not retired:
             return
         if self.tracing:
             self.watch(retired)

@@ -1,0 +1,209 @@
+"""How the trace components of `rvtrace sim` are built, one by one: the file of --devices.
+
+    [encoder0]                                   # the component's name in the target description
+    version = [1, 1]                             # tr??VerMajor and tr??VerMinor
+    fixed = {trTeInstMode = 3}                   # fields that are hard-wired
+    allowed = {trTeInstSyncMax = [4, 8]}         # the values a field can have
+    filters = 4
+
+    [ram0]
+    access_width = 8                             # bytes
+    flush_polls = 5                              # reads of tr??Control until it says that it is empty
+
+docs/simulated-target.md has all keys. What is misspelt, contradictory or cannot be is refused with one line that names
+file, table and key.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from console.sim_component import BUILD_KEYS, Section
+from console.sim_encoder import FORMATS
+from session.description import DescriptionError
+from session.description_tables import Tables
+from support.errors import RvtraceError
+from transport.simulated.trace_encoder import OPTIONAL
+from transport.simulated.trace_external_triggers import MOST as TRIGGERS
+from transport.simulated.trace_filter_registers import COMPARATORS, FILTERS
+from transport.simulated.trace_streams import Stream, transfers
+from transport.simulated.wiring import (
+    PIB_MODES,
+    RAM_MODES,
+    AnyPart,
+    AtbBridgePart,
+    EncoderPart,
+    FunnelPart,
+    PibSinkPart,
+    RamSinkPart,
+    Source,
+    Wiring,
+)
+from transport.simulated.wiring_build import problems
+
+Open = Callable[[str, str, Path], Stream]
+"""Opens a stream: the component's name, where it is to go, the folder that names of files are relative to."""
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "encoder": (
+        "formats", "without", "filters", "comparators", "data_filters", "nesting_bits", "trigger_inputs",
+        "trigger_outputs", "overflow_after",
+    ),
+    "funnel": ("inputs", "depth", "clocks"),
+    "ram_sink": ("modes", "sram_size", "access_width", "address_bits", "window"),
+    "pib_sink": ("modes", "divider_bits", "stream"),
+    "atb_bridge": ("width", "stream"),
+}  # fmt: skip
+"""What can be said of a component of each type, besides what can be said of all."""
+_V0_KEYS: Mapping[str, tuple[str, ...]] = {
+    "encoder": ("trigger_inputs", "trigger_outputs"),
+    "funnel": ("inputs",),
+}
+_INSIDE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "ram_sink": ("modes", "sram_size", "access_width", "address_bits"),
+    "pib_sink": ("stream",),
+    "atb_bridge": ("width", "stream"),
+}
+"""The same before ratification, and of sinks inside."""
+_CLOCKS = ("system", "external")
+_SRAM_SIZES, _MANY = range(8, (1 << 28) + 1), range(1, 1 << 16)
+
+
+def built(wiring: Wiring, path: Path, open_stream: Open) -> Wiring:
+    """*wiring*, its parts as the file at *path* says. Raises DescriptionError, and what *open_stream* raises."""
+    read = Tables(str(path))
+    tables = _document(path)
+    known = {part.name: part for part in wiring.parts}
+    for name, table in tables.items():
+        if name not in known:
+            raise read.error(f"there is no component of this name; there is {', '.join(known)}", f"[{name}]")
+        if not isinstance(table, dict):
+            raise read.error("must be a table of a component", name)
+    parts = (_built(read, part, tables.get(part.name, {}), open_stream) for part in wiring.parts)
+    return Wiring(tuple(parts))
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DescriptionError(f"cannot be read: {error.strerror}", str(path)) from None
+    except UnicodeDecodeError:
+        raise DescriptionError("is no TOML file: it is not UTF-8 text", str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise DescriptionError(f"is no TOML file: {error}", str(path)) from None
+    except RecursionError:
+        raise DescriptionError("is nested too deeply", str(path)) from None
+
+
+def _built(read: Tables, part: AnyPart, table: Mapping[str, Any], open_stream: Open) -> AnyPart:
+    """Streams are opened last."""
+    if not table:
+        return part
+    inside = not isinstance(part, Source) and part.inside
+    section = Section(read, table, part, (*_keys(part), *(() if inside else BUILD_KEYS)))
+    build, polls = section.build()
+    part = _changed(section, replace(part, build=build, polls=polls))
+    if not inside:
+        for key, problem in problems(part):
+            raise section.error(key, problem)
+    if "stream" not in section:
+        return part
+    try:
+        stream = open_stream(part.name, section.text("stream"), Path(read.file).parent)
+    except RvtraceError as error:
+        raise section.error("stream", str(error)) from None
+    return streaming(part, stream)
+
+
+def _keys(part: AnyPart) -> tuple[str, ...]:
+    if isinstance(part, Source):
+        return KEYS[part.kind] if part.version else _V0_KEYS[part.kind]
+    return (_INSIDE_KEYS if part.inside else KEYS)[part.kind]
+
+
+def streaming(part: AnyPart, stream: Stream) -> AnyPart:
+    """*part*, which has a way out, with what leaves it going to *stream*."""
+    if isinstance(part, AtbBridgePart):
+        return replace(part, transfer=transfers(stream, part.width))
+    return replace(part, probe=stream) if isinstance(part, PibSinkPart) else part
+
+
+def _changed(section: Section, part: AnyPart) -> AnyPart:
+    match part:
+        case EncoderPart():
+            return _encoder(section, part)
+        case FunnelPart():
+            return _funnel(section, part)
+        case RamSinkPart():
+            return _ram_sink(section, part)
+        case PibSinkPart():
+            return _pib_sink(section, part)
+        case AtbBridgePart():
+            return _atb_bridge(section, part)
+
+
+def _encoder(section: Section, part: EncoderPart) -> EncoderPart:
+    if "formats" in section:
+        words = section.words("formats", FORMATS)
+        if not words:
+            raise section.error("formats", f"must name one of {', '.join(FORMATS)}")
+        part = replace(part, formats=tuple(FORMATS[word] for word in words))
+    if "without" in section:
+        part = replace(part, absent=section.words("without", sorted(OPTIONAL)))
+    units = part.filters
+    filters = section.number("filters", range(FILTERS + 1), units.filters)
+    comparators = min(filters, COMPARATORS) if "filters" in section else units.comparators
+    return replace(
+        part,
+        filters=replace(
+            units,
+            filters=filters,
+            comparators=section.number("comparators", range(COMPARATORS + 1), comparators),
+            data=section.switch("data_filters", units.data),
+            nesting_bits=section.number("nesting_bits", range(1, 17), units.nesting_bits),
+        ),
+        trigger_inputs=section.number("trigger_inputs", range(TRIGGERS + 1), 0),
+        trigger_outputs=section.number("trigger_outputs", range(TRIGGERS + 1), 0),
+        overflow_after=section.numbers("overflow_after"),
+    )
+
+
+def _funnel(section: Section, part: FunnelPart) -> FunnelPart:
+    used = range(part.input_count, 17)
+    count, depth = section.number("inputs", used, part.input_count), section.number("depth", _MANY, part.depth)
+    if "clocks" in section:
+        clocks = section.words("clocks", _CLOCKS)
+        part = replace(part, system_clock="system" in clocks, external_clock="external" in clocks)
+    return replace(part, input_count=count, depth=depth)
+
+
+def _ram_sink(section: Section, part: RamSinkPart) -> RamSinkPart:
+    if "modes" in section:
+        part = replace(part, modes=tuple(RAM_MODES[word] for word in _some(section, RAM_MODES)))
+    return replace(
+        part,
+        sram_size=section.power("sram_size", _SRAM_SIZES, part.sram_size),
+        access_bytes=section.power("access_width", range(4, 65), part.access_bytes),
+        address_bits=section.number("address_bits", range(32, 65), part.address_bits),
+        window=section.switch("window", part.window),
+    )
+
+
+def _pib_sink(section: Section, part: PibSinkPart) -> PibSinkPart:
+    if "modes" in section:
+        part = replace(part, modes=tuple(PIB_MODES[word] for word in _some(section, PIB_MODES)))
+    return replace(part, divider_bits=section.number("divider_bits", range(17), part.divider_bits))
+
+
+def _atb_bridge(section: Section, part: AtbBridgePart) -> AtbBridgePart:
+    return replace(part, width=section.power("width", range(1, 17), part.width))
+
+
+def _some(section: Section, choices: Mapping[str, Any]) -> tuple[str, ...]:
+    words = section.words("modes", choices)
+    if not words:
+        raise section.error("modes", f"must name one of {', '.join(choices)}")
+    return words

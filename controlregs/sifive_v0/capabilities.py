@@ -1,0 +1,135 @@
+"""What an encoder or a funnel of version 0 can do, found out by writing its fields and reading them back.
+
+Ref: see the package; proposal: "A debugger can determine if an optional feature is present by writing to the register
+field and reading back the result".
+"""
+
+from contextlib import suppress
+
+from controlregs.abilities import Found
+from controlregs.capabilities import Capabilities
+from controlregs.component import Component
+from controlregs.discovery import Identity, read_stable
+from controlregs.errors import SettingRefused
+from controlregs.fields import Register
+from controlregs.probing import Probe
+from controlregs.sifive_v0 import encoder, sinks, timestamp
+from controlregs.sifive_v0.common import SinkType
+from controlregs.sifive_v0.discovery import identify, reset
+from controlregs.sifive_v0.encoder import ENCODER, SYNC_OFF, Instruction, SliceFormat, XtiAction
+from controlregs.sifive_v0.memory import sinks_of
+from controlregs.sifive_v0.timestamp import TsType
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+_MODES = {
+    Instruction.BTM: "BTM",
+    Instruction.HTM: "HTM",
+    Instruction.HTM_OPTIMIZED: "HTM with repeated history and implicit return",
+    Instruction.EVENT: "event trace, which rvtrace does not use",
+}
+_FORMATS = {int(SliceFormat.NEXUS): "N-Trace of before 1.0", int(SliceFormat.E_TRACE): "E-Trace of before 1.0"}
+_SINKS = {
+    SinkType.SRAM: "its own SRAM",
+    SinkType.SBA: "buffers in system memory",
+    SinkType.PIB: "pins",
+    SinkType.ATB: "ATB",
+    SinkType.FUNNEL: "a funnel",
+}
+
+
+def capabilities(component: Component, progress: Progress = silent) -> Capabilities:
+    """What *component* can do, the sinks inside of it, too. It must not be enabled; its settings are put back, and it
+    is left in reset if it was.
+
+    Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
+    """
+    control, prefix = component.block.control, component.block.prefix
+    now = read_stable(component, control)
+    if control.get(now, prefix + "Enable") and control.get(now, prefix + "Active"):
+        text = "is in use, so what it can do cannot be found out now; stop the trace first"
+        raise SettingRefused(component.name, component.base, text)
+    if control.get(now, prefix + "Active"):
+        return _found(component, identify(component))
+    try:
+        found = _found(component, reset(component, progress))
+    except RvtraceError:
+        with suppress(RvtraceError):  # what went wrong is already known
+            component.write(control, now)
+        raise
+    component.write(control, 0)
+    component.forget()
+    return found
+
+
+def _found(component: Component, identity: Identity) -> Capabilities:
+    found = Found()
+    try:
+        with Probe(component) as probe:
+            if component.block is ENCODER:
+                _note_encoder(probe, found)
+            _note_switch(probe, found, component.block.control, component.block.prefix + "StopOnWrap", "stop-on-wrap")
+            _note_time(probe, found)
+            _note_sinks(probe, found, identity.impl)
+    finally:
+        component.forget()
+    return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))
+
+
+def _note_encoder(probe: Probe, found: Found) -> None:
+    control = encoder.CONTROL
+    protocol = probe.read(control, "teSliceFormat")
+    found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
+    modes = probe.values(control, "teInstruction", list(_MODES))
+    found.has += [_MODES[Instruction(mode)] for mode in modes]
+    _note_switch(probe, found, control, "teStallEnable", "stalling the hart instead of losing trace")
+    _note_period(probe, found, "teSyncMaxBTM", "messages", 5)
+    _note_period(probe, found, "teSyncMaxInst", "halfwords", 4)
+    _note_source(probe, found)
+    found.lacks += ["filters", "data trace"]
+    for register, label, value in (
+        (encoder.XTI_CONTROL, "trigger input", int(XtiAction.START)),
+        (encoder.XTO_CONTROL, "trigger output", 1),
+    ):
+        number = sum(probe.can(register, name, value) for name in register.by_name)
+        found.note(number, f"{number} {label}{'s' * (number != 1)}", f"{label}s")
+
+
+def _note_period(probe: Probe, found: Found, name: str, unit: str, exponent: int) -> None:
+    values = [n for n in probe.values(encoder.CONTROL, name) if n != SYNC_OFF]
+    span = " to ".join(str(1 << n + exponent) for n in sorted({values[0], values[-1]})) if values else ""
+    found.note(values, f"synchronisation every {span} {unit}", f"synchronisation by {unit}")
+
+
+def _note_source(probe: Probe, found: Found) -> None:
+    bits = probe.ones(encoder.IMPL, "nSrcBits")
+    fixed = probe.fixed(encoder.IMPL, "srcID") and f", always {probe.read(encoder.IMPL, 'srcID')}"
+    found.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
+
+
+def _note_switch(probe: Probe, found: Found, register: Register, name: str, words: str) -> None:
+    present = probe.can(register, name)
+    found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
+
+
+def _note_time(probe: Probe, found: Found) -> None:
+    register = timestamp.CONTROL
+    probe.settle(register, "tsActive")
+    kinds = probe.values(register, "tsType", [kind for kind in TsType if kind])
+    names = " or ".join(register.by_name["tsType"].value_name(kind).replace("_", " ") for kind in kinds)
+    width = probe.read(register, "tsWidth")
+    found.note(kinds, f"timestamps of {width} bits, time: {names}", "timestamps")
+
+
+def _note_sinks(probe: Probe, found: Found, impl: int) -> None:
+    for kind in sinks_of(impl):
+        found.has.append(f"{_SINKS[kind]}{_reach(probe) if kind is SinkType.SBA else ''}")
+
+
+def _reach(probe: Probe) -> str:
+    """How far the addresses of its buffers reach, and what they are aligned to."""
+    high = probe.ones(sinks.BASE_HIGH, "teSinkBaseH")
+    low = probe.ones(sinks.LIMIT, "teSinkLimit")
+    if not low or probe.fixed(sinks.BASE, "teSinkBase"):
+        return " at a fixed address" if low else ""
+    return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"

@@ -1,0 +1,163 @@
+"""Starting, stopping and reading out a trace: any graph of components of version 0. As `controlregs.flow` for 1.0.
+
+Funnels are started before encoders and stopped after them, those next to a sink first and last; a component is left
+only when its registers say that it is done. All raise leaves of `controlregs.errors.ComponentError` and the
+transport's own errors.
+
+Ref: see the package.
+"""
+
+from collections.abc import Callable, Collection
+
+from controlregs.component import Component
+from controlregs.drain import Drained
+from controlregs.errors import ComponentError, ComponentTimeout
+from controlregs.flow import Drains, Stopped, check
+from controlregs.graph import Graph
+from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
+from controlregs.sifive_v0.drain import drain
+from controlregs.sifive_v0.encoder import CONTROL
+from controlregs.sifive_v0.outside import switch
+from controlregs.sifive_v0.start import Starting, host_of, hosts, switch_off, take_back
+from controlregs.sifive_v0.switching import begin, enable
+from controlregs.sifive_v0.unchanged import check_settings
+from controlregs.switching import check_active
+from support.errors import Cancelled, RvtraceError
+from support.progress import Progress, silent
+
+__all__ = ["Drains", "Stopped", "check", "drain_all", "resume", "start", "stop"]
+
+
+def _nobody(pins: PibInForce) -> None:
+    """Receives nothing: the probe is somebody else's."""
+
+
+def start(
+    graph: Graph,
+    request: GraphRequest,
+    progress: Progress = silent,
+    receive: Callable[[PibInForce], None] = _nobody,
+) -> GraphInForce:
+    """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
+
+    *receive* is called for each PIB sink before it sends: the receiver is to be ready on return.
+    """
+    return Starting(graph, request, progress).run(receive)
+
+
+def stop(graph: Graph, progress: Progress = silent) -> Stopped:
+    """Disable and flush, encoders first. `drain_all` after that.
+
+    A component that fails does not keep the others from being stopped: see *failures*, and `check`.
+    """
+    full = _full(graph)
+    off = tuple(encoder.name for encoder in graph.encoders if _is_switched_off(encoder))
+    notes: list[str] = []
+    failures: list[ComponentError] = []
+    for component in (*graph.encoders, *graph.funnels[::-1], *graph.pib_sinks, *graph.bridges):
+        try:
+            if not switch_off(graph, component, progress):
+                notes.append(f"{component.name} was reset while tracing; its trace ends there")
+        except ComponentTimeout as error:
+            stuck = [sink.name for sink in graph.sinks_of(component)]
+            if full.issuperset(stuck) and not _bit(component, error.value, "Enable"):
+                notes.append(f"{component.name} keeps trace that no room was left for in {', '.join(stuck)}")
+            else:
+                failures.append(error)
+        except ComponentError as error:
+            failures.append(error)
+    lost, refusals = _lost(graph, full)
+    return Stopped(lost, (*notes, *refusals), tuple(failures), off)
+
+
+def _full(graph: Graph) -> set[str]:
+    """The sinks that have stopped by themselves: what feeds them may not be rid of its trace."""
+    full = set()
+    for sink in graph.ram_sinks:
+        now = _flags(sink)
+        if all(_bit(sink, now, name) for name in ("Active", "StopOnWrap")) and not _bit(sink, now, "Enable"):
+            full.add(sink.name)
+    return full
+
+
+def _flags(component: Component) -> int:
+    """teControl or tfControl, 0 where it cannot be read: stopping it will meet that, and say so."""
+    try:
+        return component.read(component.block.control)
+    except ComponentError:
+        return 0
+
+
+def _bit(component: Component, value: int, name: str) -> bool:
+    """A bit of teControl or tfControl, called without its prefix."""
+    return bool(component.block.control.get(value, component.block.prefix + name))
+
+
+def _is_switched_off(encoder: Component) -> bool:
+    """A trigger, or none yet, keeps it from tracing."""
+    value = _flags(encoder)
+    return all(_bit(encoder, value, name) for name in ("Active", "Enable")) and not _bit(encoder, value, "Tracing")
+
+
+def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Names of encoders that lost trace or stalled their hart, and a line for each sink that has refused trace."""
+    lost, refusals = set(), []
+    for component in hosts(graph):
+        value = _flags(component)
+        to_full = full and full.issuperset(sink.name for sink in graph.sinks_of(component))
+        if component in graph.encoders and CONTROL.get(value, "teStallOrOverflow"):
+            lost.add(component.name)
+        if _bit(component, value, "SinkError") and not to_full:
+            lost |= {encoder.name for encoder in graph.encoders_of(component)}
+            refusals.append(_refusal(graph, component))
+    return tuple(encoder.name for encoder in graph.encoders if encoder.name in lost), refusals
+
+
+def _refusal(graph: Graph, host: Component) -> str:
+    (fed,) = graph.feeds(host)
+    why = f"{fed.name} was off" if fed in graph.funnels else "is its buffer memory that it can write to?"
+    return f"{host.name}: {fed.name} has refused trace ({host.block.prefix}SinkError): {why}"
+
+
+def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> Drains:
+    """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
+
+    Raises Cancelled only.
+    """
+    set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
+    drained: dict[str, Drained] = {}
+    failures: dict[str, RvtraceError] = {}
+    for sink in graph.ram_sinks:
+        try:
+            kind = "funnel" if host_of(graph, sink) in graph.funnels else "encoder"
+            drained[sink.name] = drain(sink, kind, set_up.get(sink.name), progress)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            failures[sink.name] = error
+    return Drains(drained, failures)
+
+
+def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
+    """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
+
+    *off*: as `stop` has found; these encoders go on waiting for a trigger. Raises WasReset, SettingsChanged when
+    somebody else used a component meanwhile, and what `enable` raises; then nothing is enabled any more.
+    """
+    for component in hosts(graph):
+        check_active(component)
+    check_settings(graph, in_force)
+    enabled: list[Component] = []
+    try:
+        for sink in (*graph.pib_sinks, *graph.bridges):
+            enabled.append(sink)
+            switch(sink, on=True)
+        for component in hosts(graph):
+            enabled.append(component)
+            enable(component, progress)
+        for encoder in graph.encoders:
+            if encoder.name not in off:
+                begin(encoder)
+    except RvtraceError:
+        take_back(graph, enabled)
+        raise

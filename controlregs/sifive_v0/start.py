@@ -1,0 +1,225 @@
+"""Starting a trace with components of version 0: funnels first, from the sinks up, then encoders.
+
+Ref: see the package; scripts (trace all start) and riscv-trace-umd (rvtrace/topology.py): what receives is on before
+what sends, and a sink is set up with the encoder or funnel it is inside of.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from controlregs.component import Component
+from controlregs.errors import ComponentError, SettingRefused
+from controlregs.graph import Graph
+from controlregs.graph_request import (
+    BridgeInForce,
+    Buffer,
+    FunnelInForce,
+    GraphInForce,
+    GraphRequest,
+    PibInForce,
+    Pins,
+)
+from controlregs.graph_start import STREAM_BYTES
+from controlregs.ram_sink import RamMode
+from controlregs.request import SinkInForce
+from controlregs.sifive_v0 import in_force as found
+from controlregs.sifive_v0 import timestamp
+from controlregs.sifive_v0.common import SinkType
+from controlregs.sifive_v0.discovery import reset
+from controlregs.sifive_v0.encoder_setup import configure_encoder, in_force
+from controlregs.sifive_v0.memory import cannot_send, choose, configure_memory
+from controlregs.sifive_v0.outside import atb_in_force, configure_atb, configure_pins, pins_in_force, switch
+from controlregs.sifive_v0.sources import check_streams, set_sources
+from controlregs.sifive_v0.switching import begin, disable, enable
+from controlregs.sifive_v0.timestamp import TsType
+from controlregs.sifive_v0.timestamp_setup import set_funnel_time
+from support.errors import RvtraceError
+from support.progress import Progress, silent
+
+
+def hosts(graph: Graph) -> tuple[Component, ...]:
+    """What has registers of its own: funnels from the sinks up, encoders."""
+    return (*graph.funnels, *graph.encoders)
+
+
+def host_of(graph: Graph, sink: Component) -> Component:
+    """What the sink is inside of. Raises SettingRefused."""
+    feeders = graph.feeders(sink)
+    if len(feeders) != 1 or feeders[0].base != sink.base:
+        text = "a sink of before 1.0 is inside of the one encoder or funnel that feeds it: correct the description"
+        raise SettingRefused(sink.name, sink.base, text)
+    return feeders[0]
+
+
+class Starting:
+    """One start: what is known on the way."""
+
+    def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
+        self._graph, self._request, self._progress = graph, request, progress
+        self._notes: list[str] = []
+        self._enabled: list[Component] = []
+        self._sinks: dict[str, SinkInForce] = {}
+        self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
+
+    def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
+        """Raises ComponentError and transport errors; then what was enabled is disabled again, if it can be."""
+        self._check()
+        try:
+            self._reset()
+            self._start_funnels(receive)
+            self._start_encoders(receive)
+            return self._in_force()
+        except RvtraceError:
+            take_back(self._graph, self._enabled)
+            raise
+
+    def _check(self) -> None:
+        """What no such graph can be."""
+        for sink in self._graph.sinks:
+            host_of(self._graph, sink)
+        for host in hosts(self._graph):
+            fed = self._graph.feeds(host)
+            if len(fed) > 1:
+                names = " and ".join(component.name for component in fed)
+                text = f"sends its trace to one place at a time, not to {names}: choose one of them"
+                raise SettingRefused(host.name, host.base, text)
+        if self._request.trace.async_freq:
+            self._notes.append("sinks of before 1.0 insert no alignment sequences, which only E-Trace needs")
+
+    def _reset(self) -> None:
+        for component in self._graph.unused:
+            try:
+                disable(component, self._progress)
+            except ComponentError as error:
+                self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
+        for component in hosts(self._graph):
+            self._notes += reset(component, self._progress).notes
+        self._notes += set_sources(self._graph, self._request.trace)
+
+    def _start_funnels(self, receive: Callable[[PibInForce], None]) -> None:
+        for funnel in self._graph.funnels:
+            self._set_sink(funnel, receive)
+            if self._request.trace.timestamps:
+                self._set_time(funnel)
+            self._enable(funnel)
+        self._note_clocks()
+
+    def _set_time(self, funnel: Component) -> None:
+        """The top one has the time, unless encoders are to count their own, and all below it share that."""
+        if self._request.trace.ts_mode in (TsType.NONE, TsType.INTERNAL_CORE):
+            return
+        top = funnel.name if funnel in self._graph.top_funnels else self._clock_of(funnel)
+        if not top:
+            return
+        has_time, notes = set_funnel_time(funnel, self._request.trace, top)
+        self._notes += notes
+        if has_time:
+            self._clock[funnel.name] = top
+
+    def _clock_of(self, component: Component) -> str:
+        """The top funnel that *component* can share the time of; empty: none."""
+        return next((self._clock[fed.name] for fed in self._graph.feeds(component) if fed.name in self._clock), "")
+
+    def _note_clocks(self) -> None:
+        if not self._request.trace.timestamps:
+            return
+        for top in self._graph.top_funnels:
+            if top.name not in self._clock and len(self._graph.encoders_of(top)) > 1:
+                text = "has no time to share: that of different harts below it may not be comparable"
+                self._notes.append(f"{top.name} {text}")
+
+    def _set_sink(self, host: Component, receive: Callable[[PibInForce], None]) -> None:
+        """Let *host* send to what it feeds; a sink inside of it is set up, too."""
+        (fed,) = self._graph.feeds(host)
+        if fed in self._graph.funnels:
+            if not choose(host, SinkType.FUNNEL):
+                raise cannot_send(host, f"the funnel {fed.name}")
+        elif fed in self._graph.ram_sinks:
+            self._set_memory(fed, host)
+        elif fed in self._graph.pib_sinks:
+            self._notes += configure_pins(fed, host, self._request.pins.get(fed.name, Pins()))
+            receive(pins_in_force(fed))  # its clock runs, and nothing is sent yet
+            self._switch_on(fed)
+        else:
+            self._notes += configure_atb(fed, host, self._request.atb_ids.get(fed.name))
+            self._switch_on(fed)
+
+    def _switch_on(self, sink: Component) -> None:
+        self._enabled.append(sink)
+        switch(sink, on=True)
+
+    def _set_memory(self, sink: Component, host: Component) -> None:
+        trace = self._request.trace
+        buffer = self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
+        kind = "funnel" if host in self._graph.funnels else "encoder"
+        configured, notes = configure_memory(sink, host, kind, buffer, stop_on_wrap=trace.stop_on_wrap)
+        for other in self._sinks.values():
+            in_memory = configured.mode is other.mode is RamMode.SMEM
+            if in_memory and configured.start < other.end and other.start < configured.end:
+                text = f"its buffer {configured.start:#x} to {configured.end:#x} overlaps that of {other.name}"
+                raise SettingRefused(sink.name, sink.base, f"{text}; give each its own")
+        self._sinks[sink.name] = configured
+        self._notes += notes
+
+    def _start_encoders(self, receive: Callable[[PibInForce], None]) -> None:
+        trace = self._request.trace
+        for encoder in self._graph.encoders:
+            self._set_sink(encoder, receive)
+            self._notes += configure_encoder(encoder, trace, self._room_for(encoder), self._clock_of(encoder))
+        check_streams(self._graph, [in_force(encoder) for encoder in self._graph.encoders])
+        for encoder in self._graph.encoders:
+            self._enable(encoder)
+        for encoder in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
+            self._notes += begin(encoder)
+
+    def _room_for(self, encoder: Component) -> int:
+        """Bytes of the buffer its trace goes into, divided fairly."""
+        sizes = {name: sink.size for name, sink in self._sinks.items()}
+        sinks = self._graph.sinks_of(encoder)
+        return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
+
+    def _enable(self, component: Component) -> None:
+        self._enabled.append(component)
+        enable(component, self._progress)
+
+    def _in_force(self) -> GraphInForce:
+        graph = self._graph
+        encoders = tuple(map(in_force, graph.encoders))
+        sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == TsType.SLAVE]
+        return GraphInForce(
+            encoders,
+            tuple(self._sinks[sink.name] for sink in graph.ram_sinks),
+            tuple[PibInForce, ...](map(pins_in_force, graph.pib_sinks)),
+            tuple[BridgeInForce, ...](map(atb_in_force, graph.bridges)),
+            tuple(map(_funnel_in_force, graph.funnels)),
+            {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
+            self._clocks(sharing),
+            tuple(self._notes),
+        )
+
+    def _clocks(self, sharing: list[Component]) -> Mapping[str, str]:
+        return {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))}
+
+
+def switch_off(graph: Graph, component: Component, progress: Progress = silent) -> bool:
+    """Let it pass on all it has, and send no more. False: it was found in reset, and left so."""
+    if component in (*graph.pib_sinks, *graph.bridges):
+        switch(component, on=False)
+        return True
+    return disable(component, progress)
+
+
+def take_back(graph: Graph, enabled: Sequence[Component]) -> None:
+    """Nothing is to go on tracing after a start that failed. What cannot be reached any more cannot be helped."""
+    for component in enabled[::-1]:
+        try:
+            switch_off(graph, component)
+        except ComponentError:
+            continue
+        except RvtraceError:
+            return
+
+
+def _funnel_in_force(funnel: Component) -> FunnelInForce:
+    registers = (funnel.block.control, funnel.block.impl)
+    control, impl = map(funnel.read, registers)
+    return found.FunnelInForce(funnel.name, funnel.base, control, impl, 0, funnel.read(timestamp.CONTROL))
