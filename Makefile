@@ -43,7 +43,7 @@ demo: setup
 
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: tools-demo
 	@$(MAKE) --no-print-directory $(VENV)/.check

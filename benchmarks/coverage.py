@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from long_runs import cpu_seconds as timed
 from long_runs import histories
 
+from decode.calls.index import CallHistory
 from decode.contexts import ContextImages
 from decode.counts import counts
 from decode.history import History
@@ -31,7 +32,8 @@ def main() -> None:
 
 def measure(name: str, history: History, image: Image) -> None:
     """One line."""
-    whole = timed(lambda: counts(history))
+    calls = CallHistory(history, ContextImages(image))
+    whole = timed(lambda: counts(history, calls=calls))
     half = timed(lambda: counts(history, [range(len(history) // 2, len(history))]))
     coverage = Coverage(history, ContextImages(image))
     coverage.counted()

@@ -328,6 +328,7 @@ class HistoryBuilder:
         self.append = self._pending.append
         """append(path): these instructions ran next. O(1)."""
         self._entries: list[Path | RepeatPath] = []
+        self._repetitions: dict[tuple[Path | RepeatPath, int], RepeatPath] = {}
         self._index = array("Q")
         self._length = 0
         self._gap_positions: list[int] = []
@@ -424,7 +425,7 @@ class HistoryBuilder:
         stored = 0
         for run in _REPEATED.finditer(same_as_next):
             self._store(pending[stored : run.start()])
-            self._store([RepeatPath(pending[run.start()], run.end() - run.start() + 1)])
+            self._store([self._repeated(pending[run.start()], run.end() - run.start() + 1)])
             stored = run.end() + 1
         self._store(pending[stored:])
         pending.clear()
@@ -442,6 +443,13 @@ class HistoryBuilder:
             self._contexts,
             self._times,
         )
+
+    def _repeated(self, path: Path | RepeatPath, times: int) -> RepeatPath:
+        """The same object each time: who looks at each different entry once has fewer of them to look at."""
+        known = self._repetitions.get((path, times))
+        if known is None:
+            known = self._repetitions[path, times] = RepeatPath(path, times)
+        return known
 
     def _store_times(self) -> None:
         """Of several times at one place the last one stays."""

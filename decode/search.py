@@ -1,22 +1,20 @@
 """Where in a history certain instructions ran.
 
-A history has many entries and few different ones (`decode/history.py`), so each different one is searched once; what is
-left is adding up, at about 50 ns for an entry, which is some seventy instructions.
+A history has many entries and few different ones, and the index of its calls (`decode/calls/index.py`) has how many
+times each different one is in each part of it. So each is searched once, and what is left is adding up.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import accumulate, chain, islice, pairwise
+from operator import mul
 from typing import NamedTuple
 
-from decode.history import EventKind, History, Path, RepeatPath
+from decode.calls.index import CallHistory
+from decode.calls.states import Step
+from decode.history import EventKind, Path, RepeatPath
 from decode.wanted import LoopOrTrapReturn, Wanted
 from support.progress import Progress, silent
-
-_BLOCK = 4096  # entries between two known totals
-_TAIL_THEN_HEAD = re.compile(rb"[\x02\x03](?=[\x01\x03])")  # see `Search._code`
-_FLAGS = 3
 
 _Part = tuple[int, ...] | Path | RepeatPath
 
@@ -39,33 +37,46 @@ _TAIL = _Count(False, 0, False), _Count(False, 0, True)
 """Of parts in which nothing counts, by what the last instruction does."""
 
 
-class _Remembered(dict[Path | RepeatPath, int]):
-    """What *find* says of an entry, asked once for each."""
+class _Remembered(dict[Step, int]):
+    """What *find* says of a step, asked once for each."""
 
-    def __init__(self, find: Callable[[Path | RepeatPath], int]) -> None:
+    def __init__(self, find: Callable[[Step], int]) -> None:
         super().__init__()
         self._find = find
 
-    def __missing__(self, entry: Path | RepeatPath) -> int:
-        found = self[entry] = self._find(entry)
+    def __missing__(self, step: Step) -> int:
+        found = self[step] = self._find(step)
         return found
 
 
-class Search:
-    """The positions of what is *wanted* in a history, by number from 0 on, oldest first. *progress* may raise."""
+class _Span(NamedTuple):
+    """The steps of a span, where in the history what they lead into begins, and how many count up to its *ends*."""
 
-    def __init__(self, history: History, wanted: Wanted, progress: Progress = silent) -> None:
-        self._history, self._wanted = history, wanted
+    number: int
+    steps: list[Step]
+    begins: list[int]
+    ends: list[int]
+
+
+class Search:
+    """The positions of what is *wanted* in the history of *calls*, by number from 0 on, oldest first.
+
+    *progress* may raise.
+    """
+
+    def __init__(self, calls: CallHistory, wanted: Wanted, progress: Progress = silent) -> None:
+        self._calls, self._history, self._wanted = calls, calls.history, wanted
         self._some: dict[int, int] = {}  # by id: the history keeps all parts
         self._counts: dict[int, _Count] = {}
-        self._of_entry = _Remembered(self._of if wanted.not_after else self._all)
-        self._not_first: set[int] = set()  # entries whose first instruction would count but for the one before it
-        self._totals = [0]  # up to each block of entries
-        self._near: tuple[int, list[int]] = (-1, [])  # the block that was looked at last, and `_ends` of it
-        if wanted.not_after:
-            self._add_up_and_look_before(progress)
-        else:
-            self._add_up(progress)
+        self._of_step = _Remembered(self._of if wanted.not_after else self._all_of)
+        self._near = _Span(-1, [], [], [])  # that was looked at last
+        counts = list(self._added_up(progress))  # for each span
+        self._resumed: dict[int, set[int]] = {}  # by span: steps that count although something speaks against it
+        if wanted.entered is not None:
+            self._find_resumed(wanted.entered)
+        for number, found in self._resumed.items():
+            counts[number] += len(found)
+        self._totals = list(accumulate(counts, initial=0))  # up to each span
 
     def __len__(self) -> int:
         return self._totals[-1]
@@ -74,86 +85,81 @@ class Search:
         """Where in the history the one with this number is. Raises IndexError."""
         if not 0 <= number < len(self):
             raise IndexError(f"{number} of {len(self)}")
-        block = bisect_right(self._totals, number) - 1
-        if block != self._near[0]:
-            self._near = block, self._ends(block)
-        ends = self._near[1]
-        left = number - self._totals[block]
-        k = bisect_right(ends, left)
-        i = block * _BLOCK + k
-        place = self._place(self._history.entries[i], left - (ends[k - 1] if k else 0), i in self._not_first)
-        return self._history.position_of(i) + place
+        span = self._span(bisect_right(self._totals, number) - 1)
+        left = number - self._totals[span.number]
+        k = bisect_right(span.ends, left)
+        left -= span.ends[k - 1] if k else 0
+        against = self._is_against(span.steps[k]) and k not in self._resumed.get(span.number, ())
+        return span.begins[k] + self._place(span.steps[k].unit.part, left, against)
 
-    def _ends(self, block: int) -> list[int]:
-        """How many there are in a block of entries up to the end of each."""
-        first = block * _BLOCK
-        counts = list(map(self._of_entry.__getitem__, self._history.entries[first : first + _BLOCK]))
-        for i in self._not_first.intersection(range(first, first + _BLOCK)):
-            counts[i - first] -= 1
-        return list(accumulate(counts))
+    def before(self, position: int) -> int:
+        """How many are before a position."""
+        if not 0 < position < len(self._history):
+            return 0 if position <= 0 else len(self)
+        span = self._calls.span_at(position)
+        return bisect_left(range(self._totals[span + 1]), position, self._totals[span], key=self.position)
 
-    def _add_up(self, progress: Progress) -> None:
-        entries, of_entry = self._history.entries, self._of_entry.__getitem__
-        for start in range(0, len(entries), _BLOCK):
-            progress("searching the history", start, len(entries))
-            self._totals.append(self._totals[-1] + sum(map(of_entry, entries[start : start + _BLOCK])))
+    def _span(self, number: int) -> _Span:
+        if number != self._near.number:
+            begin, steps = self._calls.taken_in_span(number)
+            counts = list(map(self._of_step.__getitem__, steps))
+            for k in self._resumed.get(number, ()):
+                counts[k] += 1
+            begins = accumulate((step.unit.part.count for step in steps[:-1]), initial=begin)
+            self._near = _Span(number, steps, list(begins), list(accumulate(counts)))
+        return self._near
 
-    def _add_up_and_look_before(self, progress: Progress) -> None:
-        """Finds also the entries that begin with what would count, if it were not for the end of the entry before."""
-        entries, codes = self._history.entries, _Remembered(self._code).__getitem__
-        flags = b"\0"
-        for start in range(0, len(entries), _BLOCK):
-            progress("searching the history", start, len(entries))
-            block = list(map(codes, entries[start : start + _BLOCK]))
-            flags = flags[-1:] + bytes(map(_FLAGS.__and__, block))
-            self._not_first.update(start + found.start() for found in _TAIL_THEN_HEAD.finditer(flags))
-            self._totals.append(self._totals[-1] + (sum(block) - sum(flags[1:]) >> 2))
-        if self._not_first and self._wanted.entered is not None:
-            self._not_first -= self._entered_by_traps(self._wanted.entered)
-        not_first = sorted(self._not_first)
-        for block_number in range(1, len(self._totals)):
-            self._totals[block_number] -= bisect_left(not_first, block_number * _BLOCK)
+    def _added_up(self, progress: Progress) -> Iterator[int]:
+        """How many there are in each span."""
+        of_step, tallies = self._of_step.__getitem__, self._calls.tallies
+        for number, (steps, times) in enumerate(tallies):
+            progress("searching the history", number, len(tallies))
+            yield sum(map(mul, map(of_step, steps), times))
 
-    def _entered_by_traps(self, function: int) -> set[int]:
-        """Of those entries the ones that enter the function all the same.
-
-        It is the handler of a trap; or it was called, and a trap came before its first instruction ran, which the
-        return from that trap leads to.
+    def _find_resumed(self, function: int) -> None:
+        """The function was called, and a trap came before its first instruction ran, which the return from that trap
+        leads to.
         """
-        history = self._history
-        places = [(history.position_of(i), i) for i in sorted(self._not_first)]
-        by_position = dict(places)
-        found = set()
-        for event in history.events:
-            if event.kind is EventKind.TRAP and event.next_pc == function and event.position in by_position:
-                found.add(by_position[event.position])
-            if event.kind is EventKind.TRAP and event.last_pc == function and self._entering(event.position):
-                found.update(self._resumed(places, event.position))
-        return found
+        before = self._wanted.not_after
+        assert isinstance(before, LoopOrTrapReturn)
+        against = filter(self._is_against, self._of_step)
+        returns = {step for step in against if self._is_head(step) and before.returns_from_trap(step.origin.last)}
+        for event in self._history.events if returns else ():
+            called = event.kind is EventKind.TRAP and event.last_pc == function and self._is_entry(event.position)
+            if called and (found := self._first_behind(event.position, returns)) is not None:
+                self._resumed.setdefault(found[0], set()).add(found[1])
+        self._near = _Span(-1, [], [], [])  # whose ends were without them
 
-    def _entering(self, position: int) -> bool:
+    def _is_entry(self, position: int) -> bool:
         """Whether the instruction before a position does not speak against an entry."""
         return position == 0 or self._history.pc(position - 1) not in self._wanted.not_after
 
-    def _resumed(self, places: list[tuple[int, int]], position: int) -> Iterator[int]:
-        """The first of some entries after a position that a return from a trap leads to."""
-        before = self._wanted.not_after
-        assert isinstance(before, LoopOrTrapReturn)
-        for place, entry in islice(places, bisect_right(places, (position, -1)), None):
-            if before.returns_from_trap(self._history.pc(place - 1)):
-                yield entry
-                return
+    def _first_behind(self, position: int, steps: set[Step]) -> tuple[int, int] | None:
+        """The span and the number in it of the first of some steps from a position on."""
+        for number in range(self._calls.span_at(position), len(self._calls.tallies)):
+            if not steps.isdisjoint(self._calls.tallies[number].steps):
+                span = self._span(number)
+                for k in range(bisect_left(span.begins, position), len(span.steps)):
+                    if span.steps[k] in steps:
+                        return number, k
+        return None
 
-    def _code(self, entry: Path | RepeatPath) -> int:
-        """1: its first instruction would count, 2: its last one speaks against one behind it; 4 times how many count,
-        if nothing speaks against the first.
-        """
-        count = self._count(entry)
-        return count.head | count.tail << 1 | count.after(tail=False) << 2
+    def _is_against(self, step: Step) -> bool:
+        """Whether what ran before a step speaks against what comes then. A trap in between enters its handler."""
+        if self._wanted.entered is not None and step.unit.trapped:
+            return False
+        return step.origin.last in self._wanted.not_after
 
-    def _of(self, entry: Path | RepeatPath) -> int:
-        """How many count in an entry, if nothing speaks against its first instruction."""
-        return self._count(entry).after(tail=False)
+    def _is_head(self, step: Step) -> bool:
+        return self._count(step.unit.part).head
+
+    def _of(self, step: Step) -> int:
+        """How many count in the entry of a step."""
+        some = self._all(step.unit.part)
+        return self._count(step.unit.part).after(self._is_against(step)) if some else 0
+
+    def _all_of(self, step: Step) -> int:
+        return self._all(step.unit.part)
 
     def _all(self, part: _Part) -> int:
         """How many instructions of a part are wanted, whatever is before them."""

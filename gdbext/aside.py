@@ -13,11 +13,12 @@ import contextlib
 
 import gdb
 
+_LOCKING = "scheduler-locking"
 IN_THE_PAST = (
     ("print finish", "off"),
     ("print entry-values", "no"),
     ("print frame-arguments", "none"),
-    ("scheduler-locking", "on"),
+    (_LOCKING, "on"),
 )
 
 _before: dict[str, str] = {}
@@ -33,9 +34,11 @@ def put() -> None:
                 gdb.execute(f"set {name} {value}", to_string=True)
 
 
-def put_back() -> None:
-    """What `put` changed, unless the user has changed it since."""
+def put_back(*, still_there: bool = False) -> None:
+    """What `put` changed, unless the user has changed it since. *still_there*: but what keeps harts where they are."""
     for name, value in IN_THE_PAST:
+        if still_there and name == _LOCKING:
+            continue
         before = _before.pop(name, None)
         if before is not None and _setting(name) == value:
             with contextlib.suppress(gdb.error):  # without a target gdb has no scheduler-locking

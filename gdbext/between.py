@@ -40,8 +40,11 @@ def going() -> None:
 
 
 def returning() -> None:
-    """gdb is about to be in the present, and shows the frame there with the user's settings."""
-    aside.put_back()
+    """gdb is about to be in the present, and shows the frame there with the user's settings.
+
+    Until it is there, what resumes is still one hart's way out of the past: others must not step over breakpoints.
+    """
+    aside.put_back(still_there=True)
 
 
 def _define_hooks() -> None:

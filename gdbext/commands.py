@@ -13,7 +13,6 @@ import gdb
 from . import (
     between,
     calls,
-    completing,
     connect,
     coverage,
     ctr,
@@ -27,8 +26,10 @@ from . import (
     parameters,
     regs,
     shows,
+    start_completing,
     start_options,
     tracepoint,
+    triggering,
     window,
 )
 from .tracer import arguments, open_tracer, print_lines, tracer
@@ -115,7 +116,7 @@ beside the program."""
         except start_options.BadOption as error:
             raise gdb.GdbError(f"trace start: {error}") from None
         _require_connection()
-        asked = filtering.resolved(options)
+        asked = triggering.resolved(filtering.resolved(options))
         result = tracer().request("start", context=tracer().context(), options=asked)
         tracer().needs_tvec = bool(options.get("implicit_exceptions"))
         osabi.set_for_tracing()
@@ -123,7 +124,7 @@ beside the program."""
         between.advise()
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completing.words(text, word, start_options.complete(text))
+        return start_completing.complete(text, word)
 
 
 class Stop(gdb.Command):

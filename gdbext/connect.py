@@ -35,7 +35,7 @@ class Connect(gdb.Command):
     that itself (`target extended-remote :PORT`). 0: any free port."""
 
     def __init__(self) -> None:
-        super().__init__("trace connect", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+        super().__init__("trace connect", gdb.COMMAND_RUNNING)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = arguments(argument, "See `help trace connect`.")
@@ -44,6 +44,9 @@ class Connect(gdb.Command):
             raise gdb.GdbError("Usage: trace connect [-listen PORT] [HOST:PORT]")
         host, port = _stub(words[0]) if words else _connected_to() or STUB
         _connect(host, port, listen)
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return completing.words(text, word, () if "-listen" in text.split(" ")[:-1] else ("-listen",))
 
 
 class Replay(gdb.Command):
@@ -90,13 +93,11 @@ class Goto(gdb.Command):
         print_lines(goto(argument))
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        """The words there are; functions and files where none fits. gdb asks twice, first without *word*."""
-        before, _, typed = text.rpartition(" ")
-        words = before.split()
-        options = finding.KINDS if "event" in words else ("event",) if words else _PLACES
-        if typed and any(option.startswith(typed) for option in options):
-            return completing.words(text, word, options)
-        return gdb.COMPLETE_LOCATION
+        """gdb asks twice, first without *word*."""
+        before = text.split(" ")[:-1]
+        if "event" in before:
+            return completing.words(text, word, finding.KINDS)
+        return completing.words_and_places(text, word, ("event",) if any(before) else _PLACES)
 
 
 class Live(gdb.Command):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from . import accesses, coverage_table, disassembly, listing
+from . import accesses, completing, coverage_table, disassembly, listing
 from .coverage_lines import NEVER, Lines, Scope, scopes, table_of, tables
 from .tracer import print_lines, tracer
 
@@ -52,7 +52,7 @@ class Coverage(gdb.Command):
     `set trace disassemble-counts on` shows counts in disassembled code."""
 
     def __init__(self) -> None:
-        super().__init__("trace coverage", gdb.COMMAND_DATA, gdb.COMPLETE_LOCATION)
+        super().__init__("trace coverage", gdb.COMMAND_DATA)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
@@ -66,6 +66,9 @@ class Coverage(gdb.Command):
                 _show_source(shown, numbers, named=len(found) > 1, said=not i)
         else:
             _show_symbols(place, numbers)
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        return completing.words_and_places(text, word, () if text.split(" ")[:-1] else ("-all",))
 
 
 def _counted(numbers: str, **asked: Any) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Callable
 
 import gdb
 
 _NAME = re.compile(r"[A-Za-z_][\w$.]*")
 """It may have dots, as compilers give to parts of functions."""
-_COMMA = re.compile(r",(?![^(]*\))")
+COMMA = re.compile(r",(?![^(]*\))")
 """Between names, not between the types of a function's arguments."""
 
 
@@ -19,17 +19,18 @@ def resolved(options: dict[str, Any]) -> dict[str, Any]:
     found = dict(options)
     for key, address_of in named.items():
         if key in options:
-            texts = [text for one in options[key] for text in ([one] if key == "range" else _COMMA.split(one))]
-            found[key] = [_asked(key, text, address_of) for text in texts]
+            texts = [text for one in options[key] for text in ([one] if key == "range" else COMMA.split(one))]
+            found[key] = [asked(key, text, address_of) for text in texts]
     return found
 
 
-def _asked(key: str, text: str, address_of: Any) -> list[Any]:
+def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
+    """What *address_of* says of a text of the option *key*. Raises gdb.GdbError."""
     try:
-        asked: list[Any] = address_of(text)
+        found: Any = address_of(text.strip())
     except (gdb.error, OverflowError) as error:
-        raise gdb.GdbError(f"trace start: -{key} {text}: {error}") from None
-    return asked
+        raise gdb.GdbError(f"trace start: -{key.replace('_', '-')} {text}: {error}") from None
+    return found
 
 
 def _range(text: str) -> list[int]:
@@ -37,8 +38,8 @@ def _range(text: str) -> list[int]:
     first, comma, last = text.rpartition(",")
     if not comma or not first.strip() or not last.strip() or first.count("(") != first.count(")"):
         raise gdb.error("give FROM,TO or FROM,+SIZE")
-    start, last = _address(first.strip()), last.strip()
-    end = start + int(gdb.parse_and_eval(last[1:])) if last.startswith("+") else _address(last)
+    start, last = address(first.strip()), last.strip()
+    end = start + int(gdb.parse_and_eval(last[1:])) if last.startswith("+") else address(last)
     if not start < end <= _mask() + 1:
         raise gdb.error(f"there is nothing from {start:#x} to before {end:#x}")
     return [start, end]
@@ -52,8 +53,10 @@ def _function(name: str) -> list[Any]:
     return [name, _entry(value)]
 
 
-def _address(expression: str) -> int:
+def address(expression: str) -> int:
     """Of a function, a line (FILE:LINE), or what an expression gives. Raises gdb.error."""
+    if not expression:
+        raise gdb.error("a place is missing")
     try:
         value = _value(expression)
     except gdb.error as error:

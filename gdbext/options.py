@@ -1,20 +1,26 @@
-"""Options of a command in a table, from which they are parsed, explained and completed."""
+"""Options of a command in a table, from which they are parsed, explained and completed. Runs with and without gdb."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 _HELP_COLUMN = 25
 _WIDTH = 78
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]+")
 
 
 class Option(NamedTuple):
     """An option as the user types it, *name* with its hyphen. *help*: lines.
 
-    *words*: what may stand after it; *several*: what they are called if it may be more than one, with commas in
-    between. *number*: what a number after it counts. *text*: what any text after it is, and the option may be given
-    more than once. None of these: it stands alone. *shown*: what stands for the words in the help.
+    *words*: what may stand after it. *number*: what a number after it counts, *least*: the smallest there is; with
+    *words*, the number is one of them. *several*: what words, numbers, or names if it has neither, are called if it may
+    be more than one, with commas in between. *text*: what any text after it is, and the option may be given more than
+    once; *symbols*: it has names of the program. None of these: it stands alone, and means *value*.
+
+    *shown*: what stands for the words in the help. *sent*: its name in the request, if that is another one; what two
+    options send under one name excludes each other.
     """
 
     name: str
@@ -24,15 +30,25 @@ class Option(NamedTuple):
     several: str = ""
     shown: str = ""
     text: str = ""
+    symbols: bool = False
+    least: int = 1
+    value: Any = True
+    sent: str = ""
 
     @property
     def takes_value(self) -> bool:
-        return bool(self.words or self.number or self.text)
+        return bool(self.words or self.number or self.text or self.several)
 
     @property
     def key(self) -> str:
         """Its name in the request to the session."""
-        return self.name[1:].replace("-", "_")
+        return self.sent or self.name[1:].replace("-", "_")
+
+    @property
+    def usage(self) -> str:
+        """With what stands after it."""
+        value = self.shown or "|".join(self.words) or ("N" if self.number else "")
+        return f"{self.name} {value}" if value else self.name
 
 
 class BadOption(ValueError):
@@ -49,54 +65,58 @@ class Table:
     def parse(self, words: Iterable[str]) -> dict[str, Any]:
         """{key: value} from the words of a command line; two hyphens are as good as one. Raises BadOption."""
         found: dict[str, Any] = {}
+        said: dict[str, Option] = {}
         rest = iter(words)
         for word in rest:
-            option = self._option(word)
+            option = self.option(word)
             if option is None:
                 raise BadOption(f"unknown option {word}. See `help {self._command}`.")
             value = self._value(option, rest)
-            found[option.key] = [*found.get(option.key, ()), value] if option.text else value
+            other = said.setdefault(option.key, option)
+            if other is not option:
+                raise BadOption(f"{other.name} and {option.name} exclude each other.")
+            found[option.key] = _added(option, found.get(option.key, ()), value)
         return found
 
-    def _option(self, word: str) -> Option | None:
+    def option(self, word: str) -> Option | None:
+        """The option that *word* is."""
         return self._by_name.get(word[1:] if word.startswith("--") else word)
 
     def _value(self, option: Option, rest: Iterator[str]) -> Any:
         if not option.takes_value:
-            return True
+            return option.value
         text = next(rest, "")
-        if option.text and (not text or self._option(text)):
-            raise BadOption(f"{option.name} takes {option.text}, got: {text or 'none'}.")
         if option.several:
             return self._several(option, text)
-        got = f"got: {text or 'none'}."
+        if option.text and (not text or self.option(text)):
+            raise BadOption(f"{option.name} takes {option.text}, got: {text or 'none'}.")
         if option.words and text not in option.words:
-            raise BadOption(f"{option.name} takes one of {', '.join(option.words)}, {got}")
-        if option.number:
-            if not (text.isascii() and text.isdigit() and int(text) > 0):
-                raise BadOption(f"{option.name} takes a number of {option.number}, {got}")
-            return int(text)
-        return text
+            raise BadOption(f"{option.name} takes one of {', '.join(option.words)}, got: {text or 'none'}.")
+        if option.number and not _is_number(text, option.least):
+            raise BadOption(f"{option.name} takes a number of {option.number}, got: {text or 'none'}.")
+        return int(text, 0 if text[:2].lower() == "0x" else 10) if option.number else text
 
-    def _several(self, option: Option, text: str) -> list[str]:
-        words = text.lower().split(",")
+    def _several(self, option: Option, text: str) -> list[Any]:
+        words = (text.lower() if option.words else text).split(",")
         for word in words:
-            if word not in option.words:
+            known = word in option.words if option.words else _fits(option, word)
+            if not known or self.option(text):
                 said = f"{option.name} takes {option.several}, separated by commas, got: {text or 'none'}."
-                raise BadOption(f"{said} See `help {self._command}`.")
-        return list(dict.fromkeys(words))
+                raise BadOption(f"{said} See `help {self._command}`." if option.words else said)
+        return [int(word) if option.number else word for word in dict.fromkeys(words)]
 
-    def complete(self, typed: str) -> list[str]:
-        """What the last word of a command line can become."""
+    def complete(self, typed: str, offered: Mapping[str, Iterable[str]] | None = None) -> list[str]:
+        """What the last word of a command line can become. *offered*: what can stand after options without words."""
         before, _, last = typed.rpartition(" ")
-        option = self._option(before.split(" ")[-1])
+        option = self.option(before.split(" ")[-1])
         if option is None or not option.takes_value:
             hyphen = "-" if last.startswith("--") else ""
             return sorted(hyphen + name for name in self._by_name if (hyphen + name).startswith(last))
+        words = option.words or tuple((offered or {}).get(option.name, ()))
         if not option.several:
-            return [word for word in option.words if word.startswith(last)]
+            return [word for word in words if word.startswith(last)]
         chosen, comma, begun = last.rpartition(",")
-        left = (word for word in option.words if word not in chosen.split(","))
+        left = (word for word in words if word not in chosen.split(","))
         return [chosen + comma + word for word in left if word.startswith(begun)]
 
     def usage(self) -> str:
@@ -104,7 +124,7 @@ class Table:
         lines = [f"Usage: {self._command}"]
         indented = " " * (len(lines[0]) - 1)
         for option in self._by_name.values():
-            piece = f" [{_shown(option)}]"
+            piece = f" [{option.usage}]"
             if len(lines[-1] + piece) > _WIDTH:
                 lines.append(indented)
             lines[-1] += piece
@@ -115,13 +135,25 @@ class Table:
         return "\n".join(_explained(option) for option in self._by_name.values())
 
 
-def _shown(option: Option) -> str:
-    value = option.shown or "|".join(option.words) or ("N" if option.number else "")
-    return f"{option.name} {value}" if value else option.name
+def _added(option: Option, before: Iterable[Any], value: Any) -> Any:
+    """The value of an option that may have been there before."""
+    if option.text:
+        return [*before, value]
+    return list(dict.fromkeys([*before, *value])) if option.several else value
+
+
+def _is_number(text: str, least: int) -> bool:
+    return bool(_NUMBER.fullmatch(text)) and int(text, 0 if text[:2].lower() == "0x" else 10) >= least
+
+
+def _fits(option: Option, word: str) -> bool:
+    """One of several that the table does not list."""
+    return word.isascii() and word.isdigit() if option.number else bool(word)
 
 
 def _explained(option: Option) -> str:
     value = option.shown or ("HOW" if option.words else "N" if option.number else "")
     shown = f"{option.name} {value}" if value else option.name
-    first, *more = option.help
-    return "\n".join([f"  {shown:{_HELP_COLUMN - 2}}{first}", *(" " * _HELP_COLUMN + line for line in more)])
+    column, lines = " " * _HELP_COLUMN, list(option.help)
+    first = lines.pop(0) if len(shown) < _HELP_COLUMN - 2 else ""
+    return "\n".join([f"  {shown:{_HELP_COLUMN - 2}}{first}".rstrip(), *(column + line for line in lines)])

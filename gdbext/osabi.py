@@ -33,7 +33,9 @@ def restore() -> None:
     before, _before = _before, None
     if before is None or str(gdb.parameter("osabi")) != "none":
         return
-    try:
-        gdb.execute(f"set osabi {before}", to_string=True)
-    except gdb.error:  # gdb notices only now that the connection is gone, and lets go of it
-        gdb.execute(f"set osabi {before}", to_string=True)
+    for _ in range(2):
+        try:
+            gdb.execute(f"set osabi {before}", to_string=True)
+            return
+        except gdb.error:  # gdb notices only now that the connection is gone, and lets go of it, or the hart is dead
+            continue  # with that, the setting is made all the same

@@ -20,9 +20,9 @@ def begun(target: str, image: Image) -> Capture:
     return Capture(created, tool(), target, image.xlen, decoding.identity_of(image), (), (), ())
 
 
-def check_xlen(image: Image, description: Description, link: Link) -> None:
-    hart = f"hart {description.encoders[0].hart}"
-    for xlen, whose in ((description.xlen, description.file), (link.xlen(), hart)):
+def check_xlen(image: Image, description: Description, hart: int, link: Link) -> None:
+    """Raises WrongXlen when the program is not for this target. *hart*: what *link* leads to."""
+    for xlen, whose in ((description.xlen, description.file), (link.xlen(), f"hart {hart}")):
         if xlen is not None and xlen != image.xlen:
             raise WrongXlen(image.path, image.xlen, whose, xlen)
 

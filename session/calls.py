@@ -85,12 +85,16 @@ class Functions:
 
     def tree(self, depth: int, progress: Progress = silent) -> int:
         """How many rows the tree of calls has down to *depth* levels, 0 for all; `tree_rows` gives them."""
+        self._rows = [self._call(level, node, depth) for level, node in rows(self.root(progress), depth or _ALL)]
+        return len(self._rows)
+
+    def root(self, progress: Progress = silent) -> Node:
+        """Of the whole tree, which is made once."""
         if self._tree is None:
             self._tree = tree(self.calls, progress)
             found = (self._program.image_of(context) for _, context in self._history.contexts)
             self._images = [self._program.base, *{id(image): image for image in found}.values()]
-        self._rows = [self._call(level, node, depth) for level, node in rows(self._tree, depth or _ALL)]
-        return len(self._rows)
+        return self._tree
 
     def tree_rows(self, begin: int, end: int) -> list[CallRow]:
         """Rows *begin* to *end* - 1 of the tree, from 1 on."""

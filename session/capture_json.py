@@ -10,9 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from controlregs.encoder import Format
-from controlregs.request import EncoderInForce, SinkInForce
 from decode.ntrace.dialect import DIALECTS
-from session import capture_records
+from session import capture_records, capture_registers
 from session.captured import (
     Capture,
     CapturedEncoder,
@@ -31,22 +30,13 @@ from session.json_table import NAME, BadDescription, Member, Table
 __all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
 
 FORMAT = "rvtrace capture"
-VERSION = 3
+VERSION = 4
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
-`records`.
+`records`; 3 no encoders and sinks of before ratification.
 """
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _BITS = range(65)  # of an address or a timestamp
-_ENCODER_REGISTERS = {
-    "control": "trTeControl",
-    "impl": "trTeImpl",
-    "features": "trTeInstFeatures",
-    "ts_control": "trTsControl",
-}
-_DATA_REGISTER = "trTeDataControl"
-"""Of encoders that can trace data."""
-
 Fetch = Callable[[Member], bytes]
 
 
@@ -75,8 +65,10 @@ def describe(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 def _version(capture: Capture) -> int:
     """The oldest one that has all that is needed."""
-    if capture.records:
+    if any(not encoder.in_force.version for encoder in capture.encoders):
         return VERSION
+    if capture.records:
+        return 3
     return 2 if capture.images or any(_unregistered(encoder) for encoder in capture.encoders) else 1
 
 
@@ -90,15 +82,12 @@ def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
 
 def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
     traced = encoder.in_force
-    registers = {name: f"{getattr(traced, field):#010x}" for field, name in _ENCODER_REGISTERS.items()}
-    if traced.data_control:
-        registers[_DATA_REGISTER] = f"{traced.data_control:#010x}"
     # From "protocol" on for whoever reads the file without knowing the registers; we read only the registers.
     return {
         "name": traced.name,
         "hart": encoder.hart,
         "base": f"{traced.base:#x}",
-        "registers": registers,
+        "registers": capture_registers.of_encoder(traced),
         "unregistered": _unregistered(encoder),
         "protocol": _PROTOCOLS.get(traced.format, f"trTeFormat {traced.format}"),
         "protocol_version": list(traced.protocol_version),
@@ -116,7 +105,7 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
         "name": stored.name,
         "base": f"{stored.base:#x}",
         "encoders": list(sink.encoders),
-        "registers": {"trRamControl": f"{stored.control:#010x}", "trRamImpl": f"{stored.impl:#010x}"},
+        "registers": capture_registers.of_sink(stored),
         "start": f"{stored.start:#x}",
         "limit": f"{stored.limit:#x}",
         "access_bytes": stored.access_bytes,
@@ -235,25 +224,12 @@ def _read_etrace(table: Table | None) -> Mapping[str, Value]:
 
 
 def _read_encoder(table: Table) -> CapturedEncoder:
-    registers = table.registers(_ENCODER_REGISTERS.values(), (_DATA_REGISTER,))
-    values = {field: registers[name] for field, name in _ENCODER_REGISTERS.items()}
-    in_force = EncoderInForce(
-        table.text("name"), table.address("base"), **values, data_control=registers.get(_DATA_REGISTER, 0)
-    )
+    in_force = capture_registers.read_encoder(table)
     return CapturedEncoder(table.number("hart"), in_force, _read_unregistered(table.table("unregistered")))
 
 
 def _read_sink(table: Table, names: list[str], fetch: Fetch) -> CapturedSink:
-    registers = table.registers(("trRamControl", "trRamImpl"))
-    in_force = SinkInForce(
-        table.text("name"),
-        table.address("base"),
-        registers["trRamControl"],
-        registers["trRamImpl"],
-        table.address("start"),
-        table.address("limit"),
-        table.number("access_bytes"),
-    )
+    in_force = capture_registers.read_sink(table)
     fed_by, lost = table.texts("encoders"), table.texts("lost")
     if not {*fed_by, *lost} <= set(names):
         raise table.bad("encoders")

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from decode import counts
+from decode.calls.index import CallHistory
 from decode.code_symbols import Function
 from decode.code_symbols import functions as functions_of
 from decode.contexts import ContextImages
@@ -49,10 +50,12 @@ class Part(NamedTuple):
 
 
 class Coverage:
-    """Of a *history*. What is asked about is the whole of it, or what `select` said last."""
+    """Of a *history*. What is asked about is the whole of it, or what `select` said last. *calls*: of the history, if
+    there is one already.
+    """
 
-    def __init__(self, history: History, program: ContextImages) -> None:
-        self._history, self._program = history, program
+    def __init__(self, history: History, program: ContextImages, calls: CallHistory | None = None) -> None:
+        self._history, self._program, self._calls = history, program, calls
         self._wanted = range(len(history))
         self._counted: dict[range, tuple[Counts, int]] = {}
         self._functions: list[Function] | None = None
@@ -109,7 +112,7 @@ class Coverage:
         stretches = self._stretches()
         base = self._program.base
         if len(stretches) == 1 and base in stretches:
-            return counts.counts(self._history, [self._wanted], progress), 0
+            return counts.counts(self._history, [self._wanted], progress, self._calls), 0
         found, elsewhere = Counts({}, {}, {}, {}), 0
         for image, places in stretches.items():
             here = counts.counts(self._history, places, progress)

@@ -7,6 +7,7 @@ from controlregs.request import EncoderInForce
 from decode.history import EventKind, History
 from decode.image import Image
 from decode.ntrace import decoder as ntrace
+from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.options import ImplicitReturn
 from session.captured import Captured, CapturedRecords, ElfIdentity, printable
 from session.errors import NoTrace, Unsupported
@@ -20,7 +21,7 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> ntrace.Options:
     if encoder.format != Format.N_TRACE:
         name = "E-Trace" if encoder.format == Format.E_TRACE else f"trTeFormat {encoder.format}"
         raise undecodable(encoder, name)
-    if encoder.protocol_version[0] != N_TRACE_MAJOR:  # a higher minor version only adds what must be enabled first
+    if encoder.version and encoder.protocol_version[0] != N_TRACE_MAJOR:  # a higher minor one adds only what is enabled
         raise undecodable(encoder, f"N-Trace {'.'.join(map(str, encoder.protocol_version))}")
     return ntrace.Options(
         src_bits=encoder.src_bits,
@@ -32,6 +33,7 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> ntrace.Options:
         sequential_jump=bool(encoder.feature("trTeInstEnSequentialJump")),
         all_jumps=bool(encoder.feature("trTeInstEnAllJumps")),
         extend_addr_msb=bool(encoder.feature("trTeInstExtendAddrMSB")),
+        dialect=DIALECTS[encoder.dialect],
     )
 
 

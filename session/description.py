@@ -136,15 +136,3 @@ class Description:
     def component(self, name: str) -> AnyComponent:
         """The component called *name*, which there must be."""
         return next(component for component in self.components if component.name == name)
-
-    def sink_of(self, encoder: Encoder) -> RamSink:
-        """The RAM sink that *encoder* feeds. Raises `DescriptionError` if it feeds anything else, or several."""
-        table = f'[[component]] "{encoder.name}"'
-        if len(encoder.to) > 1:
-            problem = "an encoder that feeds several sinks is not supported yet, name one"
-            raise DescriptionError(problem, self.file, table, "to")
-        fed = self.component(encoder.to[0])
-        if not isinstance(fed, RamSink):
-            problem = f'"{fed.name}" is of type "{fed.kind}": only a RAM sink that it feeds directly is supported yet'
-            raise DescriptionError(problem, self.file, table, "to")
-        return fed

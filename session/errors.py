@@ -1,5 +1,7 @@
 """What can be wrong with a request to the session, each a line that says what to do."""
 
+from collections.abc import Sequence
+
 from support.errors import RvtraceError
 
 
@@ -50,6 +52,19 @@ class SetUpLost(RvtraceError):
             " not in the trace, `trace start` begins anew"
         )
         self.name, self.register = name, register
+
+
+class Several(RvtraceError):
+    """Things that went wrong at once, each an error of its own."""
+
+    def __init__(self, errors: Sequence[RvtraceError]) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = tuple(errors)
+
+
+def joined(errors: Sequence[RvtraceError]) -> RvtraceError:
+    """One error that stands for all of *errors*, of which there is at least one."""
+    return errors[0] if len(errors) == 1 else Several(errors)
 
 
 class WrongXlen(RvtraceError):

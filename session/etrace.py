@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from controlregs.encoder import DataAddrCompress, SyncMode
+from controlregs.encoder import CONTROL, DataAddrCompress, SyncMode
 from controlregs.request import EncoderInForce
 from decode.etrace.encapsulation import Encapsulation
 from decode.etrace.options import Dialect, Options, SupportLayout, TrapHandlers
@@ -141,6 +141,7 @@ def of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
     }
     if encoder.base:  # registers that were read, not what somebody said
         told["resync_disabled"] = encoder.sync[0] == SyncMode.OFF
+        told["unfiltered"] = encoder.inst_filters == 0 and not CONTROL.get(encoder.control, "trTeInstTrigEnable")
     if encoder.data("trTeDataImplemented"):
         told |= {
             "type_bits": 1,

@@ -99,6 +99,8 @@ SETTINGS: Mapping[str, Setting] = {
     "data_no_data": _flag(_M, "data packets have no data", "trTeDataNoValue"),
     "data_full_address": _flag(_M, "addresses of data are sent in full", "trTeDataAddrCompress 0"),
     "data_full_data": _flag(_M, "data is sent in full", "trTeDataAddrCompress 0"),
+    "unfiltered": _flag(_O, "everything that runs is traced: tracing stops only while the hart is halted",
+                        "trTeInstFilters 0, trTeInstTrigEnable 0"),
     "pinned": _flag(_O, "support packets are not believed: the modes hold for all of the trace"),
     "support": Setting(_O, Kind.CHOICE, "layout of support packets", "", tuple(it.value for it in SupportLayout)),
     "dialect": Setting(_O, Kind.CHOICE, "whose packets these are", "", tuple(it.value for it in Dialect)),

@@ -5,12 +5,13 @@ A row is (number, position, what is there, kind, text, from, to, time, trace byt
 or None.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
+from decode.calls.index import CallHistory
 from decode.contexts import ContextImages
 from decode.history import GAP, GAP_KINDS, Event, EventKind, History
 from decode.search import Search
@@ -52,10 +53,14 @@ class Row(NamedTuple):
     offset: int | None
 
 
+Searching = Callable[[Wanted], Search]
+"""Looks for something in the history that is asked about."""
+
+
 class Question(Protocol):
     """What is to be found."""
 
-    def answer(self, history: History, program: ContextImages, progress: Progress) -> "Answer": ...
+    def answer(self, history: History, program: ContextImages, search: Searching) -> "Answer": ...
 
 
 class Answer(Protocol):
@@ -70,13 +75,16 @@ class Answer(Protocol):
     def position(self, number: int) -> int:
         """Where it is in the history; positions rise with the numbers."""
 
+    def before(self, position: int) -> int:
+        """How many are before a position."""
+
 
 class Events(NamedTuple):
     """The events of some *kinds* (see `KINDS`), of all if there are none. Raises `BadQuestion`."""
 
     kinds: tuple[str, ...] = ()
 
-    def answer(self, history: History, program: ContextImages, progress: Progress) -> Answer:
+    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
         wanted = [KINDS[_known(kind)] for kind in self.kinds]
         found = [event for event in history.events if not wanted or any(is_wanted(event) for is_wanted in wanted)]
         of = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
@@ -86,7 +94,7 @@ class Events(NamedTuple):
 class Gaps(NamedTuple):
     """What is missing: the gaps of the history, and losses where nothing had run yet."""
 
-    def answer(self, history: History, program: ContextImages, progress: Progress) -> Answer:
+    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
         causes = (event for event in history.events if event.kind in GAP_KINDS)
         groups = [list(group) for _, group in groupby(causes, attrgetter("position"))]
         found = [_gap(group) for group in groups if _is_gap(history, group)]
@@ -104,8 +112,8 @@ class Executions(NamedTuple):
     function: bool = False
     others: tuple[int, ...] = ()
 
-    def answer(self, history: History, program: ContextImages, progress: Progress) -> Answer:
-        return _Executions(history, program, self, Search(history, self._wanted(history, program), progress))
+    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
+        return _Executions(history, program, self, search(self._wanted(history, program)))
 
     def _wanted(self, history: History, program: ContextImages) -> Wanted:
         if self.last is not None:
@@ -116,13 +124,21 @@ class Executions(NamedTuple):
 
 
 class Found:
-    """The answer to *question* about a history, shown in pages."""
+    """The answer to *question* about a history, shown in pages. *calls* gives those of it, where they were found."""
 
     def __init__(
-        self, history: History, program: ContextImages, question: Question, progress: Progress = silent
+        self,
+        history: History,
+        program: ContextImages,
+        question: Question,
+        progress: Progress = silent,
+        calls: Callable[[], CallHistory] | None = None,
     ) -> None:
+        def search(wanted: Wanted) -> Search:
+            return Search(calls() if calls else CallHistory(history, program, progress), wanted, progress)
+
         self.history, self._question = history, question
-        self._answer = question.answer(history, program, progress)
+        self._answer = question.answer(history, program, search)
         self._cursor = Cursor()
 
     def __len__(self) -> int:
@@ -153,11 +169,7 @@ class Found:
 
     def nearest(self, position: int, direction: int) -> int | None:
         """The position of the last one before a position, or with direction 1 of the first one behind it."""
-        numbers = range(len(self))
-        if direction < 0:
-            i = bisect_left(numbers, position, key=self._answer.position) - 1
-        else:
-            i = bisect_right(numbers, position, key=self._answer.position)
+        i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
         return self._answer.position(i) if 0 <= i < len(self) else None
 
     def rows(self, begin: int, end: int) -> list[Row]:
@@ -201,6 +213,9 @@ class _Events:
     def position(self, number: int) -> int:
         return self._events[number].position
 
+    def before(self, position: int) -> int:
+        return bisect_left(self._events, position, key=attrgetter("position"))
+
     def row(self, number: int) -> Row:
         event, places = self._events[number], self._places
         position = event.position
@@ -225,6 +240,9 @@ class _Executions:
 
     def position(self, number: int) -> int:
         return self._search.position(number)
+
+    def before(self, position: int) -> int:
+        return self._search.before(position)
 
     def row(self, number: int) -> Row:
         places, position = self._places, self._search.position(number)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from decode.calls.edges import UNKNOWN, Kind
 from decode.calls.frames import CallFrame, CallFrames
 from decode.calls.index import CallHistory
+from session.calls import Functions
 from support.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ _KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
 def call_history(session: "Session", it: "Selected", progress: Progress = silent) -> CallHistory:
     """The functions that ran, found once for a history."""
     return session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, progress))
+
+
+def functions_of(session: "Session", it: "Selected", progress: Progress = silent) -> Functions:
+    """The same for who shows pages of them."""
+    calls = call_history(session, it, progress)
+    return session.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
 
 
 def call_frames(session: "Session", it: "Selected", progress: Progress = silent) -> CallFrames:

@@ -95,6 +95,7 @@ def decode_all(
     """As `decode`, of all *sinks*. Of a hart that is in several of them, what says most is shown."""
     histories: dict[int, History] = {}
     places: dict[int, int] = {}
+    several: set[int] = set()
     notes: list[str] = []
     account = Accounting(0, 0, 0, 0)
     for number, sink in enumerate(sinks):
@@ -103,9 +104,12 @@ def decode_all(
         notes += found.notes
         for hart, history in found.histories.items():
             if hart in histories:
-                notes.append(f"warning: hart {hart} is in several sinks: what one of them holds is shown")
+                several.add(hart)
             if hart not in histories or history.instructions > histories[hart].instructions:
                 histories[hart], places[hart] = history, number
+    if several:
+        harts = f"hart{'s' * (len(several) > 1)} {', '.join(map(str, sorted(several)))}"
+        notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
     return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
 
 

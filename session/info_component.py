@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from controlregs.blocks import PRE_RATIFIED, RATIFIED
-from controlregs.capabilities import capabilities
+from controlregs.driving import capabilities
 from controlregs.encoder_setup import in_force
 from controlregs.errors import ComponentError
 from controlregs.fields import RegisterBlock
+from controlregs.sifive_v0.encoder_setup import in_force as v0_in_force
 from session import regs_live, report
 from session.description import AnyComponent, AtbBridge, Description, Encoder, Funnel, PibSink, RamSink
 from session.link import Link
@@ -37,7 +38,8 @@ def find(
     seen = regs_live.see(link, regs_live.place(description, component))
     hart = _hart(link, component) if isinstance(component, Encoder) else ""
     notes = tuple(f"warning: {note}" for note in seen.notes)
-    if seen.can_be_tried and not in_use:
+    own_registers = isinstance(component, Encoder | Funnel) or not component.inside
+    if seen.can_be_tried and own_registers and not in_use:
         return _tried(seen, hart, notes, progress)
     return Found(seen, seen.version, hart, (*_does(component, seen), *notes))
 
@@ -105,14 +107,15 @@ def _described(component: AnyComponent) -> Iterator[str]:
 
 
 def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
-    """What it is set to while it is on; of version 0, where it can send trace."""
+    """What it is set to while it is on; of version 0, where it can send trace, too."""
     if not seen.usable or not isinstance(component, Encoder | Funnel):
         return
-    if seen.component.block is PRE_RATIFIED[component.kind]:
+    of_version_0 = seen.component.block is PRE_RATIFIED[component.kind]
+    if of_version_0:
         yield from _sinks_of_version_0(seen)
-    elif isinstance(component, Encoder) and seen.flag("Enable"):
+    if isinstance(component, Encoder) and seen.flag("Enable"):
         try:
-            yield report.protocol(in_force(seen.component))
+            yield report.protocol((v0_in_force if of_version_0 else in_force)(seen.component))
         except ComponentError as error:
             yield f"warning: {error}"
 

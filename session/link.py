@@ -1,6 +1,7 @@
 """The way to the target a session uses: OpenOCD, and which of its harts is meant."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from controlregs.target import Target
@@ -18,7 +19,9 @@ class Link(Target, Protocol):
 
     def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes: ...
     def state(self) -> str: ...
+    def command(self, tcl: str) -> str: ...
     def xlen(self) -> int | None: ...
+    def unpolled(self) -> AbstractContextManager[None]: ...
     def close(self) -> None: ...
 
 
@@ -42,6 +45,19 @@ def open_link(description: Description, encoder: Encoder, connect: Connect = Ope
         link.close()
         raise
     return link
+
+
+def states(link: Link, harts: Iterable[int]) -> dict[int, str]:
+    """The state of each of *harts*, as OpenOCD has it. Raises HartUnreachable and the transport's errors."""
+    usual, found = link.target, {}
+    with link.unpolled():
+        try:
+            for hart in harts:
+                link.target = _name(link.targets, hart)
+                found[hart] = link.state()
+        finally:
+            link.target = usual
+    return found
 
 
 def _name(targets: tuple[str, ...], hart: int) -> str:

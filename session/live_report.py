@@ -1,8 +1,11 @@
 """What the session says about a trace that encoders are making: lines ready to print."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from controlregs.procedures import EncoderStatus
+from controlregs.graph_request import GraphInForce
+from controlregs.pib import PibMode
+from controlregs.watching import EncoderStatus, GraphStatus, PassingStatus
 from session import report
 from support.errors import RvtraceError
 
@@ -12,35 +15,91 @@ if TYPE_CHECKING:
 
 def started(live: "LiveTrace") -> list[str]:
     """What `trace start` has set up, and what was not granted."""
-    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}") for e in live.in_force.encoders]
-    lines.append(report.line("into", f"{live.in_force.sink.name}: {report.buffer(live.in_force.sink)}"))
-    return lines + [report.line("note", note) for note in live.notes]
+    made = live.in_force
+    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}") for e in made.encoders]
+    lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
+    lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
+    return lines + [report.line("note", note) for note in live.unsaid()]
+
+
+def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
+    """The sinks through which trace leaves the chip, and how."""
+    for pib in made.pib_sinks:
+        mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
+        yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
+    for bridge in made.bridges:
+        yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what is behind it has to record it"
 
 
 def status(trace: "LiveTrace") -> list[str]:
     """The components as they are now, as far as they can be asked, and what is known to be lost."""
-    state, sink_now, encoders_now, problem = "cannot be asked", None, {}, []
+    harts: dict[int, str] = {}
+    now, problems = GraphStatus((), (), (), {}), []
     try:
-        state = trace.link.state()
-        sink_now, statuses = trace.components()
-        encoders_now = {status.name: status for status in statuses}
+        harts = trace.harts()
+        now = trace.components()
+        problems = [f"warning: {problem}" for problem in now.problems.values()]
     except RvtraceError as error:
-        problem = [f"warning: {error}"]
-    lines = [report.line("hart", state)]
+        problems = [f"warning: {error}"]
+    lines = [_harts(harts), *_encoders(trace, now), *_passing(trace, now)]
+    sinks_now = {status.name: status for status in now.ram_sinks}
+    lines += [report.sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
+    lines += [line for sink in trace.sinks for line in report.losses(sink)]
+    lines += [report.line("note", note) for note in [*trace.notes, *_altered(trace, harts)]]
+    return lines + report.failure(trace) + list(dict.fromkeys(problems))
+
+
+def _altered(trace: "LiveTrace", harts: dict[int, str]) -> list[str]:
+    """Triggers that are not as they were set; the registers of harts that run cannot be read."""
+    return trace.armed.changed() if trace.tracing and set(harts.values()) == {"halted"} else []
+
+
+def ended(trace: "LiveTrace") -> list[str]:
+    """What the sinks held when the trace was stopped."""
+    lines = [report.sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
+    return lines + [report.line("note", note) for note in trace.unsaid()]
+
+
+def _harts(states: dict[int, str]) -> str:
+    """E.g. "hart:     halted", or of several "harts:    0 halted, 1 running"."""
+    if not states:
+        return report.line("hart", "cannot be asked")
+    if len(states) == 1:
+        return report.line("hart", *states.values())
+    return report.line("harts", ", ".join(f"{hart} {state}" for hart, state in sorted(states.items())))
+
+
+def _encoders(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
+    found = {status.name: status for status in now.encoders}
     for in_force in trace.in_force.encoders:
-        now = _encoder_state(encoders_now.get(in_force.name), trace.tracing)
-        what = f"{in_force.name} at {in_force.base:#x}: {now}, {report.protocol(in_force)}"
-        lines.append(report.line("encoder", what))
-    lines.append(report.sink(trace.in_force.sink, sink_now, trace.captured))
-    lines += report.losses(trace.captured) + [report.line("note", note) for note in trace.notes]
-    return lines + report.failure(trace) + problem
+        state = _encoder_state(found.get(in_force.name), trace.tracing, armed=bool(trace.armed))
+        what = f"{in_force.name} at {in_force.base:#x}: {state}, {report.protocol(in_force)}"
+        yield report.line("encoder", what)
 
 
-def _encoder_state(status: EncoderStatus | None, tracing: bool) -> str:
+def _passing(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
+    """Funnels, and what trace leaves through."""
+    found, graph = {status.name: status for status in now.passing}, trace.graph
+    for kind, components in (("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges)):
+        for component in components:
+            if component.name in found:
+                what = f"{component.name} at {component.base:#x}: {_passing_state(found[component.name])}"
+                yield report.line(kind, what)
+
+
+def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) -> str:
     if status is None:
         return "tracing when last asked" if tracing else "stopped"
     if not status.active:
         return "in reset"
     if not status.enabled:
         return "off"
-    return "tracing" if status.tracing else "on, not tracing"
+    if status.tracing:
+        return "tracing"
+    return "waits for a trigger" if armed else "on, not tracing"
+
+
+def _passing_state(status: PassingStatus) -> str:
+    if not status.active:
+        return "in reset"
+    return "on" if status.enabled else "off" if status.empty else "off, still holds trace"

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from session.coverage import Coverage
+from session.frames import call_history
 from session.params import BadRequest, Params
 from session.session import Session
 from support.progress import Progress
@@ -25,7 +26,8 @@ _ALL = ((0, 1 << 64),)
 def coverage(session: Session, params: Params, progress: Progress) -> Any:
     """See the module."""
     it = session.selected(params.context(), progress)
-    kept = session.kept(Coverage, it.history, lambda: Coverage(it.history, it.program))
+    calls = call_history(session, it, progress)
+    kept = session.kept(Coverage, it.history, lambda: Coverage(it.history, it.program, calls))
     kept.select(params.text("args", ""))
     part = kept.counted(progress)
     ranges = _ranges(params)

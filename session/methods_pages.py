@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from session import rows
-from session.calls import Functions
+from session.frames import functions_of
 from session.params import ROWS_AT_MOST, BadRequest, Params
 from session.session import Selected, Session
 from support.progress import Progress
@@ -46,23 +46,19 @@ def _history(session: Session, it: Selected, params: Params, progress: Progress)
 
 
 def _functions(session: Session, it: Selected, params: Params, progress: Progress) -> _List:
-    functions = _functions_of(session, it, progress)
+    functions = functions_of(session, it, progress)
     lines = params.given("lines")
     return _List(len(functions), lambda begin, end: functions.rows(begin, end, lines=lines))
 
 
 def _calls(session: Session, it: Selected, params: Params, progress: Progress) -> _List:
-    functions = _functions_of(session, it, progress)
+    functions = functions_of(session, it, progress)
     return _List(functions.tree(params.number("depth"), progress), functions.tree_rows)
 
 
 def _found(session: Session, it: Selected, params: Params, progress: Progress) -> _List:
     found = session.answer(params.question(), it, progress)
     return _List(len(found), found.rows)
-
-
-def _functions_of(session: Session, it: Selected, progress: Progress) -> Functions:
-    return session.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress))
 
 
 _LISTS: Mapping[str, Callable[[Session, Selected, Params, Progress], _List]] = {

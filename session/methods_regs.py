@@ -5,6 +5,7 @@
 | regs       | context, access, names, everything, live | {lines, csrs}; see `session.regs.Wish` and `Shown`          |
 | info       | context, live                            | {lines}; see `session.info`                                 |
 | components | context                                  | {names}: what `regs` can be asked for, without any error    |
+| choices    | context                                  | {option: words}, of `trace start`; see `session.choices`    |
 
 everything, live: true, or null. access: how a hart's CSRs are reached, see `session.ctr.access`; null where gdb has no
 target.
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from session import info, regs
+from session.choices import choices
 from session.params import Params
 from session.session import Session
 from support.progress import Progress
@@ -33,8 +35,13 @@ def components(session: Session, params: Params, progress: Progress) -> Any:
     return {"names": regs.names(session, params.context())}
 
 
+def start_choices(session: Session, params: Params, progress: Progress) -> Any:
+    return choices(params.context())
+
+
 METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "regs": show,
     "info": topology,
     "components": components,
+    "choices": start_choices,
 }

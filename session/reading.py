@@ -84,6 +84,8 @@ class Reading:
         return self.decoded
 
     def _sinks(self) -> tuple[Captured, ...]:
+        if not self.capture.captured and self._target is not None:
+            raise NoTrace("this trace leaves the chip, no RAM sink keeps it: `rvtrace import` reads a probe's record")
         if not self.capture.captured:
             raise NoTrace("the capture holds no trace: it has no sink")
         return self.capture.captured

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 
-from controlregs import dump
-from controlregs.blocks import block, major
-from controlregs.encoder import CONTROL, DATA_CONTROL, IMPL, INST_FEATURES
-from controlregs.fields import Register
+from controlregs import dump, sifive_v0
+from controlregs.blocks import PRE_RATIFIED, block
+from controlregs.encoder import CONTROL, DATA_CONTROL, IMPL, INST_FEATURES, INST_FILTERS
+from controlregs.fields import Register, RegisterBlock
 from controlregs.ram_sink import CONTROL as RAM_CONTROL
 from controlregs.ram_sink import IMPL as RAM_IMPL
-from controlregs.ram_sink import LIMIT_HIGH, LIMIT_LOW, START_HIGH, START_LOW
+from controlregs.ram_sink import LIMIT_HIGH, LIMIT_LOW, RAM_SINK, START_HIGH, START_LOW
 from controlregs.request import SinkInForce
+from controlregs.sifive_v0 import encoder as v0
+from controlregs.sifive_v0 import sinks
+from controlregs.sifive_v0.in_force import SinkInForce as V0Sink
+from controlregs.sifive_v0.timestamp import CONTROL as V0_TS_CONTROL
 from controlregs.timestamp import CONTROL as TS_CONTROL
 from session import regs_ctr
 from session.captured import Capture, CapturedEncoder
@@ -35,28 +39,37 @@ def _encoders(capture: Capture, name: str, everything: bool) -> Iterator[str]:
         if encoder.in_force.name == name:
             values = _of_encoder(encoder)
             base = encoder.in_force.base
-            yield from _component(name, "encoder", base, f", hart {encoder.hart}", values, everything)
+            known = block("encoder", encoder.in_force.version)
+            yield from _component(name, known, base, f", hart {encoder.hart}", values, everything)
 
 
 def _of_encoder(encoder: CapturedEncoder) -> Mapping[Register, int]:
     found = encoder.in_force
+    if not found.version:
+        return {v0.CONTROL: found.control, v0.IMPL: found.impl, V0_TS_CONTROL: found.ts_control}
     return {
         CONTROL: found.control,
         IMPL: found.impl,
         INST_FEATURES: found.features,
         DATA_CONTROL: found.data_control,
         TS_CONTROL: found.ts_control,
+        **({} if found.inst_filters is None else {INST_FILTERS: found.inst_filters}),
     }
 
 
 def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
     for sink in capture.sinks:
         if sink.in_force.name == name:
-            values = _of_sink(sink.in_force)
-            yield from _component(name, "ram_sink", sink.in_force.base, "", values, everything)
+            found = sink.in_force
+            known = sifive_v0.inside(found.host, "ram_sink") if isinstance(found, V0Sink) else RAM_SINK
+            yield from _component(name, known, found.base, "", _of_sink(found), everything)
 
 
 def _of_sink(found: SinkInForce) -> Mapping[Register, int]:
+    if isinstance(found, V0Sink):
+        host = PRE_RATIFIED[found.host]
+        places = {sinks.BASE: found.start & _LOW, sinks.BASE_HIGH: found.start >> 32, sinks.LIMIT: found.limit & _LOW}
+        return {host.control: found.control, host.impl: found.impl, **places}
     return {
         RAM_CONTROL: found.control,
         RAM_IMPL: found.impl,
@@ -68,11 +81,9 @@ def _of_sink(found: SinkInForce) -> Mapping[Register, int]:
 
 
 def _component(
-    name: str, kind: str, base: int, more: str, values: Mapping[Register, int], everything: bool
+    name: str, found: RegisterBlock, base: int, more: str, values: Mapping[Register, int], everything: bool
 ) -> Iterator[str]:
     """*base* 0: nobody read these registers."""
-    impl = next(value for register, value in values.items() if register.offset == IMPL.offset)
-    found = block(kind, major(impl) if kind == "encoder" else 1)
     yield f"{name}{f' at {base:#x}' if base else ''}: {found.name}{more}, in the capture"
     by_offset = {register.offset: value for register, value in values.items() if register.offset in found.by_offset}
     yield from (f"  {line}" for line in dump.dump(found, by_offset, everything))

@@ -43,8 +43,7 @@ class Seen:
     @property
     def can_be_tried(self) -> bool:
         """Its fields can be written to find out what it can do: it is off, or in reset."""
-        ratified = self.component.block.comp_type != 0
-        return ratified and self.control is not None and (not self.active or (self.usable and not self.flag("Enable")))
+        return self.control is not None and (not self.active or (self.usable and not self.flag("Enable")))
 
     def flag(self, name: str) -> bool:
         """A bit of tr??Control, called without its prefix."""
@@ -61,7 +60,8 @@ def linked(description: Description, connect: Connect) -> Iterator[Link]:
         hart = description.encoders[0].hart if description.encoders else 0
         if hart < len(link.targets):
             link.target = link.targets[hart]
-        yield link
+        with link.unpolled():
+            yield link
     finally:
         link.close()
 

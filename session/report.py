@@ -42,7 +42,9 @@ def target(description: Description) -> str:
     """Which target it is, and how it is reached."""
     file = f" ({description.file})" if description.file else ""
     openocd = f"OpenOCD {description.openocd.host}:{description.openocd.tcl_port}"
-    return line("target", f"{description.name}{file}, {openocd}, hart {description.encoders[0].hart}")
+    harts = sorted(encoder.hart for encoder in description.encoders)
+    which = f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
+    return line("target", f"{description.name}{file}, {openocd}, {which}")
 
 
 def nothing(description: Callable[[], Description]) -> list[str]:
@@ -69,7 +71,8 @@ def protocol(encoder: EncoderInForce) -> str:
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
     parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
     of_etrace = encoder.format == Format.E_TRACE and not major
-    title = name if of_etrace else f"{name} {major}.{minor} {InstMode(encoder.inst_mode).name}"
+    number = f"{major}.{minor}" if encoder.version else "of before 1.0,"
+    title = name if of_etrace else f"{name} {number} {InstMode(encoder.inst_mode).name}"
     return ", ".join([title, *parts]) + stall
 
 

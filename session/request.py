@@ -1,16 +1,16 @@
-"""What `trace start` asks of the trace components: the user's options and the buffer of the target description."""
+"""What `trace start` asks of the trace components: the user's options."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from controlregs.encoder import DataAddrCompress, Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.ram_sink import RamMode
 from controlregs.request import TraceRequest
+from controlregs.timestamp import TsMode, TsPrescale
 from decode.image import Image
-from session import filtering
-from session.description import RamSink
+from session import filtering, triggering
 from session.errors import BadOption
 
+_T = TypeVar("_T")
 # Switches (true or false): the fields of the request each sets.
 _SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "stop_on_wrap": {"stop_on_wrap": True},
@@ -43,22 +43,45 @@ _RETURN_MODES = {
     "full": ImplicitReturnMode.FULL_ADDRESS_STACK,
 }
 _FORMATS = {"ntrace": Format.N_TRACE, "etrace": Format.E_TRACE}
+_TIME_SOURCES = {
+    "system": TsMode.INTERNAL_SYSTEM,
+    "core": TsMode.INTERNAL_CORE,
+    "external": TsMode.EXTERNAL,
+    "shared": TsMode.SHARED,
+}
+_PRESCALES = {1: TsPrescale.DIV1, 4: TsPrescale.DIV4, 16: TsPrescale.DIV16, 64: TsPrescale.DIV64}
+_CHOICES = ("to", "harts")
 _SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
 _LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
 
-def trace_request(sink: RamSink, options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
-    """The request for *options*. *image*: the program, for what is asked of its functions.
+def chosen(options: Mapping[str, Any]) -> tuple[list[str], list[int]]:
+    """The sinks and the harts that the options `to` and `harts` name; none: not chosen. Raises `BadOption`."""
+    return _list_of(str, "to", options), _list_of(int, "harts", options)
+
+
+def _list_of(kind: type[_T], name: str, options: Mapping[str, Any]) -> list[_T]:
+    value = options.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, kind) and not isinstance(one, bool) for one in value):
+        raise BadOption(f"{name} is {value!r}, it must be a list of {'names' if kind is str else 'numbers'}")
+    return value
+
+
+def trace_request(options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
+    """What each encoder is to do for *options*. *image*: the program, for what is asked of its functions.
 
     Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
     all_jumps, address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, data,
     no_data_values, no_data_addresses, full_data_addresses (each of these three: data, too). With a value: format
-    (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code), and the
-    filters of `session.filtering`. Raises `BadOption`.
+    (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code),
+    timestamp_source (system, core, external, shared) and timestamp_prescale (1, 4, 16, 64; both: timestamps, too), the
+    filters of `session.filtering`, the triggers of `session.triggering`, and what `chosen` reads. Raises `BadOption`.
     """
-    wanted: dict[str, Any] = {"buffer_size": sink.size, "features": (), "filter": filtering.filter_of(options, image)}
-    if sink.mode == RamMode.SMEM.name:
-        wanted["buffer_start"] = sink.start
+    wanted: dict[str, Any] = {
+        "features": (),
+        "filter": filtering.filter_of(options, image),
+        "triggers": triggering.triggers_of(options),
+    }
     for name, value in options.items():
         if name in _VALUES:
             wanted |= _VALUES[name](value)
@@ -91,6 +114,18 @@ def _format(value: Any) -> Mapping[str, Any]:
     return {"format": _FORMATS[value]}
 
 
+def _timestamp_source(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_TIME_SOURCES):
+        raise BadOption(f"timestamp_source is {value!r}, it must be one of {', '.join(_TIME_SOURCES)}")
+    return {"timestamps": True, "ts_mode": _TIME_SOURCES[value]}
+
+
+def _timestamp_prescale(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_PRESCALES) or isinstance(value, bool):
+        raise BadOption(f"timestamp_prescale is {value!r}, it must be one of {', '.join(map(str, _PRESCALES))}")
+    return {"timestamps": True, "ts_prescale": _PRESCALES[value]}
+
+
 def _sync_period(halfwords: Any) -> Mapping[str, Any]:
     """The shortest period that is not shorter than asked for, or else the longest there is."""
     if not isinstance(halfwords, int) or isinstance(halfwords, bool) or halfwords < 1:
@@ -104,5 +139,7 @@ _VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "format": _format,
     "implicit_return": _implicit_return,
     "sync_period": _sync_period,
-    **dict.fromkeys(filtering.OPTIONS, lambda value: {}),  # read together, by `filter_of`
+    "timestamp_source": _timestamp_source,
+    "timestamp_prescale": _timestamp_prescale,
+    **dict.fromkeys((*filtering.OPTIONS, *triggering.OPTIONS, *_CHOICES), lambda value: {}),  # read on their own
 }

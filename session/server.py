@@ -44,6 +44,7 @@ from session.asking import Asking, ClientGone
 from session.methods import Methods
 from session.session import Session
 from support.errors import Cancelled, RvtraceError
+from support.progress import Progress
 
 _PROGRESS_SECONDS = 0.2  # between two progress notifications
 log = logging.getLogger("rvtrace.session")
@@ -73,15 +74,21 @@ class Server:
             self._session.close()
 
     def _next(self) -> dict[str, Any] | None:
-        """The next request; while there is none, what will probably be asked is prepared."""
+        """The next request; while there is none, what was interrupted before is prepared."""
         if self._requests.empty():
-            try:
-                self._session.prepare(self._until_asked)
-            except RvtraceError as error:
-                log.debug("not prepared: %s", error)  # whoever asks for it will be told
-            except Exception:
-                log.exception("preparing")
+            self._prepare(self._until_asked)
         return self._requests.get()
+
+    def _prepare(self, progress: Progress) -> None:
+        """A history comes with what all lists need, so that none of them has to wait for it."""
+        try:
+            self._session.prepare(progress)
+        except RvtraceError as error:
+            log.debug("not prepared: %s", error)  # whoever asks for it will be told
+        except ClientGone:
+            raise
+        except Exception:
+            log.exception("preparing")
 
     def _until_asked(self, label: str, done: int, total: int | None = None) -> None:
         """The progress of what nobody waits for. Raises `Cancelled` as soon as somebody waits for something."""
@@ -121,7 +128,9 @@ class Server:
         number = _plain(request.get("id"))
         self._asking.begin(number)
         try:
-            result = self._methods.call(request.get("method"), request.get("params", {}), _Watch(self, number))
+            watch = _Watch(self, number)
+            result = self._methods.call(request.get("method"), request.get("params", {}), watch)
+            self._prepare(watch)
             reply = {"id": number, "result": result}
         except RvtraceError as error:
             reply = _error(number, type(error).__name__, str(error))

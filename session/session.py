@@ -3,9 +3,10 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from decode.history import History
 from decode.image import BadElf, Image
@@ -19,13 +20,14 @@ from session.context import Context
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
 from session.finding import Found, Question
 from session.finding import Row as FoundRow
-from session.frames import call_history
+from session.frames import call_history, functions_of
+from session.hardware import Hardware
 from session.link import Connect, open_link
-from session.live import Hardware, LiveTrace
+from session.live import LiveTrace
 from session.making import Making
 from session.program import CodeOnTarget, Program
 from session.reading import Decoded, Listing, Reading
-from session.request import not_possible, trace_request
+from session.request import chosen, not_possible, trace_request
 from session.rows import Row
 from session.selected import Debugger, Selected
 from session.version import tool
@@ -38,7 +40,6 @@ MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
 _T = TypeVar("_T")
 _MAKING = "a trace is being made"
-_HISTORIES_KEPT = 8  # of which lists were asked for last
 
 
 class Session:
@@ -63,7 +64,6 @@ class Session:
         """What modules of their own listed last, by its kind."""
         self.chip: Chip | None = None
         """What reads the trace out of a chip's memory, while it waits for more of that memory."""
-        self._recent: int | None = None  # the hart whose history was looked at last
         self._kept: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
         """A debugger that goes back in time with this trace."""
@@ -96,12 +96,12 @@ class Session:
         if context.elf is None:
             raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
         description = context.description(self._environ)
-        hardware = Hardware.of(description)
+        hardware = Hardware.of(description, *chosen(options or {}))
         image = Program(context.elf).image()
-        request = trace_request(hardware.sink, options or {}, image)
+        request = trace_request(options or {}, image)
         link = open_link(description, hardware.encoders[0], self._connect)
         try:
-            beginning.check_xlen(image, description, link)
+            beginning.check_xlen(image, description, hardware.encoders[0].hart, link)
             self.check_free(LiveTrace)
             if self._live is not None:
                 self._live.abandon()
@@ -192,7 +192,6 @@ class Session:
         if not len(history):
             failure = self._live.failure if self._live else None
             raise failure or _nothing(decoded, hart, live=self._live is not None)
-        self._recent = hart
         listing = reading.select(args, size, hart, at)
         said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
         return listing._replace(lines=report.failure(self._live) + said + listing.lines)
@@ -249,7 +248,7 @@ class Session:
 
     def at_hand(self, context: Context) -> Selected | None:
         """As `selected`, of what was decoded last: nothing is read out, decoded or said. None: nothing was."""
-        decoded = self._reading.decoded if self._reading is not None else None
+        decoded = self._last
         if decoded is None:
             return None
         hart = decoded.harts.number(context.hart, context.thread_hart)
@@ -270,23 +269,24 @@ class Session:
         return live.unread()
 
     def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
-        """What *make* made of a history: of each *kind* one thing, for as many histories as there may be harts."""
+        """What *make* made of a history: of each *kind* one thing, as long as the history is one that is looked at."""
         of_kind = self._kept.setdefault(kind, {})
         found = of_kind.get(id(history))
         if found is None or found[0] is not history:
-            while len(of_kind) >= _HISTORIES_KEPT:
-                del of_kind[next(iter(of_kind))]
+            current = set() if self._last is None else {id(one) for one in self._last.harts.histories.values()}
+            for old in of_kind.keys() - current:
+                del of_kind[old]
             found = of_kind[id(history)] = history, make()
-        thing = found[1]
-        assert isinstance(thing, kind)
-        return thing
+        return cast(_T, found[1])
 
     def prepare(self, progress: Progress) -> None:
-        """While nothing is asked: what takes long to be found for the first time. Raises what *progress* raises."""
-        decoded = self._reading.decoded if self._reading is not None else None
-        history = None if decoded is None or self._recent is None else decoded.harts.histories.get(self._recent)
-        if decoded is not None and history is not None and len(history):
-            call_history(self, Selected(history, decoded.program, self._recent or 0, []), progress)
+        """What takes long to be found for the first time, of what was decoded last. Raises what *progress* raises."""
+        decoded = self._last
+        if decoded is None:
+            return
+        for hart, history in decoded.harts.histories.items():
+            if len(history):
+                functions_of(self, Selected(history, decoded.program, hart, []), progress).root(progress)
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
@@ -328,7 +328,8 @@ class Session:
         self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is it.history}
         found = self._earlier.get(type(question))
         if found is None or not found.is_of(it.history, question):
-            found = self._earlier[type(question)] = Found(it.history, it.program, question, progress)
+            calls = partial(call_history, self, it, progress)
+            found = self._earlier[type(question)] = Found(it.history, it.program, question, progress, calls)
         return found
 
     def found(self, begin: int, end: int) -> list[FoundRow]:
@@ -407,7 +408,6 @@ class Session:
         return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
-        self._recent = hart
         stopped = report.stopped(decoded.sink_of(hart))
         said = self.the_reading().untold(decoded.warnings + stopped + report.other_hart(hart, context))
         return Selected(decoded.harts.histories[hart], decoded.program, hart, report.failure(self._live) + said)
@@ -415,10 +415,8 @@ class Session:
     def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:
         """What ran on the context's hart, which hart that is, and what is to be said of it."""
         it = self.selected(context, progress)
-        calls = call_history(self, it, progress)
-        functions = self.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
-        self._functions = functions
-        return functions, it.hart, it.lines
+        self._functions = functions_of(self, it, progress)
+        return self._functions, it.hart, it.lines
 
     def _the_functions(self) -> Functions:
         if self._functions is None:
@@ -443,6 +441,11 @@ class Session:
 
     def _decode(self, context: Context, progress: Progress) -> Decoded:
         return self._refreshed().decode(context.elf, progress)
+
+    @property
+    def _last(self) -> Decoded | None:
+        """What was decoded last."""
+        return self._reading.decoded if self._reading is not None else None
 
     def _refreshed(self) -> Reading:
         """The reading with all that was read out of the target so far."""

@@ -9,7 +9,10 @@ import pytest
 
 HOME = Path(__file__).resolve().parent.parent
 
-# room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`.
+# room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
+# tables of options one inside `gdbext`: they run without gdb.
+TABLES = "gdbext tables"
+TABLE_MODULES = ("gdbext.options", "gdbext.start_options")
 ARROWS: dict[str, set[str]] = {
     "support": set(),
     "controlregs": {"support"},
@@ -18,15 +21,18 @@ ARROWS: dict[str, set[str]] = {
     "transport.simulated": {"support", "decode", "controlregs", "transport"},
     "session": {"support", "controlregs", "transport", "decode"},
     "views": {"support", "decode"},
-    "console": {"support", "session", "views", "decode", "transport.simulated"},
-    "gdbext": set(),
+    "console": {"support", "session", "views", "decode", "transport.simulated", TABLES},
+    "gdbext": {TABLES},
+    TABLES: set(),
 }
-ROOMS = {name.partition(".")[0] for name in ARROWS}
+ROOMS = {name.partition(".")[0] for name in ARROWS if name != TABLES}
 # What may come from outside the project: everything else is the standard library.
 LIBRARIES = {"decode": {"elftools"}, "gdbext": {"gdb"}, "console": {"prompt_toolkit"}}
 
 
 def room_of(module: str) -> str:
+    if ".".join(module.split(".")[:2]) in TABLE_MODULES:
+        return TABLES
     return "transport.simulated" if module.startswith("transport.simulated") else module.partition(".")[0]
 
 

@@ -12,7 +12,8 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -57,6 +58,7 @@ class OpenOcd:
         self.targets: tuple[str, ...] = ()
         self._socket: socket.socket | None = None
         self._return = RETURN_UNLOGGED
+        self._unpolled = False
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +121,35 @@ class OpenOcd:
     def command(self, tcl: str) -> str:
         """The result of a Tcl command in OpenOCD. Raises OpenOcdError leaves; OpenOcdRefused for a Tcl error."""
         return self._evaluate(tcl, None)
+
+    @contextmanager
+    def unpolled(self) -> Iterator[None]:
+        """OpenOCD (0.12) polls all harts before each command, and in an SMP group each of them as often as there are
+        harts: with eight, a read takes 25 times as long as with one. Here it polls once, and then not until the end.
+
+        Raises nothing by itself: what is wrong is met by the commands in between.
+        """
+        if self._unpolled or not self._polls():
+            yield
+            return
+        self._unpolled = True
+        try:
+            with suppress(OpenOcdError):
+                self.command("poll off")
+            yield
+        finally:
+            self._unpolled = False
+            with suppress(OpenOcdError):  # it ended, and polls when it is started again
+                self.command("poll on")
+
+    def _polls(self) -> bool:
+        """Whether there are several harts that it polls. One that was told not to is left so."""
+        if self._socket is not None and len(self.targets) < 2:
+            return False
+        try:
+            return "polling: on" in self.command("poll") and len(self.targets) > 1
+        except OpenOcdError:
+            return False
 
     # Memory access by chunks.
 

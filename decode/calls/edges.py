@@ -5,7 +5,7 @@ is a tail call; what leads to another function otherwise is a switch), with what
 them, co-routine swaps, and jumps that turn out to be returns. A step that the code cannot have made is a trap.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -84,6 +84,18 @@ class Functions:
         return start
 
 
+class _Known(dict[tuple[int, int], Edge]):
+    """What *find* says of steps, asked once for each."""
+
+    def __init__(self, find: Callable[[int, int], Edge]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, step: tuple[int, int]) -> Edge:
+        edge = self[step] = self._find(*step)
+        return edge
+
+
 class Edges:
     """The steps within one program."""
 
@@ -93,15 +105,12 @@ class Edges:
         self._from = after or self
         self._image = image
         self._mask = (1 << image.xlen) - 1
-        self.known: dict[tuple[int, int], Edge] = {}
-        """What `step` found."""
+        self.known = _Known(self._edge)
+        """What `step` finds, by its arguments."""
 
     def step(self, pc: int, to: int) -> Edge:
         """From one instruction to another, GAP for a gap."""
-        edge = self.known.get((pc, to))
-        if edge is None:
-            edge = self.known[pc, to] = self._edge(pc, to)
-        return edge
+        return self.known[pc, to]
 
     def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> Edge:
         """Traps behind the instruction at *pc*, as the trace says: where they hit and went, each in the handler of the

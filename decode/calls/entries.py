@@ -1,8 +1,9 @@
 """The entries of a history, cut where the trace itself says that something happened: traps, and other programs."""
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from decode.history import GAP, Event, EventKind, History, Path, RepeatPath
@@ -10,21 +11,68 @@ from decode.image import Image
 from decode.streams import Program
 
 Entry = Path | RepeatPath
+Trap = tuple[int | None, int | None]
+"""Where a trap hit, and where it went."""
 
 
-class Stretch(NamedTuple):
-    """Entries from number *begin* on that ran in one program."""
+class Marked(NamedTuple):
+    """An entry, or the rest of one, that runs in the program with this number, after these traps."""
 
-    begin: int
-    image: Image
+    entry: Entry
+    program: int
+    traps: tuple[Trap, ...]
 
 
-class Entries(NamedTuple):
-    """*all* entries, the *stretches* they are in, and the traps *at* the beginning of some of them."""
+class Entries:
+    """Those of *history*; *images*: the programs that ran, the first one first. *traps*: as of `traps_of`."""
 
-    all: Sequence[Entry]
-    stretches: list[Stretch]
-    at: dict[int, list[Event]]
+    def __init__(self, history: History, program: Program, traps: dict[int, list[Event]]) -> None:
+        self._all = history.entries
+        self.images: list[Image] = []
+        self._instead: dict[int, list[Entry | Marked]] = {}  # what entries are replaced by, by their numbers
+        changes = [(position, self._number(image)) for position, image in _images(history, program)]
+        self._begins = [position for position, _ in changes]
+        self._programs = [number for _, number in changes]
+        marks = sorted({*traps, *self._begins[1:]})
+        places = ((*history.entry_at(position), position) for position in marks)
+        for (number, begin), cuts in groupby(places, itemgetter(0, 1)):
+            self._instead[number] = list(self._cut(number, begin, [cut for _, _, cut in cuts], traps))
+        self._replaced = list(self._instead)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def between(self, begin: int, end: int) -> Sequence[Entry | Marked]:
+        """What the entries numbered *begin* to *end* - 1 of the history are; more than these where some are cut."""
+        first, last = (bisect_left(self._replaced, number) for number in (begin, end))
+        if first == last:
+            return self._all[begin:end]
+        found: list[Entry | Marked] = []
+        for number in self._replaced[first:last]:
+            found += self._all[begin:number]
+            found += self._instead[number]
+            begin = number + 1
+        return found + list(self._all[begin:end])
+
+    def _number(self, image: Image) -> int:
+        number = next((i for i, known in enumerate(self.images) if known is image), len(self.images))
+        if number == len(self.images):
+            self.images.append(image)
+        return number
+
+    def _cut(
+        self, number: int, begin: int, cuts: Sequence[int], traps: dict[int, list[Event]]
+    ) -> Iterator[Entry | Marked]:
+        """The pieces of an entry that begins at a position, cut at others."""
+        entry = self._all[number]
+        if cuts[0] != begin:
+            yield _piece(entry, 0, cuts[0] - begin)
+        for position, end in pairwise([*cuts, begin + entry.count]):
+            hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
+            yield Marked(_piece(entry, position - begin, end - begin), self._program_at(position), hit)
+
+    def _program_at(self, position: int) -> int:
+        return self._programs[bisect_left(self._begins, position + 1) - 1]
 
 
 def traps_of(history: History) -> dict[int, list[Event]]:
@@ -43,49 +91,9 @@ def traps_of(history: History) -> dict[int, list[Event]]:
     }
 
 
-def entries_of(history: History, program: Program, traps: dict[int, list[Event]]) -> Entries:
-    """The entries of a history and where they are cut."""
-    images = _images(history, program)
-    wanted = sorted({*traps, *(position for position, _ in images)})
-    entries = history.entries
-    if not wanted[1:]:  # nothing to cut
-        return Entries(entries, [Stretch(0, images[0][1])], {})
-    ends = list(accumulate(map(len, entries)))
-    pieces: list[Entry] = []
-    numbers: dict[int, int] = {}
-    taken = 0  # of the entries
-    for entry, cuts in _cuts(ends, wanted):
-        pieces += entries[taken:entry]
-        taken = entry
-        begin = ends[entry] - len(entries[entry])
-        inside = [position for position in cuts if position != begin]
-        if inside:
-            edges = [begin, *inside, ends[entry]]
-            for first, end in pairwise(edges):
-                numbers[first] = len(pieces)
-                pieces.append(Path(list(entries[entry].chunks(first - begin, end - begin))))
-            taken = entry + 1
-        else:
-            numbers[begin] = len(pieces)
-    pieces += entries[taken:]
-    stretches = [Stretch(numbers.get(position, 0), image) for position, image in images]
-    return Entries(pieces, stretches, {numbers[position]: chain for position, chain in traps.items()})
-
-
-def _cuts(ends: list[int], wanted: list[int]) -> Iterator[tuple[int, list[int]]]:
-    """(entry, positions in it) for rising positions."""
-    found: list[int] = []
-    entry = -1
-    for position in wanted:
-        if entry < 0 or position >= ends[entry]:
-            if found:
-                yield entry, found
-            found, entry = [], bisect_right(ends, position)
-        if entry == len(ends):
-            return
-        found.append(position)
-    if found:
-        yield entry, found
+def _piece(entry: Entry, first: int, end: int) -> Entry:
+    whole = (first, end) == (0, entry.count)
+    return entry if whole else Path(list(entry.chunks(first, end)))
 
 
 def _images(history: History, program: Program) -> list[tuple[int, Image]]:

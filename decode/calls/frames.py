@@ -11,12 +11,13 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.index import CallHistory, Step
+from decode.calls.index import CallHistory
 from decode.calls.inside import HIGHEST, At, Inside, done, inside_of
 from decode.calls.stack import Calls, Frame, Frames
+from decode.calls.states import Step
 from decode.history import GAP, History
 
-_BLOCKS = 64  # that are kept
+_BLOCKS = 8  # that are kept
 _SPAN = 64  # blocks whose lowest level is known together
 
 

@@ -1,36 +1,33 @@
-"""The functions that ran, numbered, each with its level: found without going through the instructions.
+"""The functions that ran, numbered, each with its level, and how often what ran: found without going through the
+instructions.
 
-A history shares the pieces it is made of, so each is looked at once (`summaries`). What it does to the call stack is
-remembered with the stack, too: going through a whole history is then one look-up for each entry.
+A history shares the pieces it is made of, so each is looked at once (`summaries`), and so is what it does to a call
+stack (`states`). What is left is one look-up for each entry. Which different steps were taken is kept for each span of
+entries: whoever looks for something in the whole history need not go through them again (`decode/search.py`).
 """
 
 import gc
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, islice
-from operator import attrgetter, getitem
+from itertools import chain, islice
+from operator import attrgetter
 from typing import NamedTuple
 
-from decode.calls.edges import PLAIN, Edge, Edges, Kind, Operation
-from decode.calls.entries import Entry, entries_of, traps_of
-from decode.calls.stack import Calls, Frame, Frames
-from decode.calls.summaries import Summaries
+from decode.calls.edges import PLAIN, Kind
+from decode.calls.entries import Entries, traps_of
+from decode.calls.stack import Calls
+from decode.calls.states import NEVER, State, States, Step, Unit, walk
 from decode.history import GAP, History
 from decode.streams import Program
 from support.progress import Progress, silent
 
-_BLOCK = 256  # entries between stacks that are kept
-_TOLD = 1 << 6  # blocks from one word about progress to the next
-_STATES_AT_MOST = 1 << 18
-_COUNT, _BEGINS, _LOW = attrgetter("count"), attrgetter("begins"), attrgetter("low")
-NOTHING = -2
-"""Before the first instruction there is none."""
-NEVER = -1 << 62
-"""A level below all others."""
-_BEGIN = Edge(True, (Operation(Kind.BEGIN),))
+_BLOCK = 1024  # entries between stacks that are kept
+_SPAN = 64  # blocks that are counted together
+_TOLD = 1 << 3  # blocks from one word about progress to the next
+_BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
 
 
 class Function(NamedTuple):
@@ -48,84 +45,34 @@ class Function(NamedTuple):
     kind: Kind
 
 
-Key = int | tuple[int, int, int, tuple[tuple[int | None, int | None], ...]]
-"""What runs next: the id of an entry; with the programs it and the entry before it are in, and the traps before it."""
+class Tally(NamedTuple):
+    """The different steps taken in a span of the history, and how many times each of them."""
 
-
-class Unit:
-    """An entry and the step into it. *begins*: how many functions begin in it."""
-
-    __slots__ = ("begins", "edge", "operations", "part", "summaries")
-
-    def __init__(self, part: Entry, edge: Edge, summaries: Summaries) -> None:
-        self.part, self.edge, self.summaries = part, edge, summaries
-        summary = summaries.of(part)
-        self.begins = edge.begins + summary.begins
-        self.operations = edge.operations + summary.operations
-
-
-class State(dict[Key, "Step"]):
-    """A call stack between two entries, the *last* instruction before, and the steps taken from there by *take*."""
-
-    __slots__ = ("_take", "last", "level", "stack")
-
-    def __init__(self, stack: Frame | None, level: int, last: int, take: "Callable[[State, Key], Step]") -> None:
-        super().__init__()
-        self.stack, self.level, self.last, self._take = stack, level, last, take
-
-    def __missing__(self, key: Key) -> "Step":
-        step = self[key] = self._take(self, key)
-        return step
-
-
-class Step(dict[Key, "Step"]):
-    """What comes of a unit in a state, and the steps that were taken after this one. Compared by identity.
-
-    lows  as in `Calls`; *known*: the stack always was. *low*: the lowest level, NEVER if the stack was not known then
-    """
-
-    __slots__ = ("begins", "known", "low", "lows", "origin", "state", "unit")
-    __hash__ = object.__hash__  # type: ignore[assignment]
-    __eq__ = object.__eq__
-
-    def __init__(self, origin: State, unit: Unit, state: State, lows: list[int]) -> None:
-        super().__init__()
-        self.origin, self.unit, self.state, self.lows = origin, unit, state, lows
-        self.known = len(lows) == 1
-        self.low = lows[0] if self.known else NEVER
-        self.begins = unit.begins
-
-    def __missing__(self, key: Key) -> "Step":
-        step = self[key] = self.state[key]
-        return step
+    steps: tuple[Step, ...]
+    times: Sequence[int]
 
 
 class CallHistory:
-    """The functions that ran in *history*, numbered from 1."""
+    """The functions that ran in *history*, numbered from 1.
+
+    *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
+    of entries, NEVER where the stack was not known at some time. *frames*: the calls under way anywhere.
+    """
 
     def __init__(self, history: History, program: Program, progress: Progress = silent) -> None:
-        self._history = history
+        self.history = history
         self._traps = traps_of(history)
-        found = entries_of(history, program, self._traps)
-        self._entries, self._stretches = found.all, found.stretches
-        self._parts = dict(zip(map(id, self._entries), self._entries, strict=True))
-        self._begun = [stretch.begin for stretch in self._stretches]
-        self._traps_at = {
-            i: tuple((trap.last_pc, trap.next_pc) for trap in chain) for i, chain in sorted(found.at.items())
-        }
-        self._marked = list(self._traps_at)
-        self.frames = Frames()
-        self._states: dict[tuple[int, int, int], State] = {}
-        self._units: dict[tuple[int, Key], Unit] = {}
-        self._summaries: dict[tuple[int, int], Summaries] = {}
+        self._entries = Entries(history, program, self._traps)
+        states = States(self._entries.images)
+        self.frames = states.frames
+        self.tallies: list[Tally] = []
+        self.lowest = array("q")
         self._checkpoints: list[tuple[State, int]] = []
         self._begins = array("Q", [0])  # how many functions begin before each block
-        self._positions = array("Q", [0])
         self._lows = [0]
-        self.lowest = array("q")
-        """The lowest level in each block of entries, NEVER where the stack was not known at some time."""
         with _all_kept():
-            self._run(progress)
+            self._run(states.first, progress)
+        self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
 
     def __len__(self) -> int:
         return self._begins[-1]
@@ -145,107 +92,63 @@ class CallHistory:
                 yield last._replace(end=function.begin)
             last = function
         if last is not None and last.number < end:
-            yield last._replace(end=len(self._history))
+            yield last._replace(end=len(self.history))
 
     def steps(self) -> Counter[Step]:
         """How often each step was taken."""
         taken: Counter[Step] = Counter()
-        for block in range(len(self._checkpoints)):
-            taken.update(self._taken(block))
+        for tally in self.tallies:
+            for step, times in zip(tally.steps, tally.times, strict=True):
+                taken[step] += times
         return taken
 
     def block_at(self, position: int) -> int:
         """Which block of entries has a position, which may be the end of the history; -1 for an empty one."""
-        return min(bisect_right(self._positions, position), len(self._checkpoints)) - 1
+        return bisect_right(self._positions, position) - 1
 
     def taken_in(self, block: int) -> tuple[int, list[Step]]:
         """Where a block of entries begins, and the steps that were taken in it."""
-        return self._positions[block], self._taken(block)
+        return self._positions[block], self._taken(block, self._checkpoints[block][0])
 
-    def _taken(self, block: int) -> list[Step]:
-        return _walk(self._checkpoints[block][0], self._keys(block * _BLOCK))
+    def span_at(self, position: int) -> int:
+        """Which span has a position."""
+        return self.block_at(position) // _SPAN
 
-    def _keys(self, begin: int) -> list[Key]:
-        """Of a block of entries."""
-        entries = self._entries[begin : begin + _BLOCK]
-        keys: list[Key] = list(map(id, entries))
-        end = begin + len(keys)
-        if len(self._stretches) > 1:
-            for i in range(begin, end):
-                keys[i - begin] = self._key(i)
-        for i in self._marked[bisect_left(self._marked, begin) : bisect_left(self._marked, end)]:
-            keys[i - begin] = self._key(i)
-        return keys
+    def taken_in_span(self, span: int) -> tuple[int, list[Step]]:
+        """As `taken_in`, of a span."""
+        blocks = range(span * _SPAN, min((span + 1) * _SPAN, len(self._checkpoints)))
+        steps = chain.from_iterable(self._taken(block, self._checkpoints[block][0]) for block in blocks)
+        return self._positions[blocks.start], list(steps)
 
-    def _key(self, i: int) -> Key:
-        number = bisect_right(self._begun, i) - 1
-        before = bisect_right(self._begun, i - 1) - 1 if i else number
-        traps = self._traps_at.get(i, ())
-        return (id(self._entries[i]), number, before, traps) if number or before or traps else id(self._entries[i])
+    def _taken(self, block: int, state: State) -> list[Step]:
+        return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
 
-    def _unit(self, last: int, key: Key) -> Unit:
-        """What runs next, after an instruction, NOTHING for the first entry."""
-        unit = self._units.get((last, key))
-        if unit is None:
-            part, number, before, traps = (key, 0, 0, ()) if isinstance(key, int) else key
-            summaries, entry = self._of_program(number, number), self._parts[part]
-            edges = summaries.edges if number == before else self._of_program(number, before).edges
-            if last == NOTHING:
-                edge = _BEGIN
-            elif traps:
-                edge = edges.trapped(last, traps)
-            else:
-                edge = edges.step(last, summaries.of(entry).first)
-            unit = self._units[last, key] = Unit(entry, edge, summaries)
-        return unit
-
-    def _of_program(self, number: int, before: int) -> Summaries:
-        """Of what runs in a stretch's program, after what ran in another's."""
-        image, other = (self._stretches[n].image for n in (number, before))
-        known = self._summaries.get((id(image), id(other)))
-        if known is None:
-            after = None if image is other else self._of_program(before, before).edges
-            known = self._summaries[id(image), id(other)] = Summaries(Edges(image, after))
-        return known
-
-    def _run(self, progress: Progress) -> None:
+    def _run(self, state: State, progress: Progress) -> None:
         """Through all entries."""
-        state = self._state(None, 0, NOTHING)
-        for begin in range(0, len(self._entries), _BLOCK):
-            if begin // _BLOCK % _TOLD == 0:
-                progress("calls", self._positions[-1], len(self._history))
+        blocks = -(-len(self._entries) // _BLOCK)
+        counted: Counter[Step] = Counter()
+        for block in range(blocks):
+            if block % _TOLD == 0:
+                progress("calls", block, blocks)
             self._checkpoints.append((state, len(self._lows) - 1))
-            taken = _walk(state, self._keys(begin))
+            taken = self._taken(block, state)
             state = taken[-1].state
-            self._count(taken)
             self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
-            self._positions.append(self._positions[-1] + sum(map(_COUNT, self._entries[begin : begin + _BLOCK])))
+            self._note_lows(taken)
+            counted.update(taken)
+            if block % _SPAN == _SPAN - 1 or block == blocks - 1:
+                self.tallies.append(Tally(tuple(counted), array("I", counted.values())))
+                counted.clear()
 
-    def _count(self, taken: list[Step]) -> None:
-        found: Iterable[Step] = set(taken)
-        self.lowest.append(min(map(_LOW, found)))
-        if self.lowest[-1] == NEVER:
-            found = taken  # in order
-        for step in found:
-            if step.lows[0] < self._lows[-1]:
-                self._lows[-1] = step.lows[0]
+    def _note_lows(self, taken: list[Step]) -> None:
+        low = min(map(_LOW, taken))
+        self.lowest.append(low)
+        if low != NEVER:
+            self._lows[-1] = min(low, self._lows[-1])
+            return
+        for step in taken:
+            self._lows[-1] = min(step.lows[0], self._lows[-1])
             self._lows += step.lows[1:]
-
-    def _step(self, state: State, key: Key) -> Step:
-        unit = self._unit(state.last, key)
-        calls = Calls(self.frames, state.stack, state.level)
-        calls.do(unit.operations)
-        following = self._state(calls.stack, calls.level, unit.part.last)
-        return Step(state, unit, following, calls.lows)
-
-    def _state(self, stack: Frame | None, level: int, last: int) -> State:
-        key = (id(stack), level, last)
-        state = self._states.get(key)
-        if state is None or state.stack is not stack:
-            if len(self._states) >= _STATES_AT_MOST:
-                self._states.clear()
-            state = self._states[key] = State(stack, level, last, self._step)
-        return state
 
     def _from(self, number: int) -> Iterator[Function]:
         """All from *number* on; their ends are not known yet."""
@@ -257,8 +160,8 @@ class CallHistory:
 
     def _in_block(self, block: int, skip: int) -> Iterator[Function]:
         state, stretch = self._checkpoints[block]
-        position, begin = self._positions[block], block * _BLOCK
-        for step in _walk(state, self._keys(begin)):
+        position = self._positions[block]
+        for step in self._taken(block, state):
             unit = step.unit
             if skip >= unit.begins:
                 skip -= unit.begins
@@ -295,9 +198,3 @@ def _all_kept() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _walk(state: State, keys: list[Key]) -> list[Step]:
-    """The steps from a state on. The loop is that of `accumulate`: a step knows those after it as a state does."""
-    first = state[keys[0]]
-    return list(accumulate(keys[1:], getitem, initial=first))

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from decode.calls.edges import Operation
-from decode.calls.index import NEVER
 from decode.calls.stack import DEPTH_AT_MOST, Calls, Frame, Frames
+from decode.calls.states import NEVER
 from decode.calls.summaries import Summaries, Summary
 from decode.history import Path, RepeatPath
 

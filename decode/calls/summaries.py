@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from decode.calls.edges import Edge, Edges, Kind, Operation
@@ -9,6 +10,8 @@ from decode.calls.stack import Calls, reduced
 from decode.history import Path, RepeatPath
 
 Part = tuple[int, ...] | Path | RepeatPath
+_FIRST, _LAST, _BEGINS, _HEIGHT = map(attrgetter, ("first", "last", "begins", "height"))
+_BEGIN = attrgetter("begins")
 _LISTED = 32  # operations of repetitions that are written out
 
 
@@ -46,8 +49,10 @@ class Summaries:
 
     def children(self, part: Path) -> list[Summary]:
         """Of its parts."""
-        known = self._known
-        return [known.get(id(inner)) or self._make_known(inner) for inner in part.parts if inner]
+        try:  # most paths consist of parts that other paths have, too
+            return list(map(self._known.__getitem__, map(id, part.parts)))
+        except KeyError:
+            return [self.of(inner) for inner in part.parts if inner]
 
     def between(self, before: Summary, after: Summary) -> Edge:
         """The step from one part to the next."""
@@ -77,19 +82,18 @@ class Summaries:
 
     def _of_path(self, part: Path) -> Summary:
         """Nothing but look-ups for most pieces, which are short and do nothing to the stack."""
-        first, *others = children = self.children(part)
-        known, step = self.edges.known, self.edges.step
-        begins, done, height, last = first.begins, list(first.operations), first.height, first.last
-        for child in others:
-            edge = known.get((last, child.first)) or step(last, child.first)
-            last = child.last
-            if edge.begins or child.begins:
-                begins += edge.begins + child.begins
-                done += edge.operations
-                done += child.operations
-            if child.height > height:
-                height = child.height
-        return Summary(part, children[0].first, last, begins, reduced(done) if done else (), height + 1)
+        children = self.children(part)
+        steps = zip(map(_LAST, children), map(_FIRST, children[1:]), strict=False)
+        edges = list(map(self.edges.known.__getitem__, steps))
+        first, last = children[0], children[-1]
+        begins, height = sum(map(_BEGINS, children)) + sum(map(_BEGIN, edges)), max(map(_HEIGHT, children)) + 1
+        done = list(first.operations)
+        if begins > first.begins:
+            for edge, child in zip(edges, children[1:], strict=True):
+                if edge.begins or child.begins:
+                    done += edge.operations
+                    done += child.operations
+        return Summary(part, first.first, last.last, begins, reduced(done) if done else (), height)
 
     def _of_rounds(self, part: RepeatPath) -> Summary:
         inner = self.of(part.path)

@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from decode.calls.edges import UNKNOWN, Edge, Kind
-from decode.calls.index import CallHistory, Step
+from decode.calls.index import CallHistory
 from decode.calls.stack import DEPTH_AT_MOST, Calls, Frame
+from decode.calls.states import Step
 from decode.calls.summaries import Summaries, Summary
 from decode.history import GAP, RepeatPath
 from support.progress import Progress, silent
@@ -83,9 +84,12 @@ class _Tree:
 
     def made(self, steps: Iterable[tuple[Step, int]], progress: Progress) -> Node:
         for step, times in steps:
-            unit = step.unit
-            at = Calls(self._frames, step.origin.stack, step.origin.level)
-            self._into(unit.summaries, unit.edge, at, unit.summaries.of(unit.part), times)
+            unit, stack = step.unit, step.origin.stack
+            summary = unit.summaries.of(unit.part)
+            if unit.begins:
+                self._into(unit.summaries, unit.edge, Calls(self._frames, stack, step.origin.level), summary, times)
+            else:  # most: one function, and nobody else
+                self._node(stack, unit.summaries.edges.functions.of(summary.first)).own += times * unit.part.count
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _TOLD == 0:

@@ -106,9 +106,7 @@ def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
     return [_row(line) for line in found.lines[begin - 1 : end - 1]]
 
 
-def stack(
-    session: Session, context: Context, way: Way | None, progress: Progress = silent
-) -> Mapping[str, Any]:
+def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> Mapping[str, Any]:
     """The calls under way, as far as the records tell. Raises as `commands.look`."""
     found, lines = shown(session, context, way, progress)
     hart, selected = found.records.hart, context.thread_hart

@@ -1,14 +1,25 @@
 """Histories for tests of call histories: addresses in shared, nested and repeated pieces, and programs with symbols."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import pytest
+
+from decode.calls import index
 from decode.elf import Elf, Section, Symbol
 from decode.history import GAP, Accounting, Event, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.image import Image
 
 Piece = tuple[int, ...] | Path | RepeatPath
+
+
+def in_small_blocks() -> Iterator[None]:
+    """For a fixture: short histories have many blocks, which long ones have else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "_BLOCK", 4)
+        patch.setattr(index, "_SPAN", 3)
+        yield
 
 
 def with_symbols(image: Image, starts: Sequence[int], end: int) -> Image:

@@ -9,7 +9,7 @@ from decode.calls.index import CallHistory, Function
 from decode.calls.lines import addresses
 from decode.calls.tree import rows, tree
 from decode.history import GAP, Event, EventKind
-from tests.decode.call_histories import history_of, with_symbols
+from tests.decode.call_histories import history_of, in_small_blocks, with_symbols
 from tests.decode.executions import Habits, execute
 from tests.decode.naive_calls import NaiveCalls, Ran
 from tests.decode.synthetic import MIXES, Program
@@ -19,6 +19,9 @@ WHY = {
     Kind.TRAP: "trap", Kind.TRAP_RETURN: "trap return",
 }  # fmt: skip
 MIXED = [(), (), (), tuple(MIXES), ("plain", "jump"), ("jump", "branch", "odd")]
+
+
+small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 
 
 class Case:

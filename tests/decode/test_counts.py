@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decode.calls.index import CallHistory
 from decode.counts import counts, entered, outcomes
 from decode.history import GAP, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.search import Search
@@ -55,8 +56,9 @@ def one_by_one(pcs: list[int]) -> tuple[Counter[int], Counter[tuple[int, int]]]:
 @given(runs, st.sets(st.integers(0, 11), max_size=3))
 def test_as_one_by_one(pieces: list[tuple[Path | RepeatPath, int]], gaps: set[int]) -> None:
     history, pcs = history_of(pieces, gaps)
-    found = counts(history)
-    assert (found.ran, found.steps) == one_by_one(pcs)
+    for calls in (None, CallHistory(history, program())):
+        found = counts(history, calls=calls)
+        assert (found.ran, found.steps) == one_by_one(pcs)
     assert found.gaps == pcs.count(GAP) == history.gaps
 
 
@@ -145,6 +147,8 @@ def test_entries_are_those_that_a_search_finds(seed: int) -> None:
             trap = rng.choice(["to the handler", "lost"])
             pieces += [trap, (HANDLER, LEAVE), (WAIT, BRANCH, WAITED)] if trap != "lost" else [trap]
     history, image = ran(*pieces), program()
+    calls = CallHistory(history, image)
+    assert counts(history, calls=calls) == counts(history)
     found = entered(counts(history), image, {WAIT: WAIT + 12, CALL: CALL + 8, HANDLER: HANDLER + 8})
     for function, count in found.items():
-        assert count == len(Search(history, entries_of(function, image))), hex(function)
+        assert count == len(Search(calls, entries_of(function, image))), hex(function)

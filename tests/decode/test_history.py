@@ -130,3 +130,10 @@ def test_a_billion_instructions_in_memory() -> None:
         assert history.pc(i) == in_round[i % len(in_round)]
     middle = 500_000_011
     assert list(history.pcs(middle, middle + 5)) == [in_round[i % len(in_round)] for i in range(middle, middle + 5)]
+
+
+def test_equal_repetitions_are_one_object() -> None:
+    """Who looks at each different entry once has one of them to look at, however often a loop ran so long."""
+    loop, rest = Path([(1, 2)]), Path([(3,)])
+    entries = built(*[loop] * 9, rest, *[loop] * 9, rest, *[loop] * 8).entries
+    assert entries[0] is entries[2] and entries[0].count == 18 and entries[4].count == 16

@@ -6,13 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decode.calls.index import CallHistory
 from decode.elf import Elf, Section, Symbol
 from decode.history import EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.image import Image
 from decode.search import Search
 from decode.wanted import Wanted, arrivals, entries_of, executions
 from support.errors import Cancelled
+from support.progress import Progress, silent
+from tests.decode.call_histories import in_small_blocks
 from tests.decode.test_history import NOTHING, built, flat
+
+small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 
 addresses = st.integers(0, 5)
 parts = st.lists(st.lists(addresses, min_size=1, max_size=5).map(tuple), min_size=1, max_size=4)
@@ -27,8 +32,13 @@ paths = st.recursive(
 sets = st.frozensets(addresses, max_size=4)
 
 
+def search_in(history: History, wanted: Wanted, progress: Progress = silent) -> Search:
+    """Whatever the program is: what ran is what is searched."""
+    return Search(CallHistory(history, program()), wanted, progress)
+
+
 def found(history: History, wanted: Wanted) -> list[int]:
-    search = Search(history, wanted)
+    search = search_in(history, wanted)
     return [search.position(number) for number in range(len(search))]
 
 
@@ -44,6 +54,15 @@ def test_as_one_by_one(
     ]
 
 
+@settings(derandomize=True, max_examples=50, deadline=None)
+@given(st.lists(paths, max_size=12), sets)
+def test_how_many_are_before(runs: list[Path | RepeatPath], wanted: frozenset[int]) -> None:
+    search = search_in(built(*runs), executions(*wanted))
+    pcs = [pc for path in runs for pc in flat(path)]
+    for position in range(-1, len(pcs) + 2):
+        assert search.before(position) == sum(pc in wanted for pc in pcs[: max(position, 0)])
+
+
 @pytest.mark.parametrize("wanted", [executions(3), arrivals(2, 3)])
 def test_many_entries(wanted: Wanted) -> None:
     """More than are added up at once: 1 2 3, 3 1, 1 2 3, ..., each a path of its own."""
@@ -53,7 +72,7 @@ def test_many_entries(wanted: Wanted) -> None:
 
 
 def test_numbers_outside_are_an_error() -> None:
-    search = Search(built(Path([(1, 2, 1)])), executions(1))
+    search = search_in(built(Path([(1, 2, 1)])), executions(1))
     for number in (-1, 2):
         with pytest.raises(IndexError):
             search.position(number)
@@ -62,11 +81,11 @@ def test_numbers_outside_are_an_error() -> None:
 def test_a_billion_rounds() -> None:
     """Nothing of it is gone through one by one."""
     loop = RepeatPath(Path([(1, 2)]), 1_000_000_000)
-    search = Search(built(loop, Path([(3,)]), loop), executions(2))
+    search = search_in(built(loop, Path([(3,)]), loop), executions(2))
     assert len(search) == 2_000_000_000
     assert search.position(999_999_999) == 1_999_999_999
     assert search.position(1_000_000_000) == 2_000_000_002
-    assert len(Search(built(loop, Path([(3,)]), loop), arrivals(1, 2))) == 2
+    assert len(search_in(built(loop, Path([(3,)]), loop), arrivals(1, 2))) == 2
 
 
 def test_it_can_be_interrupted() -> None:
@@ -75,7 +94,7 @@ def test_it_can_be_interrupted() -> None:
 
     for wanted in (executions(1), arrivals(1, 2)):
         with pytest.raises(Cancelled):
-            Search(built(Path([(1,)]), Path([(2, 1)])), wanted, cancel)
+            search_in(built(Path([(1,)]), Path([(2, 1)])), wanted, cancel)
 
 
 NOP, BNEZ_BACK_4, RET, CALL_BACK_256, MRET = 0x00000013, 0xFE051EE3, 0x00008067, 0xF01FF0EF, 0x30200073

@@ -1,7 +1,6 @@
 """gdb sessions on the programs of tests/programs/everything: traces with many settings, one after the other."""
 
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ from console.rig import Rig
 from decode.history import History
 from session.context import Context
 from session.session import Session
+from tests.endtoend.command import printed
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
 from tests.simulated.traced import HIGH32, HIGH64, LOW
@@ -36,21 +36,22 @@ class Outcome(NamedTuple):
 
     def history(self) -> History:
         """What the capture holds, times and contexts included."""
-        session = Session()
-        session.open(self.capture, str(self.elf))
-        return session.decoded(Context(str(self.elf)))[0]
+        return _history(self.capture, self.elf)
 
     def decoded(self) -> str:
         """The listing by `rvtrace decode`, of the capture alone."""
-        return self._run("decode", str(self.capture), "--elf", str(self.elf))
+        return printed("decode", self.capture, "--elf", self.elf)
 
     def dumped(self) -> list[str]:
         """The lines of `rvtrace dump`."""
-        return self._run("dump", str(self.capture)).splitlines()
+        return printed("dump", self.capture).splitlines()
 
-    def _run(self, *words: str) -> str:
-        command = [sys.executable, "-m", "console.main", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+@cache
+def _history(capture: Path, elf: Path) -> History:
+    session = Session()
+    session.open(capture, str(elf))
+    return session.decoded(Context(str(elf)))[0]
 
 
 def traced(

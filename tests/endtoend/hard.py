@@ -1,13 +1,12 @@
 """What the tests of hard programs share: a session on a program of tests/programs/hard, and what came out of it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 from console.rig import Rig
 from tests.compiling import compile_program
+from tests.endtoend.command import printed
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
 
@@ -58,9 +57,7 @@ def session(program: str, folder: Path, commands: list[str], *sim: str, march: s
         said = run_gdb(elf, [*begin, *commands, ALL, f"trace save {capture}", "trace status"])
     for text in said.values():
         assert "Traceback" not in text and "Python Exception" not in text and "internal error" not in text, text
-    decode = [sys.executable, "-m", "console.main", "decode", str(capture), "--elf", str(elf)]
-    done = subprocess.run(decode, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return Outcome(said, retired_pcs(log), done.stdout)
+    return Outcome(said, retired_pcs(log), printed("decode", capture, "--elf", elf, failing=True))
 
 
 def interrupted_after(seconds: float) -> list[str]:

@@ -1,6 +1,7 @@
 """A target for session tests: the simulated machine, reached without JTAG and OpenOCD, and broken on demand."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,6 +68,12 @@ class BoardLink:
     def state(self) -> str:
         self._board.touch(0)
         return self._board.state or ("halted" if self._board.machine.halted else "running")
+
+    def unpolled(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def command(self, tcl: str) -> str:
+        raise NotImplementedError(f"there is no OpenOCD here to run {tcl}")
 
     def xlen(self) -> int | None:
         return self._board.machine.hart.xlen

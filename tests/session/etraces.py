@@ -43,6 +43,7 @@ options = st.builds(
     parameters=parameters,
     modes=modes,
     pinned=st.booleans(),
+    unfiltered=st.booleans(),
     support=st.sampled_from(SupportLayout),
     dialect=st.sampled_from(Dialect),
     trap_handlers=st.builds(TrapHandlers, st.none() | _addresses, _handlers),

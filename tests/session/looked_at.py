@@ -1,6 +1,7 @@
 """A target of which only registers are known, for `trace regs` and `trace info`: nothing happens behind them."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,6 +74,12 @@ class Registers:
 
     def xlen(self) -> int | None:
         return 64
+
+    def command(self, tcl: str) -> str:
+        raise AssertionError(f"nothing is to be asked for a look but memory and states: {tcl}")
+
+    def unpolled(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def absent(host: str, port: int) -> Registers:

@@ -10,7 +10,6 @@ import pytest
 from session.context import Context
 from session.description import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
 from session.description_file import parse
-from session.live import Hardware
 
 GOOD = """
 [[component]]
@@ -252,24 +251,6 @@ def test_a_long_row_of_funnels_is_no_problem() -> None:
         text += f'[[component]]\nname = "f{n}"\ntype = "funnel"\nbase = {0x1000 * (n + 1)}\nto = {to}\n'
     text += '[[component]]\nname = "ram"\ntype = "ram_sink"\nbase = 0x1000000\nmode = "SRAM"\n'
     assert len(parse(text, "g.toml").funnels) == count
-
-
-@pytest.mark.parametrize(
-    ("to", "line"),
-    [
-        ('["funnel0"]', '"funnel0" is of type "funnel": only a RAM sink that it feeds directly is supported yet'),
-        ('["pib0"]', '"pib0" is of type "pib_sink": only a RAM sink that it feeds directly is supported yet'),
-        ('["ram0", "pib0"]', "an encoder that feeds several sinks is not supported yet, name one"),
-    ],
-)
-def test_what_cannot_be_traced_yet_is_refused_when_it_is_to_be(to: str, line: str) -> None:
-    parts = GOOD.split("[[component]]")
-    text = "[[component]]".join(part for part in parts if "encoder1" not in part or "inputs" in part)
-    text = text.replace("inputs = {encoder1 = 2, encoder0 = 5}\n", "").replace('to = ["funnel0"]', f"to = {to}")
-    found = parse(text, "g.toml")
-    with pytest.raises(DescriptionError) as caught:
-        Hardware.of(found)
-    assert str(caught.value) == f'g.toml: [[component]] "encoder0": to: {line}'
 
 
 def test_overrides_leave_the_rest_alone(tmp_path: Path) -> None:

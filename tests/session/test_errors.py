@@ -9,7 +9,7 @@ import pytest
 from decode.image import BadElf
 from session.context import Context
 from session.description import DescriptionError
-from session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace, Unsupported, WrongXlen
+from session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace, WrongXlen
 from session.live import LiveTrace
 from session.session import Session
 from support.errors import RvtraceError
@@ -110,14 +110,6 @@ def test_a_wrong_base_address(demo: Board, session: Session, key: str, value: in
     assert "target description" in line
 
 
-def test_two_encoders_are_not_traced_yet(demo: Board, session: Session) -> None:
-    extra = '[[component]]\nname = "encoder1"\ntype = "encoder"\nbase = 0x50000000\nhart = 1\n'
-    line = refusal(Unsupported, session, demo.describe(extra=extra))
-    assert line.endswith(
-        "board.toml: only one encoder can be traced yet, there are encoder0, encoder1: remove all but one"
-    )
-
-
 @pytest.mark.parametrize(
     ("option", "value", "line"),
     [
@@ -194,7 +186,8 @@ def test_a_trace_without_any_synchronization_is_named(
 
 
 def _junk(live: LiveTrace) -> None:
-    live.captured = replace(live.captured, data=b"\xff\xff\xff")
+    [sink] = live.live_sinks
+    sink.captured = replace(sink.captured, data=b"\xff\xff\xff")
 
 
 def test_the_buffer_is_where_the_description_says(demo: Board, session: Session) -> None:

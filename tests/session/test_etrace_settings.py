@@ -87,6 +87,17 @@ def test_every_register_a_decoder_must_know(
     assert of_registers(registers, {}) == ETrace(replace(PLAIN, modes=modes), encapsulation)
 
 
+@pytest.mark.parametrize(
+    ("filters", "control", "unfiltered"),
+    [(0, 0, True), (1, 0, False), (1 << 15, 0, False), (0, 1 << 11, False), (None, 0, False)],
+)
+def test_whether_something_may_be_left_out(filters: int | None, control: int, unfiltered: bool) -> None:
+    """trTeInstFilters selects filters, trTeInstTrigEnable lets triggers switch tracing; what is not known may be."""
+    registers = replace(LIVE, inst_filters=filters, control=LIVE.control | control)
+    assert of_registers(registers, {}).options.unfiltered is unfiltered
+    assert not of_registers(replace(registers, base=0), {}).options.unfiltered, "what somebody said, not registers"
+
+
 def test_what_is_said_counts_more_than_registers() -> None:
     registers = replace(LIVE, features=0b111111 | 5 << 28)
     found = of_registers(registers, {"sijump": False, "src_bits": 8, "iaddress_width": 39, "trap_vector": "0x80000101"})

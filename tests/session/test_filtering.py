@@ -4,7 +4,6 @@ What ran comes from the hart's own list, which no filter sees; where functions a
 """
 
 import subprocess
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from tests.session.board import DEMO, SMALL_RAM, Board
 from tests.simulated.trace_rig import Log
 from tests.simulated.traced import compiled
 from transport.simulated.machine import build
-from transport.simulated.trace_encoder import TraceEncoder
 from transport.simulated.trace_filter_registers import FilterUnits
 
 M = 3
@@ -103,11 +101,9 @@ def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return compiled(tmp_path_factory.mktemp("filtering"), request.param)
 
 
-def board_with(elf: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, units: int) -> Board:
+def board_with(elf: Path, folder: Path, units: int) -> Board:
     """A board whose encoder has so many filters and comparators."""
-    encoder = partial(TraceEncoder, filters=FilterUnits(filters=units, comparators=units))
-    monkeypatch.setattr("transport.simulated.machine.TraceEncoder", encoder)
-    machine = build(elf, memory_map=SMALL_RAM)
+    machine = build(elf, memory_map=SMALL_RAM, filters=FilterUnits(filters=units, comparators=units))
     machine.halt_at_start()
     return Board(machine, elf, folder)
 
@@ -133,49 +129,43 @@ def ran(log: Log, *ranges: tuple[int, int], privileges: tuple[int, ...] = (0, 3)
 
 @pytest.mark.parametrize("format_", ["ntrace", "etrace"])
 @pytest.mark.parametrize("pauses", [1, 7])
-def test_privilege_modes(
-    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, pauses: int
-) -> None:
+def test_privilege_modes(kernel: Path, tmp_path: Path, format_: str, pauses: int) -> None:
     for word, number in (("u", 0), ("m", 3)):
-        board = board_with(kernel, tmp_path, monkeypatch, 2)
+        board = board_with(kernel, tmp_path, 2)
         pcs, log = listed(board, pauses, priv=[word], format=format_)
         wanted = ran(log, privileges=(number,))
         assert 400 < len(wanted) < len(log.steps) - 400
         assert pcs == wanted
-        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("format_", ["ntrace", "etrace"])
 @pytest.mark.parametrize("pauses", [1, 7])
-def test_functions_and_ranges(
-    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, pauses: int
-) -> None:
+def test_functions_and_ranges(kernel: Path, tmp_path: Path, format_: str, pauses: int) -> None:
     places = symbols(kernel)
     user = sorted((place for name, place in places.items() if place[1] - place[0] > 40), key=lambda place: place[0])
     first, second = user[0], user[-1]
     assert first[1] < second[0]
-    board = board_with(kernel, tmp_path, monkeypatch, 2)
+    board = board_with(kernel, tmp_path, 2)
     function = [[name, start] for name, (start, _) in places.items() if (start, _) == first]
     pcs, log = listed(board, pauses, function=function, range=[list(second)], format=format_)
     assert pcs == ran(log, first, second)
 
 
-def test_ranges_in_one_mode(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_in_one_mode(kernel: Path, tmp_path: Path) -> None:
     """Half of the program, once in each mode: both conditions count."""
     places = symbols(kernel)
     middle = sorted(start for start, _ in places.values())[len(places) // 2]
     counts = []
     for word, number in (("u", 0), ("m", 3)):
-        board = board_with(kernel, tmp_path, monkeypatch, 1)
+        board = board_with(kernel, tmp_path, 1)
         pcs, log = listed(board, range=[[0x8000_0000, middle]], priv=[word])
         assert pcs == ran(log, (0x8000_0000, middle), privileges=(number,))
         counts.append(len(pcs))
-        monkeypatch.undo()
     assert sum(counts) > 0
 
 
-def test_what_is_in_force_is_said(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    board = board_with(kernel, tmp_path, monkeypatch, 2)
+def test_what_is_in_force_is_said(kernel: Path, tmp_path: Path) -> None:
+    board = board_with(kernel, tmp_path, 2)
     session, context = Session(board.connect, {}), board.describe()
     line = "note:     encoder0 traces only 0x80000000 to 0x800000ff in mode U"
     assert line in session.start(context, {"range": [[0x8000_0000, 0x8000_0100]], "priv": ["u"]})

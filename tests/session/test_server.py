@@ -289,13 +289,15 @@ def test_a_live_trace_by_requests(tmp_path: Path) -> None:
 
 
 class Idle(Session):
-    """Prepares for ever, until it is asked something."""
+    """Prepares for ever the first time, until it is asked something."""
 
     def __init__(self) -> None:
         super().__init__()
         self.begun, self.ended = threading.Event(), threading.Event()
 
     def prepare(self, progress: Progress) -> None:
+        if self.ended.is_set():
+            return
         self.begun.set()
         try:
             while True:
@@ -319,6 +321,32 @@ def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -
     assert json.loads(answers.getvalue().splitlines()[0])["id"] == 1
 
 
+class Noting(Session):
+    """Notes how many requests were made and how many were answered when it prepares, and is then interrupted."""
+
+    def __init__(self, answers: io.BytesIO) -> None:
+        super().__init__()
+        self.asked, self.prepared, self._answers = 0, list[tuple[int, int]](), answers
+
+    def status(self, context: Context, progress: Progress = silent) -> list[str]:
+        self.asked += 1
+        return []
+
+    def prepare(self, progress: Progress) -> None:
+        self.prepared.append((self.asked, self._answers.getvalue().count(b"\n")))
+        raise Cancelled
+
+
+def test_what_is_shown_comes_with_what_else_will_be_asked_of_it(tmp_path: Path) -> None:
+    """Nothing that is asked next waits for it; an interruption is none of what was asked for."""
+    requests = b"".join(b'{"id": %d, "method": "status", "params": {"context": {}}}\n' % number for number in (1, 2))
+    answers = io.BytesIO()
+    session = Noting(answers)
+    Server(session, io.BytesIO(requests), answers, tmp_path / "log").run()
+    assert [json.loads(line)["result"] for line in answers.getvalue().splitlines()] == [{"lines": []}] * 2
+    assert {(1, 0), (2, 1)} <= set(session.prepared), "before each answer"
+
+
 def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, found = Session(), list[object]()
     monkeypatch.setattr("session.frames.CallHistory", counted(found))
@@ -329,5 +357,10 @@ def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pyte
     session.history("", 10, Context())
     session.prepare(silent)
     assert len(found) == 1
+    methods, context = Methods(session), {"elf": str(DEMO)}
+    methods.call("page", {"what": "functions", "count": 5, "context": context}, silent)
+    methods.call("find", {"what": "executions", "name": "x", "first": 0, "context": context}, silent)
+    methods.call("coverage", {"context": context}, silent)
     session.functions("", 10, Context())
-    assert len(found) == 1
+    session.calls(10, Context())
+    assert len(found) == 1, "for all that lists something"

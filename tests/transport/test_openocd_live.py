@@ -115,7 +115,7 @@ def test_bus_errors(openocd: OpenOcd) -> None:
 
 
 def test_tcl_errors(openocd: OpenOcd) -> None:
-    with pytest.raises(OpenOcdRefused, match='OpenOCD refuses \'nonsense\': invalid command name "nonsense"'):
+    with pytest.raises(OpenOcdRefused, match="OpenOCD refuses 'nonsense': invalid command name \"nonsense\""):
         openocd.command("nonsense")
     with pytest.raises(OpenOcdRefused):
         openocd.command("unbalanced {")
