@@ -4,11 +4,22 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
-from console import data, decode, dump, encode, importing, importing_dt, sim
-from session.session import tool
+from session.version import tool
 from support.errors import RvtraceError
+
+_MODULES = {
+    "sim": "sim",
+    "decode": "decode",
+    "dump": "dump",
+    "data": "data",
+    "import": "importing",
+    "import-dt": "importing_dt",
+    "encode": "encode",
+}
+"""Where each command is, in the order of the help."""
 
 
 def _gdb_script(arguments: argparse.Namespace) -> int:
@@ -43,19 +54,14 @@ class _Parser(argparse.ArgumentParser):
         return known, unknown
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line, for `main` and for the tests of its help."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line. *only*: the part that knows this command, if it is one: the others take time to load."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
     of_commands: type[argparse.ArgumentParser] = _Parser
     root.add_argument("--version", action="version", version=tool())
     commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=of_commands)
-    sim.add_parser(commands)
-    decode.add_parser(commands)
-    dump.add_parser(commands)
-    data.add_parser(commands)
-    importing.add_parser(commands)
-    importing_dt.add_parser(commands)
-    encode.add_parser(commands)
+    for module in [_MODULES[only]] if only in _MODULES else _MODULES.values():
+        import_module(f"console.{module}").add_parser(commands)
     script = commands.add_parser("gdb-script", help="print the path of the file to `source` in gdb")
     script.set_defaults(run=_gdb_script)
     return root
@@ -66,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):  # None when it was closed
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser(words[0] if words else None).parse_args(words)
     try:
         status = int(arguments.run(arguments))
         sys.stdout.flush()
