@@ -21,6 +21,8 @@ class Report(NamedTuple):
     lost: bool = False
     elsewhere: bool = False
     """Tracing went on at another place than it stopped at: a gap precedes."""
+    untold: bool = False
+    """Nobody can tell whether it did, since the next place was not told when it stopped: a gap precedes, too."""
     resumed: int | None = None
     context: Context | None = None
     after: int = 0
@@ -36,8 +38,8 @@ def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, s
                 builder.event(EventKind.NOTE, offset, text)
                 return True
             continue
-        if report.elsewhere:
-            builder.add_gap(report.text)
+        if report.elsewhere or report.untold:
+            builder.add_gap("" if report.untold else report.text)
         if report.resumed is not None:
             builder.resume(report.resumed)
         builder.event(report.kind, offset, report.text, last_pc=report.last_pc, next_pc=report.next_pc)

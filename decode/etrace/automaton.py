@@ -16,7 +16,7 @@ from decode.etrace.flow import Flow
 from decode.etrace.layout import Format, Sync
 from decode.etrace.options import Dialect, SupportLayout
 from decode.etrace.packet import Packet
-from decode.etrace.places import Result, landing
+from decode.etrace.places import STOPPED, Result, landing
 from decode.etrace.predictor import Effect, Tables
 from decode.etrace.returns import exactly
 from decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
@@ -132,11 +132,10 @@ class Automaton(Flow):
         walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on, stack=kept)
         if place.mode is Mode.TRAPPED:
             reports = tuple(report._replace(resumed=address) for report in self._held_trap(place, address))
-        elif place.mode is Mode.OFF:
-            elsewhere = place.at not in (NOWHERE, address)
-            reports = (
-                Report(EventKind.TRACE_ON, "tracing starts", next_pc=address, elsewhere=elsewhere, resumed=address),
-            )
+        elif place.mode in STOPPED:
+            elsewhere, untold = self._is_gap(place, address)
+            begins = Report(EventKind.TRACE_ON, "tracing starts", None, address, False, elsewhere, untold, address)
+            reports = (begins,)
         else:
             reports = (Report(EventKind.SYNC, "synchronization", next_pc=address, resumed=address),)
         reports += self._context_reports(place, context)
@@ -150,7 +149,8 @@ class Automaton(Flow):
         told = fields["address"] & self._mask if "address" in fields else NOWHERE
         epc = self._epc(place, fields["thaddr"], told, stack)
         if not fields["thaddr"]:
-            seen = TrapSeen(text, epc, told)
+            # Had it hit right where a filter ended, it would have been in the trace.
+            seen = TrapSeen(text, epc, told, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE))
             following = place._replace(mode=Mode.TRAPPED, at=NOWHERE, behind=NOWHERE, inferred=None, trap=seen)
             reports = self._held_trap(place, None)
             kept = self._behind_trap(place, stack)
@@ -168,12 +168,13 @@ class Automaton(Flow):
                 return Result(Step(None, self._lost(place), reports, calls=CLEARS))
             handler = known & self._mask
         context = self._context(place, packet)
-        starts = place.mode in (Mode.LOST, Mode.OFF, Mode.ADRIFT)
+        starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
         keeps = place.setup.modes.resync_disabled and not starts
         kept = self._behind_trap(place, stack) if keeps else None
         walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts or place.mode is Mode.TRAPPED else None
-        trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, resumed=resumed)
+        gap = self._is_gap(place, NOWHERE)
+        trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, False, *gap, resumed)
         reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
         calls = exactly(walk.calls.stack())
         told_by_stack = place.setup.modes.implicit_return and place.at == NOWHERE  # the EPC may be
@@ -226,19 +227,33 @@ class Automaton(Flow):
         if qual_status == QualStatus.NO_CHANGE and fields.get("ienable", 1):
             mode = Mode.OFF if place.mode is Mode.LOST else place.mode
             return Result(Step(None, self._state(place._replace(mode=mode))))
+        if place.mode in STOPPED:
+            return Result(Step(None, self._state(place), calls=CLEARS))
         walk = Walk(NOWHERE, NOWHERE, self._walker(place).start(NOWHERE, NOWHERE, stack).calls)
-        at = place.at if place.mode in (Mode.ON, Mode.OFF) else NOWHERE
+        at = place.at if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
         if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
             walk, _ = self._continued(place, self._walker(place), stack)
             at = NOWHERE if walk.fault else walk.at
         reports = self._held_trap(place, None)
         if walk.fault:
             reports += (self._contradiction(place, packet, walk.place, walk.fault),)
-        if place.mode is not Mode.OFF:
-            reports += (Report(EventKind.TRACE_OFF, "tracing stops"),)
-        following = place._replace(mode=Mode.OFF, at=at, behind=NOWHERE, inferred=None, trap=None)
+        halted = self._options.unfiltered and bool(fields.get("ienable", 1))
+        untold = "" if halted or walk.fault or at != NOWHERE else self._untold(place, qual_status)
+        reports += (Report(EventKind.TRACE_OFF, f"tracing stops{untold}"),)
+        mode = Mode.HALTED if halted else Mode.OFF
+        following = place._replace(mode=mode, at=at, behind=NOWHERE, inferred=None, trap=None)
         calls = walk.calls.effect(clears=True)
         return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
+
+    def _untold(self, place: Place, qual_status: int) -> str:
+        """Why nobody knows what comes next where tracing stops."""
+        if place.mode not in (Mode.ON, Mode.TRAPPED):
+            return ""
+        if place.mode is Mode.TRAPPED or self._walker(place).raises(place.behind):
+            return " at a trap whose handler is not in the trace"
+        if qual_status == QualStatus.NO_CHANGE:
+            return ", and behind which instruction is not in the trace"
+        return " at a jump whose target is not in the trace"
 
     def _set_up(self, place: Place, packet: Packet) -> Place:
         """The place with what a support packet says of the encoder."""

@@ -6,7 +6,7 @@ Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encode
 from decode.callstack import Stack
 from decode.etrace.layout import BranchFmt, Ext, Format
 from decode.etrace.packet import Packet
-from decode.etrace.places import Places, Result, landing, name
+from decode.etrace.places import STOPPED, Places, Result, landing, name
 from decode.etrace.predictor import NOT_CACHED, Effect, Tables
 from decode.etrace.state import Inferred, Mode, Place, Setup, Step
 from decode.etrace.walk import Walker
@@ -25,7 +25,7 @@ class Flow(Places):
         if place.mode is Mode.ADRIFT:
             return self._regain(place, packet, ())
         if place.mode is not Mode.ON:
-            what = "while tracing is off" if place.mode is Mode.OFF else "with no handler reported for the trap before"
+            what = "while tracing is off" if place.mode in STOPPED else "with no handler reported for the trap before"
             return Result(self.loss(self._state(place), EventKind.LOSS, f"{name(packet)} {what}"))
         walker = self._walker(place)
         walk, again = self._continued(place, walker, stack)

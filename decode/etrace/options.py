@@ -135,6 +135,8 @@ class Options:
     modes         until a support packet says otherwise
     pinned        support packets are not believed: *modes* hold for all of the trace
     support       layout of support packets
+    unfiltered    everything that runs is traced: while it is on, the encoder stops only when the hart halts. Else
+                  filters or triggers may have left something out wherever tracing stops
     stop_at_error give up at the first loss instead of going on at the next synchronizing packet
     """
 
@@ -144,4 +146,5 @@ class Options:
     support: SupportLayout = SupportLayout.REFERENCE
     dialect: Dialect = Dialect.STANDARD
     trap_handlers: TrapHandlers = field(default_factory=TrapHandlers)
+    unfiltered: bool = False
     stop_at_error: bool = False

@@ -14,6 +14,8 @@ from decode.reports import Report, contradiction
 from decode.segments import NOWHERE
 from decode.streams import Program
 
+STOPPED = (Mode.OFF, Mode.HALTED)
+
 _UNKNOWN = Context()
 _PRIVILEGES = {0: (0, False), 1: (1, False), 3: (3, False), 5: (0, True), 6: (1, True)}
 """Codes of privilege (table "Privilege level encoding"): privilege mode, and whether it is a guest's. 4: Debug Mode."""
@@ -72,7 +74,20 @@ class Places:
         """The trap whose handler was not reported with it."""
         if place.trap is None:
             return ()
-        return (Report(EventKind.TRAP, place.trap.text, None if place.trap.epc < 0 else place.trap.epc, handler),)
+        _, epc, _, elsewhere, untold = place.trap
+        return (
+            Report(
+                EventKind.TRAP, place.trap.text, None if epc < 0 else epc, handler, elsewhere=elsewhere, untold=untold
+            ),
+        )
+
+    def _is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
+        """`elsewhere` and `untold` of a report that tracing goes on at *address*, NOWHERE where that is not told."""
+        if place.mode not in STOPPED or (place.at == NOWHERE and place.mode is Mode.HALTED):
+            return False, False
+        if place.at == NOWHERE:
+            return False, True
+        return place.at != address and (address != NOWHERE or place.mode is Mode.OFF), False
 
     def _mismatch(self, place: Place, packet: Packet, walk: Walk, why: str) -> Result:
         report = self._contradiction(place, packet, walk.place, why)

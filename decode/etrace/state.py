@@ -23,7 +23,9 @@ class Mode(Enum):
     TRAPPED = "trapped"
     """In a trap whose handler has not been reported yet."""
     OFF = "off"
-    """Tracing was stopped."""
+    """Tracing was stopped: what runs now is missing in the trace."""
+    HALTED = "halted"
+    """Tracing was stopped because the hart was: nothing runs meanwhile."""
 
 
 class Setup(NamedTuple):
@@ -37,11 +39,14 @@ class TrapSeen(NamedTuple):
     """A trap that was reported without its handler. *epc*: -1 when it is not known.
 
     *address*: what the packet had for one; where it is not the EPC, 2.0.5 takes it for that of the next trap.
+    *elsewhere*, *untold*: as in `Report`.
     """
 
     text: str
     epc: int
     address: int
+    elsewhere: bool = False
+    untold: bool = False
 
 
 class Inferred(NamedTuple):

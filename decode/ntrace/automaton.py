@@ -13,13 +13,14 @@ from collections.abc import Callable
 
 from decode.callstack import CLEARS, CallEffect, Calls, Stack, effect
 from decode.history import Context, EventKind, Path
-from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, MAX_REPEAT_BITS, BType, Rcode, Sync, Tcode
+from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, MAX_REPEAT_BITS, BType, Evcode, Rcode, Sync, Tcode
 from decode.ntrace.message import Message
 from decode.ntrace.options import Options
 from decode.ntrace.process import Format, Process
 from decode.ntrace.repeats import walk_repeated
 from decode.ntrace.state import (
     STARTS,
+    STOPPED,
     Mode,
     State,
     Step,
@@ -39,6 +40,9 @@ _CONTINUOUS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_I
 """Reasons that do not interrupt the flow: F-ADDR is where it stands."""
 
 _SILENT = frozenset({Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER})
+
+_HALTS = frozenset({Evcode.DEBUG_MODE, Evcode.LOW_POWER})
+"""Reasons of a stop while which nothing runs."""
 
 _UNKNOWN = Context()
 
@@ -83,7 +87,8 @@ class Automaton:
             return self._resume(state, message, ahead)
         if message.tcode == Tcode.PROG_TRACE_CORRELATION:
             report = Report(EventKind.TRACE_OFF, evcode_text(message, self._dialect))
-            return Step(None, self._state(Mode.OFF, state.pc, 0, state.context), -ahead, (report,))
+            mode = state.mode if state.mode in STOPPED else Mode.OFF
+            return Step(None, self._state(mode, state.pc, 0, state.context), -ahead, (report,))
         return self.loss(state, ahead, stack, EventKind.LOSS, f"{message.name} while tracing is off")
 
     def can_leave_lost(self, message: Message) -> bool:
@@ -298,9 +303,21 @@ class Automaton:
         walk = self._covered(state, message, ahead, stack)
         if walk.fault:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault)
-        report = Report(EventKind.TRACE_OFF, evcode_text(message, self._dialect))
-        following = self._state(Mode.OFF, self._resumption(walk), 0, state.context)
-        return Step(walk.path, following, -ahead, (report,), calls=_cleared(walk))
+        mode = Mode.HALTED if message.fields["evcode"] in _HALTS else Mode.OFF
+        pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported was none to report
+        if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump HIST has no bit for; a trap follows
+            pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
+        untold = self._untold(walk) if pc == NOWHERE and mode is Mode.OFF else ""
+        report = Report(EventKind.TRACE_OFF, evcode_text(message, self._dialect) + untold)
+        return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_cleared(walk))
+
+    def _untold(self, walk: Walk) -> str:
+        """Why nobody knows what comes next where tracing stops."""
+        if walk.last is not None and walk.last.kind == BRANCH:
+            return " at a branch whose outcome is not in the trace"
+        if walk.last is not None and walk.last.kind == STOP:
+            return " at a trap whose handler is not in the trace"
+        return " at a jump whose target is not in the trace"
 
     # What they have in common
 
@@ -368,9 +385,10 @@ class Automaton:
     def _resume(self, state: State, message: Message, ahead: int) -> Step:
         """A synchronizing message while lost or off: decoding starts at its address."""
         pc = self._full_address(message.fields["faddr"])
-        elsewhere = state.mode is Mode.OFF and state.pc not in (NOWHERE, pc)
+        elsewhere = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
+        untold = state.mode is Mode.OFF and state.pc == NOWHERE
         first, *rest = resumed(message, pc, self._dialect)
-        reports = (first._replace(elsewhere=elsewhere), *rest)
+        reports = (first._replace(elsewhere=elsewhere, untold=untold), *rest)
         return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
 
     def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:

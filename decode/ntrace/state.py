@@ -21,7 +21,12 @@ class Mode(Enum):
     """Not until the next synchronizing message."""
     ON = "on"
     OFF = "off"
-    """Tracing was stopped; `pc` is where it stopped, -1 when that is not known."""
+    """Tracing was stopped: what runs now is missing. `pc` is where it stopped, -1 when that is not known."""
+    HALTED = "halted"
+    """The same because the hart was stopped: nothing runs meanwhile."""
+
+
+STOPPED = (Mode.OFF, Mode.HALTED)
 
 
 class State(dict[object, "Step | Fork"]):

@@ -80,10 +80,11 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
         " --ecall-retires --data-width 128 --daddress-width 48 --lrid-width 4 --data-format-width 2"
         " --data-diff-width 1 --data-difference --data-reference --csr-width 32 --mmacas-ext --full-address"
         " --implicit-exception --sijump --implicit-return on --branch-prediction --jump-target-cache --resync-disabled"
-        " --data-no-address --data-no-data --data-full-address --data-full-data --pin-modes --support standard"
-        " --dialect qemu --trap-vector 0x80000101 --trap-handler 2=0x80000200 --trap-handler i7=0x80000300"
-        " --encapsulation smi --src-bits 3 --timestamp-bytes 5 --type-bits 2 --instruction-type 1 --data-type 3"
-        " --extend-bit 5 --bit-packed --block-size 512 --block-start 8 --src 5 --wrapped"
+        " --data-no-address --data-no-data --data-full-address --data-full-data --unfiltered --pin-modes"
+        " --support standard --dialect qemu --trap-vector 0x80000101 --trap-handler 2=0x80000200"
+        " --trap-handler i7=0x80000300 --encapsulation smi --src-bits 3 --timestamp-bytes 5 --type-bits 2"
+        " --instruction-type 1 --data-type 3 --extend-bit 5 --bit-packed --block-size 512 --block-start 8 --src 5"
+        " --wrapped"
     )
     assert main(["import", STREAM, "--etrace", "--elf", ELF, "-o", str(tmp_path / "x.rvt"), *words.split()]) == 0
     capture = load(tmp_path / "x.rvt")
@@ -99,7 +100,8 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
     switches = (
         "iret_ext", "ecall_retires", "data_difference", "data_reference", "mmacas_ext", "full_address",
         "implicit_exception", "sijump", "implicit_return", "branch_prediction", "jump_target_cache", "resync_disabled",
-        "data_no_address", "data_no_data", "data_full_address", "data_full_data", "pinned", "bit_packed",
+        "data_no_address", "data_no_data", "data_full_address", "data_full_data", "unfiltered", "pinned",
+        "bit_packed",
     )  # fmt: skip
     names = {"support": "standard", "dialect": "qemu", "encapsulation": "smi", "trap_vector": "0x80000101"}
     handlers = {"2": "0x80000200", "i7": "0x80000300"}

@@ -107,7 +107,7 @@ def test_data_in_another_transport(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", ["decode", "dump"])
 def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "noise").write_bytes(random.Random(4).randbytes(20_000))
+    (tmp_path / "noise").write_bytes(random.Random(4).randbytes(6_000))
     elf = ["--elf", BRANCHES] if command == "decode" else []
     for form in ("--ntrace", "--etrace"):
         assert hint(run(capsys, command, tmp_path / "noise", form, *elf)[1]) == ""
