@@ -268,7 +268,8 @@ def _sync_notes(name: str, request: TraceRequest, wanted_max: int, got: tuple[in
 
 def _check_protocol(component: Component) -> None:
     """The major version of N-Trace or E-Trace that decoders know; a higher minor one only adds what is not enabled."""
-    now = in_force(component)
+    control, impl = component.read(encoder.CONTROL), component.read(encoder.IMPL)
+    now = EncoderInForce(component.name, component.base, control, impl, 0, 0, 0)
     if now.format not in PROTOCOLS or PROTOCOLS[now.format][1] != now.protocol_version[0]:
         raise UnsupportedProtocol(
             component.name, component.base, _protocol_name(now.format), now.protocol_version, now.impl

@@ -78,12 +78,17 @@ class WasReset(ComponentError):
         )
 
 
+def _a(noun: str) -> str:
+    """With its article."""
+    return f"{'an' if noun[0] in 'aeiouA' else 'a'} {noun}"
+
+
 class WrongComponent(ComponentError):
     """At the base address is a component of another kind, or none (*found* None)."""
 
     def __init__(self, component: str, base: int, impl: int, expected: str, found: str | None) -> None:
         self.impl, self.expected, self.found = impl, expected, found
-        what = f"this is a {found}, not a {expected}" if found else f"no {expected} answers here"
+        what = f"this is {_a(found)}, not {_a(expected)}" if found else f"no {expected} answers here"
         super().__init__(
             component,
             base,
@@ -182,10 +187,11 @@ class DrainFailed(ComponentError):
         self, component: str, base: int, partial: bytes, wanted: int, wrapped: bool, cause: RvtraceError
     ) -> None:
         self.partial, self.wanted, self.wrapped, self.cause = partial, wanted, wrapped, cause
+        why = Exception.__str__(cause)  # a transport's own count is that of one piece
         super().__init__(
             component,
             base,
-            f"{at(component, base)}: {len(partial)} of {wanted} bytes of trace were read (and are kept), then: {cause}",
+            f"{at(component, base)}: {len(partial)} of {wanted} bytes of trace were read (and are kept), then: {why}",
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from controlregs.buffer import ASYNC_RAREST, configure_sink
 from controlregs.component import Component
 from controlregs.discovery import reset
-from controlregs.encoder import Format
+from controlregs.encoder import CONTROL, DATA_CONTROL, Format
 from controlregs.encoder_setup import choose_format, configure_encoder, in_force
 from controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
 from controlregs.graph import Graph
@@ -32,7 +32,7 @@ from controlregs.outlets import (
     pib_in_force,
 )
 from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce, TraceRequest
+from controlregs.request import EncoderInForce, SinkInForce, TraceRequest
 from controlregs.sources import check_streams, choose_sources
 from controlregs.switching import begin, check_active, disable, enable, take_back
 from controlregs.timestamp import TsMode
@@ -185,7 +185,8 @@ class Starting:
         self._set_up = GraphInForce(
             tuple(encoders), tuple(self._sinks), tuple(self._pibs), tuple(self._bridges), tuple(self._funnels)
         )
-        check_settings(self._graph.start_order, self._set_up)  # a sink that has lost its pointers could store anywhere
+        passing = [component for component in self._graph.start_order if component not in self._graph.encoders]
+        check_settings(passing, self._set_up)  # a sink that has lost its pointers could store anywhere
         for encoder in self._graph.encoders:
             self._enable(encoder)
         at_once = trace.triggers is None or not trace.triggers.waits
@@ -222,9 +223,14 @@ class Starting:
             pass  # what went wrong is already known
         return error
 
+    def _begun(self, encoder: Component, before: EncoderInForce) -> EncoderInForce:
+        """As it was set up, and what has changed since: `_check` has the rest."""
+        begun = replace(before, control=encoder.read(CONTROL))
+        return replace(begun, data_control=encoder.read(DATA_CONTROL)) if self._request.trace.data else begun
+
     def _in_force(self) -> GraphInForce:
         graph = self._graph
-        encoders = tuple(map(in_force, graph.encoders))
+        encoders = tuple(map(self._begun, graph.encoders, self._set_up.encoders))
         sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == TsMode.SHARED]
         return GraphInForce(
             encoders,

@@ -5,7 +5,7 @@ bridges and funnels, a funnel does, too, a bridge feeds the Arm ATB bus, which i
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from session.description import AnyComponent, DescriptionError, Encoder, Funnel, RamSink, Source
@@ -29,9 +29,11 @@ class _Graph:
 
     def __init__(self, read: Tables, components: Sequence[AnyComponent]) -> None:
         self._read = read
-        self._different("name", [component.name for component in components])
+        for name, count in Counter(component.name for component in components).items():
+            if count > 1:
+                raise self._read.error(f'"{name}" is used by {count} components', "[[component]]", "name")
         own_registers = [c for c in components if isinstance(c, Source) or not c.inside]
-        self._different("base", [component.base for component in own_registers])
+        self._apart(own_registers)
         self._components = {component.name: component for component in components}
 
     def connected(self) -> list[AnyComponent]:
@@ -56,11 +58,14 @@ class _Graph:
     def _funnels(self) -> list[Funnel]:
         return [c for c in self._components.values() if isinstance(c, Funnel)]
 
-    def _different(self, key: str, values: Sequence[str | int]) -> None:
-        for value, count in Counter(values).items():
-            if count > 1:
-                shown = f'"{value}"' if isinstance(value, str) else f"{value:#x}"
-                raise self._read.error(f"{shown} is used by {count} components", "[[component]]", key)
+    def _apart(self, components: Iterable[AnyComponent]) -> None:
+        """Each has registers of its own."""
+        at: dict[int, str] = {}
+        for component in components:
+            other = at.setdefault(component.base, component.name)
+            if other != component.name:
+                both = f"{component.base:#x} is used by {other} and {component.name}"
+                raise self._read.error(both, "[[component]]", "base")
 
     def _both_ends(self) -> None:
         components = self._components.values()

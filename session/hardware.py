@@ -125,8 +125,8 @@ def _encoders(description: Description, harts: Sequence[int]) -> tuple[Encoder, 
     there = {encoder.hart: encoder for encoder in description.encoders}
     for hart in harts:
         if hart not in there:
-            known = ", ".join(map(str, sorted(there)))
-            raise BadOption(f"hart {hart} has no encoder in the target description, it has those of harts {known}")
+            known = f"hart{'s' * (len(there) > 1)} {', '.join(map(str, sorted(there)))}"
+            raise BadOption(f"hart {hart} has no encoder in the target description, it has those of {known}")
     return tuple(encoder for encoder in description.encoders if not harts or encoder.hart in harts)
 
 

@@ -20,7 +20,7 @@ from session.errors import NotResumed, SetUpLost, joined
 from session.etrace_settings import Value
 from session.hardware import Hardware
 from session.link import Link, states
-from session.live_sink import LiveSink
+from session.live_sink import LiveSink, unreadable
 from session.ring import Ring
 from session.triggering import Armed, arm
 from support.errors import Cancelled, RvtraceError
@@ -33,6 +33,7 @@ class LiveTrace:
     def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
         self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
         self._drive = driving.procedures(graph)
+        self._memories = Graph.of(graph.ram_sinks, ())
         self.armed = armed
         """What switches the trace on and off in the harts."""
         self._off: tuple[str, ...] = ()  # encoders that triggers had switched off when all was stopped
@@ -48,7 +49,7 @@ class LiveTrace:
         """Why the last read-out is not complete, or the trace could not be resumed after it."""
         self.behind = True
         """The buffers may hold more than was read out."""
-        self._said = 0
+        self._said = self._listed = 0  # how many of the notes
         self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
 
     @classmethod
@@ -63,7 +64,8 @@ class LiveTrace:
             except BaseException:
                 armed.disarm()
                 raise
-        trace = cls(link, hardware, graph, in_force, armed)
+            trace = cls(link, hardware, graph, in_force, armed)
+            trace.notes += unreadable(link, in_force.ram_sinks)
         pairs = zip(graph.ram_sinks, trace.in_force.ram_sinks, strict=True)
         streams = trace.in_force.streams
         trace.live_sinks = tuple(LiveSink(it, rings[it.name], now, streams[it.name]) for it, now in pairs)
@@ -112,6 +114,12 @@ class LiveTrace:
     def unsaid(self) -> list[str]:
         """The notes that were not asked for yet."""
         notes, self._said = self.notes[self._said :], len(self.notes)
+        self._listed = self._said
+        return notes
+
+    def unlisted(self) -> list[str]:
+        """Those that were not said with a listing yet, either. `unsaid` has them again."""
+        notes, self._listed = self.notes[self._listed :], len(self.notes)
         return notes
 
     def told(self, context: Context) -> None:
@@ -129,7 +137,8 @@ class LiveTrace:
 
     def unread(self) -> int:
         """About how many bytes reading out would take from the target. Raises as `components`."""
-        now = self._sinks_now()
+        with self.link.unpolled():
+            now = self._sinks_now()
         return sum(sink.unread(now[sink.name]) for sink in self.live_sinks if sink.name in now)
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
@@ -221,7 +230,7 @@ class LiveTrace:
         return list(found.failures.values())
 
     def _sinks_now(self) -> Mapping[str, SinkStatus]:
-        return {status.name: status for status in self.components().ram_sinks}
+        return {status.name: status for status in self._drive.look(self._memories).ram_sinks}
 
     def _check_encoders(self) -> None:
         """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
@@ -257,3 +266,10 @@ class LiveTrace:
     def _note(self, line: str) -> None:
         if line not in self.notes:
             self.notes.append(line)
+
+
+def unsaid(trace: object) -> list[str]:
+    """What came up while the trace was read out, a line each, once: a component that did not come to an end may keep
+    the last of it. Nothing of traces of other kinds.
+    """
+    return live_report.notes(trace.unlisted()) if isinstance(trace, LiveTrace) else []

@@ -1,6 +1,6 @@
 """What the session says about a trace that encoders are making: lines ready to print."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from controlregs.graph_request import GraphInForce
@@ -19,7 +19,11 @@ def started(live: "LiveTrace") -> list[str]:
     lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}") for e in made.encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
     lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
-    return lines + [report.line("note", note) for note in live.unsaid()]
+    return lines + notes(live.unsaid())
+
+
+def notes(texts: Iterable[str]) -> list[str]:
+    return [report.line("note", note) for note in texts]
 
 
 def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
@@ -36,16 +40,18 @@ def status(trace: "LiveTrace") -> list[str]:
     harts: dict[int, str] = {}
     now, problems = GraphStatus((), (), (), {}), []
     try:
-        harts = trace.harts()
-        now = trace.components()
+        with trace.link.unpolled():
+            harts = trace.harts()
+            now = trace.components()
         problems = [f"warning: {problem}" for problem in now.problems.values()]
     except RvtraceError as error:
         problems = [f"warning: {error}"]
-    lines = [_harts(harts), *_encoders(trace, now), *_passing(trace, now)]
+    answered = bool(now.encoders or now.ram_sinks or now.passing)
+    lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
     sinks_now = {status.name: status for status in now.ram_sinks}
     lines += [report.sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
-    lines += [line for sink in trace.sinks for line in report.losses(sink)]
-    lines += [report.line("note", note) for note in [*trace.notes, *_altered(trace, harts)]]
+    lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
+    lines += notes([*trace.notes, *_altered(trace, harts)])
     return lines + report.failure(trace) + list(dict.fromkeys(problems))
 
 
@@ -57,16 +63,20 @@ def _altered(trace: "LiveTrace", harts: dict[int, str]) -> list[str]:
 def ended(trace: "LiveTrace") -> list[str]:
     """What the sinks held when the trace was stopped."""
     lines = [report.sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
-    return lines + [report.line("note", note) for note in trace.unsaid()]
+    return lines + notes(trace.unsaid())
 
 
-def _harts(states: dict[int, str]) -> str:
-    """E.g. "hart:     halted", or of several "harts:    0 halted, 1 running"."""
+def _harts(states: dict[int, str], *, answered: bool) -> str:
+    """E.g. "hart:     halted", or of several "harts:    0 halted, 1 running". Not *answered*: nothing on the chip did,
+    and OpenOCD tells the state it saw last.
+    """
     if not states:
         return report.line("hart", "cannot be asked")
+    last = "" if answered else " when OpenOCD saw it last"
     if len(states) == 1:
-        return report.line("hart", *states.values())
-    return report.line("harts", ", ".join(f"{hart} {state}" for hart, state in sorted(states.items())))
+        return report.line("hart", *(f"{state}{last}" for state in states.values()))
+    every = ", ".join(f"{hart} {state}" for hart, state in sorted(states.items()))
+    return report.line("harts", every + last.replace("it", "them"))
 
 
 def _encoders(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:

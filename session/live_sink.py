@@ -1,5 +1,6 @@
 """A RAM sink that a trace is made in: what was read out of it, and what is known of it."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from controlregs.component import Component
@@ -7,9 +8,24 @@ from controlregs.drain import Drained
 from controlregs.errors import DrainFailed
 from controlregs.ram_sink import RamMode
 from controlregs.request import SinkInForce
+from controlregs.target import Target
 from controlregs.watching import SinkStatus
 from session.captured import CapturedSink
 from session.ring import Ring
+from support.errors import RvtraceError
+
+
+def unreadable(target: Target, sinks: Iterable[SinkInForce]) -> Iterator[str]:
+    """A line for each buffer that the debugger cannot read: trace would be lost in it. Raises transport errors."""
+    for sink in sinks:
+        try:
+            for address in (sink.start, sink.limit) if sink.mode is RamMode.SMEM else ():
+                target.read32(address)
+        except RvtraceError as error:
+            if getattr(error, "address", None) is None:
+                raise
+            where = f"{sink.name} at {sink.base:#x}: its buffer {sink.start:#x} to {sink.end:#x} cannot be read"
+            yield f"{where}: {error}; correct `start` and `size` in the target description"
 
 
 class LiveSink:

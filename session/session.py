@@ -23,7 +23,7 @@ from session.finding import Row as FoundRow
 from session.frames import call_history, functions_of
 from session.hardware import Hardware
 from session.link import Connect, open_link
-from session.live import LiveTrace
+from session.live import LiveTrace, unsaid
 from session.making import Making
 from session.program import CodeOnTarget, Program
 from session.reading import Decoded, Listing, Reading
@@ -89,8 +89,7 @@ class Session:
     ) -> list[str]:
         """Begin to trace; a trace that was there is dropped. *options*: see `trace_request`.
 
-        Everything that can be wrong is one line: NoElf, BadElf, DescriptionError, Unsupported, BadOption,
-        HartUnreachable, WrongXlen, the transport's and the components' errors.
+        Raises NoElf, BadElf, DescriptionError, BadOption, WrongXlen, the transport's and the components' errors.
         """
         self.check_present("trace start")
         if context.elf is None:
@@ -194,7 +193,7 @@ class Session:
             raise failure or _nothing(decoded, hart, live=self._live is not None)
         listing = reading.select(args, size, hart, at)
         said = reading.untold(report.stopped(decoded.sink_of(hart)) + report.other_hart(hart, context))
-        return listing._replace(lines=report.failure(self._live) + said + listing.lines)
+        return listing._replace(lines=report.failure(self._live) + unsaid(self._live) + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
         """The rows numbered *begin* to *end* - 1 of the history last asked for. Raises `NoTrace`."""
@@ -292,7 +291,7 @@ class Session:
         """What the user must know about what was decoded last, as far as it was not said yet."""
         reading = self.the_reading()
         said = reading.untold(reading.decoded.warnings) if reading.decoded else []
-        return report.failure(self._live) + said
+        return report.failure(self._live) + unsaid(self._live) + said
 
     def accesses(
         self, args: str, size: int | None, where: Where | None, context: Context, progress: Progress = silent

@@ -37,6 +37,8 @@ GREETING = b"rvtrace\n"
 RETURN_UNLOGGED, RETURN = "return -level 0 -code exit", "return"
 CHUNK_SECONDS = 0.1  # how long one round trip of a long read should take, so that it can be watched and cancelled
 CHUNK_WORDS = range(16, 4096)
+UNPOLLED_MS = 10_000
+"""After so long without a word from us OpenOCD polls again."""
 
 
 class OpenOcd:
@@ -59,6 +61,7 @@ class OpenOcd:
         self._socket: socket.socket | None = None
         self._return = RETURN_UNLOGGED
         self._unpolled = False
+        self._kept = 0.0  # when OpenOCD was told last not to poll, by time.monotonic
 
     def __enter__(self) -> Self:
         return self
@@ -127,29 +130,36 @@ class OpenOcd:
         """OpenOCD (0.12) polls all harts before each command, and in an SMP group each of them as often as there are
         harts: with eight, a read takes 25 times as long as with one. Here it polls once, and then not until the end.
 
+        Should this process be killed meanwhile, OpenOCD polls again by itself after UNPOLLED_MS, as gdb relies on it.
         Raises nothing by itself: what is wrong is met by the commands in between.
         """
-        if self._unpolled or not self._polls():
+        if self._unpolled or not self._leave_unpolled():
             yield
             return
         self._unpolled = True
         try:
-            with suppress(OpenOcdError):
-                self.command("poll off")
             yield
         finally:
             self._unpolled = False
             with suppress(OpenOcdError):  # it ended, and polls when it is started again
-                self.command("poll on")
+                self.command("catch {after cancel $_rvtrace_after}; poll on")
 
-    def _polls(self) -> bool:
-        """Whether there are several harts that it polls. One that was told not to is left so."""
-        if self._socket is not None and len(self.targets) < 2:
-            return False
+    def _leave_unpolled(self) -> bool:
+        """Switches polling off, if there are several harts that it polls. One that was told not to is left so."""
+        self._kept = time.monotonic()
         try:
-            return "polling: on" in self.command("poll") and len(self.targets) > 1
+            self._connected()
+            if len(self.targets) < 2:
+                return False
+            return self.command(f'if {{[string match "*polling: on*" [poll]]}} {{{_keep()}; poll off; set _ 1}}') == "1"
         except OpenOcdError:
             return False
+
+    def _keep_unpolled(self) -> None:
+        """Put off the end that OpenOCD has been told. Raises as `command`."""
+        if self._unpolled and time.monotonic() - self._kept > UNPOLLED_MS / 4000:
+            self._kept = time.monotonic()
+            self.command(_keep())
 
     # Memory access by chunks.
 
@@ -197,6 +207,7 @@ class OpenOcd:
     # The protocol.
 
     def _evaluate(self, tcl: str, address: int | None) -> str:
+        self._keep_unpolled()
         connection = self._connected()  # first: it finds out how a result is best returned
         wrapped = f'set _rvtrace_code [catch {{{tcl}}} _rvtrace]; {self._return} "$_rvtrace_code $_rvtrace"'
         answer = self._exchange(connection, wrapped)
@@ -283,6 +294,12 @@ class OpenOcd:
         self.targets = tuple(targets.split())
         if self.target is not None and self.target not in self.targets:
             raise NoSuchTarget(self.target, self.targets)
+
+
+def _keep() -> str:
+    """Tcl that tells OpenOCD when to poll again, if nothing else is said; one without `after` will not."""
+    again = f"set _rvtrace_after [after {UNPOLLED_MS} {{poll on}}]"
+    return f"catch {{after cancel $_rvtrace_after}}; catch {{{again}}}"
 
 
 def _next_chunk(words: int, seconds: float) -> int:

@@ -120,6 +120,7 @@ def _read_data_port(sink: Component, start: int, nbytes: int, progress: Progress
     if sink.read(sinks.RP) == start:
         text = f"teSinkRP stays {start:#x} while teSinkData is read: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
+    _check_stopped(sink)  # the words, too, may come from a sink in reset, or from nobody
     return data
 
 

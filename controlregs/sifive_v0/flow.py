@@ -155,9 +155,13 @@ def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, of
         for component in hosts(graph):
             enabled.append(component)
             enable(component, progress)
+        check_settings(graph, in_force)  # a sink that has lost its pointers could store anywhere
         for encoder in graph.encoders:
             if encoder.name not in off:
                 begin(encoder)
+        check_settings(graph, in_force)
+        for component in hosts(graph):
+            check_active(component)
     except RvtraceError:
         take_back(graph, enabled)
         raise

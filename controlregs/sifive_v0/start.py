@@ -5,8 +5,10 @@ what sends, and a sink is set up with the encoder or funnel it is inside of.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from controlregs.component import Component
+from controlregs.encoder import InstMode
 from controlregs.errors import ComponentError, SettingRefused
 from controlregs.graph import Graph
 from controlregs.graph_request import (
@@ -32,6 +34,8 @@ from controlregs.sifive_v0.sources import check_streams, set_sources
 from controlregs.sifive_v0.switching import begin, disable, enable
 from controlregs.sifive_v0.timestamp import TsType
 from controlregs.sifive_v0.timestamp_setup import set_funnel_time
+from controlregs.sifive_v0.unchanged import check_settings
+from controlregs.switching import check_active
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 
@@ -58,6 +62,8 @@ class Starting:
         self._notes: list[str] = []
         self._enabled: list[Component] = []
         self._sinks: dict[str, SinkInForce] = {}
+        self._pins: list[PibInForce] = []
+        self._bridges: list[BridgeInForce] = []
         self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
 
     def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
@@ -67,7 +73,11 @@ class Starting:
             self._reset()
             self._start_funnels(receive)
             self._start_encoders(receive)
-            return self._in_force()
+            got = self._in_force()
+            check_settings(self._graph, self._set_up)
+            for host in hosts(self._graph):
+                check_active(host)
+            return got
         except RvtraceError:
             take_back(self._graph, self._enabled)
             raise
@@ -139,9 +149,11 @@ class Starting:
             self._notes += configure_pins(fed, host, self._request.pins.get(fed.name, Pins()))
             receive(pins_in_force(fed))  # its clock runs, and nothing is sent yet
             self._switch_on(fed)
+            self._pins.append(pins_in_force(fed))
         else:
             self._notes += configure_atb(fed, host, self._request.atb_ids.get(fed.name))
             self._switch_on(fed)
+            self._bridges.append(atb_in_force(fed))
 
     def _switch_on(self, sink: Component) -> None:
         self._enabled.append(sink)
@@ -162,14 +174,22 @@ class Starting:
 
     def _start_encoders(self, receive: Callable[[PibInForce], None]) -> None:
         trace = self._request.trace
-        for encoder in self._graph.encoders:
-            self._set_sink(encoder, receive)
-            self._notes += configure_encoder(encoder, trace, self._room_for(encoder), self._clock_of(encoder))
-        check_streams(self._graph, [in_force(encoder) for encoder in self._graph.encoders])
-        for encoder in self._graph.encoders:
-            self._enable(encoder)
-        for encoder in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
-            self._notes += begin(encoder)
+        for component in self._graph.encoders:
+            self._set_sink(component, receive)
+            self._notes += configure_encoder(component, trace, self._room_for(component), self._clock_of(component))
+        encoders = tuple(map(in_force, self._graph.encoders))
+        for encoder in encoders:
+            if encoder.inst_mode not in (InstMode.BTM, InstMode.HTM):  # it was refused before if it has none
+                text = f"does not hold how it is to trace (teControl reads {encoder.control:#010x}): was it reset?"
+                raise SettingRefused(encoder.name, encoder.base, f"{text} start the trace anew")
+        check_streams(self._graph, encoders)
+        for component in self._graph.encoders:
+            self._enable(component)
+        pins, bridges = tuple(self._pins), tuple(self._bridges)
+        self._set_up = replace(self._in_force(), encoders=encoders, pib_sinks=pins, bridges=bridges)
+        check_settings(self._graph, self._set_up)  # a sink that has lost its pointers could store anywhere
+        for component in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
+            self._notes += begin(component)
 
     def _room_for(self, encoder: Component) -> int:
         """Bytes of the buffer its trace goes into, divided fairly."""

@@ -3,7 +3,7 @@
 Ref: see the package; a component that was reset forgets.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from controlregs.component import Component
 from controlregs.errors import SettingsChanged
@@ -13,6 +13,7 @@ from controlregs.graph_request import GraphInForce
 from controlregs.ram_sink import RamMode
 from controlregs.request import SinkInForce
 from controlregs.sifive_v0 import encoder, funnel, sinks, timestamp
+from controlregs.switching import check_active
 
 _SENT: Mapping[Register, tuple[str, ...]] = {
     encoder.CONTROL: (
@@ -28,6 +29,7 @@ _PASSED: Mapping[Register, tuple[str, ...]] = {
     timestamp.CONTROL: ("tsType", "tsPrescale"),
 }
 """Those that decide what a funnel does with it."""
+_PINS = ("pibMode", "pibRefCenter", "pibCalibrate", "pibDivider")
 _LOW = 0xFFFF_FFFF
 
 
@@ -59,21 +61,30 @@ def changed(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
 
 
 def check_settings(graph: Graph, before: GraphInForce) -> None:
-    """Raises SettingsChanged for a component that is not set up as it was, and ComponentAccess."""
-    encoders = {it.name: (it.control, it.impl, it.ts_control) for it in before.encoders}
-    funnels = {it.name: (it.control, it.ts_control) for it in before.funnels}
-    for component in graph.encoders:
-        for register, value in zip(_SENT, encoders[component.name], strict=True):
-            _check(component, register, value, register.mask(*_SENT[register]))
-    for component in graph.funnels:
-        for register, value in zip(_PASSED, funnels[component.name], strict=True):
-            _check(component, register, value, register.mask(*_PASSED[register]))
-    for component, sink in zip(graph.ram_sinks, before.ram_sinks, strict=True):
+    """Raises SettingsChanged, or WasReset, for a component that is not set up as it was, NoAnswer, and ComponentAccess.
+    Those that *before* does not tell of are not looked at.
+    """
+    for component, register, value, mask in _settings(graph, before):
+        now = component.read(register)
+        if (now ^ value) & mask:
+            check_active(component)  # of what differs in one that was reset that is the reason
+            raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)
+
+
+def _settings(graph: Graph, before: GraphInForce) -> Iterator[tuple[Component, Register, int, int]]:
+    """What each register held when it was set, and the bits that only software changes."""
+    there = {component.name: component for component in graph.order}
+    for encoder_ in before.encoders:
+        values = encoder_.control, encoder_.impl, encoder_.ts_control
+        for (register, fields), value in zip(_SENT.items(), values, strict=True):
+            yield there[encoder_.name], register, value, register.mask(*fields)
+    for funnel_ in before.funnels:
+        for (register, fields), value in zip(_PASSED.items(), (funnel_.control, funnel_.ts_control), strict=True):
+            yield there[funnel_.name], register, value, register.mask(*fields)
+    for sink in before.ram_sinks:
         for register, value in _places(sink).items():
-            _check(component, register, value, _LOW)
-
-
-def _check(component: Component, register: Register, value: int, mask: int) -> None:
-    now = component.read(register)
-    if (now ^ value) & mask:
-        raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)
+            yield there[sink.name], register, value, _LOW
+    for pib in before.pib_sinks:
+        yield there[pib.name], sinks.PIB_CONTROL, pib.control, sinks.PIB_CONTROL.mask(*_PINS)
+    for bridge in before.bridges:
+        yield there[bridge.name], sinks.ATB_CONTROL, bridge.control, sinks.ATB_CONTROL.mask("atbId")

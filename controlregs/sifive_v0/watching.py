@@ -47,6 +47,9 @@ def _sink_status(sink: Component) -> SinkStatus:
     if not active:
         return SinkStatus(sink.name, active, enabled, False, 0)
     _, _, pointer, wrapped = place(sink)
+    active, enabled = _bits(sink, "Active", "Enable")  # again: only now it is known that it answers
+    if not active:
+        return SinkStatus(sink.name, active, enabled, False, 0)
     return SinkStatus(sink.name, active, enabled, wrapped, pointer)
 
 

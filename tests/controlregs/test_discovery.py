@@ -71,6 +71,7 @@ def test_other_major_versions_are_refused(impl: int, version: tuple[int, int], k
     [
         (0x0000_3901, "this is a ram sink, not a trace encoder"),
         (0x0000_0801, "this is a funnel, not a trace encoder"),
+        (0x0000_0E01, "this is an atb bridge, not a trace encoder"),
         (0x0000_0301, "this is a component of unknown type 0x3, not a trace encoder"),
         (0, "no trace encoder answers here"),
         (0xFFFF_FFFF, "no trace encoder answers here"),

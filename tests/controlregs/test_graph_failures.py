@@ -129,7 +129,7 @@ def test_another_kind_of_component(name: str, other: str) -> None:
         assert flow.start(all_kinds().graph, REQUEST).notes == ()
         return
     w = all_kinds(**{name: {"impl": TYPES[other]}})
-    with pytest.raises(WrongComponent, match=f"^{name} at .*: this is an? .*, not a .*; correct the target"):
+    with pytest.raises(WrongComponent, match=f"^{name} at .*: this is an? .*, not an? .*; correct the target"):
         flow.start(w.graph, REQUEST)
     assert w.switched == []
 

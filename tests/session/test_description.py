@@ -88,7 +88,7 @@ mode = "SRAM"
         ('host = "lab"', "host = 1", "b.toml: [openocd]: host: is 1, must be one line of text"),
         ('name = "encoder0"\n', "", "b.toml: [[component]] 1: name: missing"),
         ('name = "encoder0"', 'name = "ram0"', 'b.toml: [[component]]: name: "ram0" is used by 2 components'),
-        ("base = 0x20000000", "base = 0x20001000", "b.toml: [[component]]: base: 0x20001000 is used by 2 components"),
+        ("= 0x20000000", "= 0x20001000", "b.toml: [[component]]: base: 0x20001000 is used by encoder0 and ram0"),
         (
             "base = 0x20000000",
             "base = 0x20000010",

@@ -172,7 +172,7 @@ def refused(text: str) -> str:
             "inputs = [0, 1]",
             '"funnel0": inputs: must be a table of names and numbers, as in inputs = {encoder0 = 0}',
         ),
-        ("base = 0x4000", "base = 0x3000", ": base: 0x3000 is used by 2 components"),
+        ("base = 0x4000", "base = 0x3000", ": base: 0x3000 is used by funnel0 and funnel1"),
         ("base = 0x4000", "base = 0x4004", '"funnel1": base: 0x4004 is not a multiple of 0x1000, as all bases are'),
         (
             '"parallel_4"',

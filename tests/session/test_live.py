@@ -19,6 +19,8 @@ from support.errors import Cancelled, RvtraceError
 from support.progress import silent
 from tests.session.board import BUFFER, ENCODER, SINK, Board, CableOut, board, executed
 from tests.transcripts import FOLDER
+from transport.openocd_errors import OpenOcdRefused
+from transport.simulated.trace_devices import EMPTY
 
 NOBODY: dict[str, str] = {}
 
@@ -385,3 +387,31 @@ def test_the_same_elf_need_not_be_named_twice(demo: Board, session: Session, ref
     session.start(context)
     ran = demo.run(50)
     assert pcs(session, Context()) == reference[:ran]
+
+
+def test_what_was_not_sent_is_said_with_the_history_once(demo: Board, session: Session, reference: list[int]) -> None:
+    """The sink never says that it is done."""
+    context = demo.describe()
+    session.start(context)
+    demo.run(1000)
+    demo.machine.ram_sink._never |= EMPTY
+    note = "note:     ram0 at 0x20001000: trRamControl did not come to trRamEnable=0 trRamEmpty=1 within 1 s"
+    said = [line for line in session.history("", 10, context).lines if line.startswith(note)]
+    assert len(said) == 1
+    assert not any(line.startswith(note) for line in session.history("", 10, context).lines)
+    shown = pcs(session, context)
+    assert shown == reference[: len(shown)]
+
+
+def test_a_buffer_where_no_memory_is(demo: Board, session: Session) -> None:
+    """Not found out only when there is trace in it."""
+
+    def refuse(address: int) -> None:
+        if BUFFER <= address < BUFFER + 0x1_0000:
+            raise OpenOcdRefused("read_memory", "failed to read memory", address)
+
+    demo.broken = refuse
+    said = text(session.start(demo.describe()))
+    buffer = f"{BUFFER:#x} to {BUFFER + 0x1_0000:#x}"
+    assert f"note:     ram0 at {SINK:#x}: its buffer {buffer} cannot be read: OpenOCD" in said
+    assert said.endswith("; correct `start` and `size` in the target description")

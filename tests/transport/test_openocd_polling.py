@@ -3,7 +3,9 @@
 What its `poll` command says of itself is the check (OpenOCD User's Guide 0.12.0, "Polling").
 """
 
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,32 @@ def test_one_hart_is_polled_as_ever(tmp_path: Path) -> None:
             openocd.read32(0x2000_0000)
     with pytest.raises(OpenOcdAbsent), OpenOcd(port=rig.tcl_port) as absent, absent.unpolled():
         absent.read32(0x2000_0000)
+
+
+def test_who_is_killed_meanwhile_does_not_leave_it_off(
+    rig: Rig, other: OpenOcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gdb would never see a hart halt."""
+    monkeypatch.setattr("transport.openocd.UNPOLLED_MS", 400)
+    with ExitStack() as never_ends, OpenOcd(port=rig.tcl_port) as openocd:
+        never_ends.enter_context(openocd.unpolled())
+        began = time.monotonic()
+        while time.monotonic() - began < 0.9:  # as long as it works it goes on
+            openocd.read32(0x2000_0000)
+            assert not polls(other)
+        openocd.close()
+        deadline = time.monotonic() + 5
+        while not polls(other):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        never_ends.pop_all()
+
+
+def test_what_was_to_switch_it_on_again_is_gone(rig: Rig, other: OpenOcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who switches it off later keeps it off."""
+    monkeypatch.setattr("transport.openocd.UNPOLLED_MS", 200)
+    with OpenOcd(port=rig.tcl_port) as openocd:
+        for _ in range(2):
+            with openocd.unpolled():
+                assert not polls(other)
+        assert other.command("after info") == ""
