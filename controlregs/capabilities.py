@@ -4,6 +4,7 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 with the component not enabled), "Accessing and Detecting RAM Sink Registers", trFunnelDisInput, trPibMode.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,15 +34,27 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 
     Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
     """
+    return while_off(component, lambda: identify(component), lambda: reset(component, progress), _found)
+
+
+def while_off(
+    component: Component,
+    awake: Callable[[], Identity],
+    woken: Callable[[], Identity],
+    found_of: Callable[[Component, Identity], Capabilities],
+) -> Capabilities:
+    """What *found_of* finds of a component that is off, whatever its version: who it is says *awake* if it is not in
+    reset, else *woken*, after which it is put back. Raises as `capabilities`.
+    """
     control, prefix = component.block.control, component.block.prefix
     now = read_stable(component, control)
     if control.get(now, prefix + "Enable") and control.get(now, prefix + "Active"):
         text = "is in use, so what it can do cannot be found out now; stop the trace first"
         raise SettingRefused(component.name, component.base, text)
     if control.get(now, prefix + "Active"):
-        return _found(component, identify(component))
+        return found_of(component, awake())
     try:
-        found = _found(component, reset(component, progress))
+        found = found_of(component, woken())
         component.write(control, 0)
     except RvtraceError:
         with suppress(RvtraceError):  # what went wrong is already known

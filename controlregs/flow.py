@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from controlregs import encoder, ram_sink
 from controlregs.component import Component
 from controlregs.discovery import reset
-from controlregs.drain import Drained, drain
+from controlregs.drain import drain
 from controlregs.errors import ComponentError, ComponentTimeout, StopFailed
 from controlregs.graph import Graph
 from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce, Pins
 from controlregs.graph_start import Starting
 from controlregs.outlets import configure_pib, pib_in_force
+from controlregs.pieces import Drained
 from controlregs.switching import begin, check_active, disable, enable, take_back
 from controlregs.trigger_setup import is_switched_off
 from controlregs.unchanged import check_settings

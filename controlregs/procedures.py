@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from controlregs import flow
 from controlregs.component import Component
 from controlregs.discovery import Identity, identify, reset
-from controlregs.drain import Drained, drain
+from controlregs.drain import drain
 from controlregs.flow import Stopped
 from controlregs.graph import Graph
 from controlregs.graph_request import GraphRequest
+from controlregs.pieces import Drained
 from controlregs.request import EncoderInForce, SinkInForce, TraceInForce, TraceRequest
 from controlregs.switching import begin, disable, enable
 from controlregs.watching import EncoderStatus, SinkStatus, encoder_status, sink_status

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from controlregs.component import Component
-from controlregs.drain import Drained
 from controlregs.errors import DrainFailed
+from controlregs.pieces import Drained
 from controlregs.ram_sink import RamMode
 from controlregs.request import SinkInForce
 from controlregs.target import Target

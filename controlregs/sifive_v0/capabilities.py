@@ -4,13 +4,10 @@ Ref: see the package; proposal: "A debugger can determine if an optional feature
 field and reading back the result".
 """
 
-from contextlib import suppress
-
 from controlregs.abilities import Found
-from controlregs.capabilities import Capabilities
+from controlregs.capabilities import Capabilities, while_off
 from controlregs.component import Component
-from controlregs.discovery import Identity, read_stable
-from controlregs.errors import SettingRefused
+from controlregs.discovery import Identity
 from controlregs.fields import Register
 from controlregs.probing import Probe
 from controlregs.sifive_v0 import encoder, sinks, timestamp
@@ -19,7 +16,6 @@ from controlregs.sifive_v0.discovery import identify, reset
 from controlregs.sifive_v0.encoder import ENCODER, SYNC_OFF, Instruction, SliceFormat, XtiAction
 from controlregs.sifive_v0.memory import sinks_of
 from controlregs.sifive_v0.timestamp import TsType
-from support.errors import RvtraceError
 from support.progress import Progress, silent
 
 _MODES = {
@@ -44,22 +40,7 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 
     Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
     """
-    control, prefix = component.block.control, component.block.prefix
-    now = read_stable(component, control)
-    if control.get(now, prefix + "Enable") and control.get(now, prefix + "Active"):
-        text = "is in use, so what it can do cannot be found out now; stop the trace first"
-        raise SettingRefused(component.name, component.base, text)
-    if control.get(now, prefix + "Active"):
-        return _found(component, identify(component))
-    try:
-        found = _found(component, reset(component, progress))
-    except RvtraceError:
-        with suppress(RvtraceError):  # what went wrong is already known
-            component.write(control, now)
-        raise
-    component.write(control, 0)
-    component.forget()
-    return found
+    return while_off(component, lambda: identify(component), lambda: reset(component, progress), _found)
 
 
 def _found(component: Component, identity: Identity) -> Capabilities:

@@ -4,18 +4,16 @@ Ref: see the package; scripts (writeSRAM, writeSBA): without wrap from Base to t
 is behind the write pointer. teSinkRP is set anew for each stretch, for no source says where it goes from Limit.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 from controlregs.component import Component
-from controlregs.drain import PROGRESS_STEP, Drained
-from controlregs.errors import DrainFailed, SinkNotReadable
+from controlregs.errors import SinkNotReadable
+from controlregs.pieces import Drained, check_buffer, oldest_first, read_pieces, read_port
 from controlregs.ram_sink import RamMode
 from controlregs.request import SinkInForce
 from controlregs.sifive_v0 import sinks
 from controlregs.sifive_v0.in_force import SinkInForce as InForce
 from controlregs.sifive_v0.memory import WORD_MASK, probed
-from controlregs.target import DataPort
-from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
 
 _HIGH = 32
@@ -46,12 +44,10 @@ def drain(sink: Component, kind: str, in_force: SinkInForce | None = None, progr
         last, width = in_force.limit, in_force.access_bytes
     end = (limit if mode is RamMode.SMEM else last) + width  # SRAM may have no teSinkLimit
     _check_stopped(sink)  # what was read may come from a sink in reset, or from nobody
-    _check_buffer(sink, in_force, mode, (start, pointer, end))
-    pieces = [(pointer, end), (start, pointer)] if wrapped else [(start, pointer)]
-    if mode is RamMode.SRAM and (start, end) in pieces:
-        middle = start + (end - start) // 8 * 4
-        pieces = [(start, middle), (middle, end)]  # of all at once it could not be told that the read pointer moves
-    return _read_pieces(sink, mode, [piece for piece in pieces if piece[0] < piece[1]], wrapped, progress)
+    check_buffer(sink, in_force, mode, (start, pointer, end))
+    pieces = oldest_first(mode, (start, end), pointer, wrapped=wrapped)
+    read = partial(_read_sram, sink) if mode is RamMode.SRAM else sink.target.read_block
+    return Drained(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
 
 
 def _check_stopped(sink: Component) -> int:
@@ -65,73 +61,14 @@ def _check_stopped(sink: Component) -> int:
     return control
 
 
-def _check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, found: tuple[int, int, int]) -> None:
-    """*found*: Base, the write pointer, and the end of the buffer."""
-    start, pointer, end = found
-    if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
-        its = f"its buffer is {start:#x} to {end:#x} of {mode.name}"
-        text = f"{its}, it was set to {in_force.start:#x} to {in_force.end:#x} of {in_force.mode.name}: it was reset"
-        raise SinkNotReadable(sink.name, sink.base, f"{text}, or set by somebody else; start the trace anew")
-    if not start <= pointer <= end:
-        text = f"its write pointer {pointer:#x} is outside the buffer {start:#x} to {end:#x}"
-        raise SinkNotReadable(sink.name, sink.base, f"{text}: was it reset while tracing? start the trace anew")
-
-
-def _read_pieces(
-    sink: Component, mode: RamMode, pieces: list[tuple[int, int]], wrapped: bool, progress: Progress
-) -> Drained:
-    total = sum(end - start for start, end in pieces)
-    data = bytearray()
-    read = _read_data_port if mode is RamMode.SRAM else _read_memory
-    for start, end in pieces:
-        try:
-            data += read(sink, start, end - start, _shifted(progress, len(data), total))
-        except (Cancelled, SinkNotReadable):
-            raise
-        except RvtraceError as error:
-            data += getattr(error, "partial", b"")
-            raise DrainFailed(sink.name, sink.base, bytes(data), total, wrapped, error) from error
-    return Drained(bytes(data), wrapped)
-
-
-def _shifted(progress: Progress, before: int, whole: int) -> Progress:
-    """The progress of one piece as progress of the whole."""
-
-    def watch(label: str, done: int, total: int | None = None) -> None:
-        progress("reading trace", before + done, whole)
-
-    return watch
-
-
-def _read_memory(sink: Component, start: int, nbytes: int, progress: Progress) -> bytes:
-    return sink.target.read_block(start, nbytes, progress)
-
-
-def _read_data_port(sink: Component, start: int, nbytes: int, progress: Progress) -> bytes:
+def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> bytes:
     pointer = sink.write(sinks.RP, start)
     if pointer != start:
         text = f"teSinkRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
-    address = sink.base + sinks.DATA.offset
-    if isinstance(sink.target, DataPort):
-        data = sink.target.read_data_port(address, nbytes // 4, progress)
-    else:
-        data = _word_by_word(lambda: sink.target.read32(address), nbytes, progress)
+    data = read_port(sink, sink.base + sinks.DATA.offset, nbytes, progress)
     if sink.read(sinks.RP) == start:
         text = f"teSinkRP stays {start:#x} while teSinkData is read: its SRAM cannot be read"
         raise SinkNotReadable(sink.name, sink.base, text)
     _check_stopped(sink)  # the words, too, may come from a sink in reset, or from nobody
     return data
-
-
-def _word_by_word(read: Callable[[], int], nbytes: int, progress: Progress) -> bytes:
-    data = bytearray()
-    while len(data) < nbytes:
-        if len(data) % PROGRESS_STEP == 0:
-            progress("reading trace", len(data), nbytes)
-        try:
-            data += read().to_bytes(4, "little")
-        except RvtraceError as error:
-            error.partial = bytes(data)  # type: ignore[attr-defined]
-            raise
-    return bytes(data)

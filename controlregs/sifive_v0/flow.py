@@ -10,11 +10,11 @@ Ref: see the package.
 from collections.abc import Callable, Collection
 
 from controlregs.component import Component
-from controlregs.drain import Drained
 from controlregs.errors import ComponentError, ComponentTimeout
 from controlregs.flow import Drains, Stopped, check
 from controlregs.graph import Graph
 from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
+from controlregs.pieces import Drained
 from controlregs.sifive_v0.drain import drain
 from controlregs.sifive_v0.encoder import CONTROL
 from controlregs.sifive_v0.outside import switch

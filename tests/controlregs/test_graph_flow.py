@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from controlregs import flow
-from controlregs.drain import Drained
 from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
 from controlregs.pib import PibMode
+from controlregs.pieces import Drained
 from controlregs.request import TraceRequest
 from controlregs.watching import look
 from tests.controlregs.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world

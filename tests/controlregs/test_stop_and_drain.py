@@ -6,9 +6,9 @@ import pytest
 
 from controlregs.buffer import access_bytes
 from controlregs.component import Component
-from controlregs.drain import Drained
 from controlregs.encoder import ENCODER
 from controlregs.errors import ComponentTimeout, DrainFailed, SettingRefused, SinkNotReadable
+from controlregs.pieces import Drained
 from controlregs.procedures import TraceRequest, drain, status, stop
 from controlregs.ram_sink import RAM_SINK
 from support.errors import Cancelled

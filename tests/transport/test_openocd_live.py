@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from controlregs.component import Component
-from controlregs.drain import Drained
 from controlregs.encoder import ENCODER, SyncMode
 from controlregs.errors import ComponentAccess, DrainFailed
+from controlregs.pieces import Drained
 from controlregs.procedures import TraceInForce, TraceRequest, drain, start, status, stop
 from controlregs.ram_sink import RAM_SINK
 from support.errors import Cancelled
