@@ -18,6 +18,7 @@ _MODULES = {
     "import": "importing",
     "import-dt": "importing_dt",
     "encode": "encode",
+    "qemu": "qemu",
 }
 """Where each command is, in the order of the help."""
 

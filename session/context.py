@@ -104,7 +104,8 @@ def _overridden(description: Description, overrides: Mapping[str, Any]) -> Descr
         overrides.get("openocd_host", description.openocd.host),
         overrides.get("openocd_port", description.openocd.tcl_port),
     )
-    return replace(description, encoders=encoders, sinks=sinks, openocd=openocd)
+    usb = None if overrides.keys() & {"openocd_host", "openocd_port"} else description.usb
+    return replace(description, encoders=encoders, sinks=sinks, openocd=openocd, usb=usb)
 
 
 def _only(key: str, components: tuple[object, ...], plural: str) -> None:

@@ -32,6 +32,28 @@ class OpenOcd:
 
 
 @dataclass(frozen=True)
+class Usb:
+    """The USB adapter that leads to the target, if there is no OpenOCD.
+
+    *adapter*: its protocol, "esp" or "mpsse". *khz*: of TCK, None: as usual. *interface*, *layout*: of MPSSE, the
+    channel and the pins' levels and directions. *tap*, *ir_lengths*: which TAP of the scan chain is meant, and the
+    lengths of their instruction registers in bits, from TDO on; None: found out.
+    """
+
+    adapter: str
+    serial: str | None = None
+    khz: int | None = None
+    interface: int = 0
+    layout: tuple[int, int] | None = None
+    tap: int = 0
+    ir_lengths: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        """E.g. "USB (esp, serial 60:55:F9:00:00:01)"."""
+        return f"USB ({self.adapter}{f', serial {self.serial}' if self.serial else ''})"
+
+
+@dataclass(frozen=True)
 class Encoder:
     """A trace encoder: the registers trTe* at *base*, tracing *hart*, feeding the components named in *to*.
 
@@ -116,7 +138,10 @@ AnyComponent = Source | Sink
 
 @dataclass(frozen=True)
 class Description:
-    """A target description that has been checked. *sinks*: the RAM sinks."""
+    """A target description that has been checked. *sinks*: the RAM sinks.
+
+    *qemu*: the folder of the recorder of a QEMU that `rvtrace qemu` has started; such a target has no components.
+    """
 
     name: str
     file: str
@@ -127,6 +152,15 @@ class Description:
     funnels: tuple[Funnel, ...] = ()
     pib_sinks: tuple[PibSink, ...] = ()
     bridges: tuple[AtbBridge, ...] = ()
+    qemu: str = ""
+    usb: Usb | None = None
+
+    @property
+    def way(self) -> str:
+        """How it is reached, for messages."""
+        if self.qemu:
+            return "QEMU's recorder"
+        return str(self.usb) if self.usb else f"OpenOCD {self.openocd.host}:{self.openocd.tcl_port}"
 
     @property
     def components(self) -> tuple[AnyComponent, ...]:

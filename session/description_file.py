@@ -37,7 +37,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from session import description_graph
+from session import description_graph, description_usb
 from session.description import (
     RATIFIED,
     AnyComponent,
@@ -92,9 +92,12 @@ def parse(text: str, file: str) -> Description:
 
 
 def _description(read: Tables, document: dict[str, Any]) -> Description:
-    read.known(document, "", ("target", "openocd", "component"))
+    read.known(document, "", ("target", "openocd", "usb", "component", "qemu"))
     target = read.table(document, "target", ("name", "xlen"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
+    usb = description_usb.read(read, document)
+    if "qemu" in document:
+        return _qemu(read, document, target, openocd)
     components = [_component(read, table, number) for number, table in enumerate(read.tables(document, "component"), 1)]
     components = description_graph.connected(read, components)
     return Description(
@@ -107,7 +110,18 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
         funnels=tuple(c for c in components if isinstance(c, Funnel)),
         pib_sinks=tuple(c for c in components if isinstance(c, PibSink)),
         bridges=tuple(c for c in components if isinstance(c, AtbBridge)),
+        usb=usb,
     )
+
+
+def _qemu(read: Tables, document: dict[str, Any], target: Table, openocd: Table) -> Description:
+    """A QEMU, which needs no components."""
+    if "component" in document:
+        raise read.error("there are none in QEMU: leave out either [qemu] or [[component]]", "[[component]]", "")
+    qemu = read.table(document, "qemu", ("folder",))
+    name = read.string(target, "[target]", "name", "QEMU")
+    folder = read.string(qemu, "[qemu]", "folder")
+    return Description(name, read.file, _xlen(read, target), OpenOcd(), (), (), qemu=folder)
 
 
 def _xlen(read: Tables, target: Table) -> int | None:

@@ -14,12 +14,27 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     lines = [f"# {printable(line)}" for line in header.splitlines()]
     lines += ["[target]", f"name = {quoted(description.name)}"]
     lines += [f"xlen = {description.xlen}"] if description.xlen else []
-    openocd = description.openocd
-    lines += ["", "[openocd]", f"host = {quoted(openocd.host)}", f"tcl_port = {openocd.tcl_port}"]
+    if description.qemu:
+        return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}"]) + "\n"
+    lines += ["", *_way(description)]
     for component in description.components:
         comment = comments.get(component.name)
         lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component(component)]
     return "\n".join(lines) + "\n"
+
+
+def _way(description: Description) -> Iterator[str]:
+    """How the target is reached."""
+    if description.usb is None:
+        openocd = description.openocd
+        yield from ("[openocd]", f"host = {quoted(openocd.host)}", f"tcl_port = {openocd.tcl_port}")
+        return
+    yield "[usb]"
+    for key, value in vars(description.usb).items():
+        if isinstance(value, tuple):
+            yield f"{key} = [{', '.join(map(str, value))}]"
+        elif value is not None and (value or key not in ("tap", "interface")):
+            yield f"{key} = {_value(value)}"
 
 
 def quoted(text: str) -> str:

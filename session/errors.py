@@ -22,7 +22,7 @@ class Unsupported(RvtraceError):
 
 
 class HartUnreachable(RvtraceError):
-    """OpenOCD is there, the hart is not. *hart*: its number in the target description."""
+    """What leads to the target is there, the hart is not. *hart*: its number in the target description."""
 
     def __init__(self, hart: int, why: str) -> None:
         super().__init__(f"hart {hart} cannot be reached: {why}")

@@ -1,9 +1,9 @@
-"""CSRs of a hart that every debugger knows, through the OpenOCD that the trace components are reached through."""
+"""CSRs of a hart that every debugger knows, through what the trace components are reached through."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from controlregs.csr_access import Access, Answer
+from controlregs.csr_access import Access, Answer, CsrAccess
 from controlregs.errors import HartRuns
 from session.errors import HartUnreachable
 from support.progress import Progress, silent
@@ -13,9 +13,22 @@ from transport.openocd_csrs import HartNotHalted, OpenOcdCsrs
 class Tcl(Protocol):
     """What is needed of a link: `transport.openocd.OpenOcd` has it."""
 
-    targets: tuple[str, ...]
+    @property
+    def targets(self) -> tuple[str, ...]: ...
 
     def command(self, tcl: str) -> str: ...
+
+
+@runtime_checkable
+class WithCsrs(Protocol):
+    """A link that has CSRs of its own: `session.usb_link.UsbLink`."""
+
+    def csrs_of(self, hart: int) -> CsrAccess: ...
+
+
+def csrs_of(link: Tcl, hart: int, names: Mapping[int, str]) -> CsrAccess:
+    """The CSRs of hart number *hart*. *names*: by number. Raises HartUnreachable and the transport's errors."""
+    return link.csrs_of(hart) if isinstance(link, WithCsrs) else HartCsrs(link, hart, names)
 
 
 class HartCsrs:

@@ -89,9 +89,8 @@ class _Asked:
 
 def _of_target(description: Description, connect: Connect, in_use: bool, progress: Progress) -> Iterator[Entry]:
     """Every component, where trace begins first."""
-    openocd = f"OpenOCD {description.openocd.host}:{description.openocd.tcl_port}"
     file = f" ({description.file})" if description.file else ""
-    yield Entry("target", (f"{description.name}{file}, {openocd}",))
+    yield Entry("target", (f"{description.name}{file}, {description.way}",))
     topology = Topology(description)
     with _Asked(description, connect, in_use, progress) as asked:
         for component in description.components:

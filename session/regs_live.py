@@ -14,7 +14,8 @@ from controlregs.component import Component
 from controlregs.discovery import identify, read_stable
 from controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
 from session.description import AnyComponent, Description, Encoder, Funnel
-from session.link import Connect, Link
+from session.errors import Unsupported
+from session.link import Connect, Link, link_to
 from support.progress import Progress, silent
 
 _IN_RESET = "it is in reset: its other registers hold nothing until it is made active, as `trace start` does"
@@ -53,8 +54,10 @@ class Seen:
 
 @contextmanager
 def linked(description: Description, connect: Connect) -> Iterator[Link]:
-    """A link to the target, whatever its harts do. Raises the transport's errors."""
-    link = connect(description.openocd.host, description.openocd.tcl_port)
+    """A link to the target, whatever its harts do. Raises Unsupported for QEMU, and the transport's errors."""
+    if description.qemu:
+        raise Unsupported(f"{description.way} is no trace component and has no registers; `trace status` shows it")
+    link = link_to(description, connect)
     try:
         link.state()  # which connects
         hart = description.encoders[0].hart if description.encoders else 0

@@ -41,10 +41,11 @@ def line(topic: str, text: str) -> str:
 def target(description: Description) -> str:
     """Which target it is, and how it is reached."""
     file = f" ({description.file})" if description.file else ""
-    openocd = f"OpenOCD {description.openocd.host}:{description.openocd.tcl_port}"
+    if description.qemu:
+        return line("target", f"{description.name}{file}")
     harts = sorted(encoder.hart for encoder in description.encoders)
     which = f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
-    return line("target", f"{description.name}{file}, {openocd}, {which}")
+    return line("target", f"{description.name}{file}, {description.way}, {which}")
 
 
 def nothing(description: Callable[[], Description]) -> list[str]:

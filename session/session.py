@@ -26,6 +26,7 @@ from session.link import Connect, open_link
 from session.live import LiveTrace, unsaid
 from session.making import Making
 from session.program import CodeOnTarget, Program
+from session.qemu import starting as qemu
 from session.reading import Decoded, Listing, Reading
 from session.request import chosen, not_possible, trace_request
 from session.rows import Row
@@ -95,6 +96,8 @@ class Session:
         if context.elf is None:
             raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
         description = context.description(self._environ)
+        if description.qemu:
+            return qemu.start(self, description, context, options or {})
         hardware = Hardware.of(description, *chosen(options or {}))
         image = Program(context.elf).image()
         request = trace_request(options or {}, image)

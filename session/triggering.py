@@ -20,7 +20,7 @@ from controlregs.trigger_module import Place, Taken
 from controlregs.trigger_setup import EXTERNAL, STARTS, STOPS, Triggers
 from session.description import Encoder
 from session.errors import BadOption
-from session.hart_csrs import HartCsrs, Tcl
+from session.hart_csrs import Tcl, csrs_of
 from support.errors import RvtraceError
 
 OPTIONS = ("trigger_on", "trigger_off", "trigger_notify", "trigger_control", "trigger_input", "trigger_output")
@@ -87,7 +87,7 @@ class Armed:
 
     def add(self, hart: int, places: Sequence[Place]) -> None:
         """Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors."""
-        taken, notes = take(HartCsrs(self._link, hart, NAMES), hart, places)
+        taken, notes = take(csrs_of(self._link, hart, NAMES), hart, places)
         self._taken[hart] = taken
         self.notes += notes
 
@@ -99,7 +99,7 @@ class Armed:
         lines: list[str] = []
         for hart in tuple(self._taken):
             try:
-                lines += give_back(HartCsrs(self._link, hart, NAMES), hart, self._taken[hart])
+                lines += give_back(csrs_of(self._link, hart, NAMES), hart, self._taken[hart])
             except RvtraceError as error:
                 lines.append(f"the triggers of hart {hart} stay set for now: {error}")
             else:
@@ -111,7 +111,7 @@ class Armed:
         lines: list[str] = []
         for hart, taken in self._taken.items():
             try:
-                lines += altered(HartCsrs(self._link, hart, NAMES), hart, taken)
+                lines += altered(csrs_of(self._link, hart, NAMES), hart, taken)
             except RvtraceError:
                 continue  # it runs, or what is wrong with it is said elsewhere
         return lines

@@ -1,0 +1,72 @@
+"""The recorder of a QEMU without a plugin: a pipe with its log in, the ring out, and the commands of a session."""
+
+import os
+import select
+import socket
+from pathlib import Path
+
+from session.qemu.log_source import LogSource, pipe
+from transport.qemu.ring import CONTROL, LOG, Ring
+
+_PIECE = 1 << 18  # bytes
+_ROOM = 1 << 12  # blocks that a ring has room for while the log is read
+
+
+class LogServer:
+    """`serve` again and again. *stalling*: record from the start, and let QEMU wait while there is no room."""
+
+    def __init__(self, folder: Path, words: int, harts: int, xlen: int, *, stalling: bool) -> None:
+        self._log = pipe(folder / LOG)
+        self._ring = Ring.made(folder, words, harts, stalling=stalling, recording=stalling)
+        self._source = LogSource(self._ring, xlen)
+        self._calls = socket.socket(socket.AF_UNIX)
+        self._calls.bind(str(folder / CONTROL))
+        self._calls.listen(8)
+
+    def serve(self, patience: float) -> bool:
+        """Does what there is to do, waiting at most *patience* seconds for it; whether there was any of the log."""
+        if self._ring.stalling and any(self._ring.room(hart) < _ROOM for hart in range(self._ring.harts)):
+            return True
+        ready, _, _ = select.select([self._log, self._calls.fileno()], [], [], patience)
+        if self._calls.fileno() in ready:
+            self._obey()
+        return self._log in ready and self._read()
+
+    def finish(self) -> None:
+        """QEMU has ended."""
+        self._drain()
+        self._source.settle()
+        self._ring.end()
+
+    def close(self) -> None:
+        self._calls.close()
+        os.close(self._log)
+        self._source.close()
+        self._ring.close()
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._log, _PIECE)
+        except BlockingIOError:
+            return False
+        self._source.feed(data)
+        return bool(data)
+
+    def _drain(self) -> None:
+        while self._read():
+            pass
+
+    def _obey(self) -> None:
+        caller, _ = self._calls.accept()
+        with caller:
+            caller.settimeout(1)
+            try:
+                command = caller.recv(64).decode(errors="replace").strip()
+                self._drain()  # what QEMU wrote before belongs to what was before
+                if command == "settle":
+                    self._source.settle()
+                else:
+                    self._source.record(command == "on")
+                caller.sendall(b"ok\n")
+            except OSError:
+                return  # the caller has gone

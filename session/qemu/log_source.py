@@ -1,0 +1,197 @@
+"""The recorder where no plugin can be had: what QEMU logs is written into the same ring as the plugin would write.
+
+The log comes through a pipe, so it is never on a disk. Where a block ends and what its instructions are, the log says
+when it is translated (in_asm); what was executed of it:
+
+* it was left before an instruction that trapped (int),
+* it was not begun: "Stopped execution of TB chain before",
+* an instruction of it is executed alone: "cpu_io_recompile: rewound execution of TB to",
+* wfi leaves it in any case,
+* and where the next block is in the midst of it and no jump leads there, an instruction before that left it.
+
+Sources: as `decode.executed.qemu`; target/riscv/op_helper.c (helper_wfi).
+"""
+
+import os
+import re
+from array import array
+from pathlib import Path
+
+from decode.errors import UndecodableInstruction
+from decode.instructions import classify
+from session.qemu.code import Entered, may_follow
+from transport.qemu.ring import BEGIN, BLOCK, CODE, DATA, FIELD, PARTIAL, TRAP, Ring
+
+_TRACE = re.compile(rb"Trace (\d+): \S+ (\[[0-9a-f]+/([0-9a-f]+)/\S+\])")
+_TRAP = re.compile(
+    rb"riscv_cpu_do_interrupt: hart:(\d+), async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)(?:, tval:0x([0-9a-f]+))?,"
+)
+_STOPPED = re.compile(rb"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]")
+_REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)")
+_MODE = re.compile(rb"Priv: (\d+); Virt: (\d)")
+_CODE = re.compile(rb"0x([0-9a-f]+):  ([0-9a-f]+)\s")
+_WFI = b"10500073"
+_UNKNOWN, _GUEST = 0xF, 4
+_MOST_LINES = 1 << 20  # that are remembered
+
+
+class _Hart:
+    """*words* are not in the ring yet; the last block stays here until the next line about it."""
+
+    def __init__(self) -> None:
+        self.words = array("I")
+        self.last: Entered | None = None
+        self.tracing = False
+
+
+class LogSource:
+    """Takes the log in pieces of any size and fills *ring*, the blocks go into its folder."""
+
+    def __init__(self, ring: Ring, xlen: int) -> None:
+        self._ring, self._xlen = ring, xlen
+        self._harts = [_Hart() for _ in range(ring.harts)]
+        self._current = self._harts[0]  # the one the log was about last
+        self._rest = b""
+        self._blocks: list[Entered] = []
+        self._numbers: dict[bytes, int] = {}  # of blocks, by what is written down of them
+        self._lines: dict[bytes, tuple[int, _Hart]] = {}  # what is known of a line of the log
+        self._places: dict[bytes, int] = {}
+        self._fresh: dict[int, int] = {}  # translated, not executed yet: number by address
+        self._listing: list[tuple[int, bytes]] | None = None
+        self._mode = _UNKNOWN
+        self._code = os.open(ring.folder / CODE, os.O_WRONLY | os.O_APPEND)
+
+    def close(self) -> None:
+        os.close(self._code)
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes of the log."""
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        known = self._lines
+        for line in lines:
+            found = known.get(line)
+            if found is not None and not self._fresh and self._listing is None:
+                self._enter(*found)
+            else:
+                self._learn(line)
+        for number, hart in enumerate(self._harts):
+            self._flush(number, hart, keep=1)
+
+    def record(self, on: bool) -> None:
+        """What was executed before is not in the ring when it is switched on."""
+        self._ring.record(on)
+        for hart in self._harts:
+            hart.last, hart.tracing = None, False
+            hart.words = array("I")
+
+    def settle(self) -> None:
+        """All of the log was fed, and all harts are stopped."""
+        for number, hart in enumerate(self._harts):
+            self._flush(number, hart, keep=0)
+            self._ring.set_began(number, 0 if hart.last is None else len(hart.last))
+
+    def _flush(self, number: int, hart: _Hart, keep: int) -> None:
+        if len(hart.words) > keep:
+            end = len(hart.words) - keep
+            self._ring.write(number, hart.words[:end])
+            hart.words = hart.words[end:]
+
+    def _enter(self, number: int, hart: _Hart) -> None:
+        self._current = hart
+        if not self._ring.recording:
+            return
+        if not hart.tracing:
+            hart.tracing = True
+            hart.words.append(TRAP | BEGIN)
+        block, last = self._blocks[number], hart.last
+        if last is not None and block.pc in last.pcs and not may_follow(last.block, block.pc):
+            hart.words.append(PARTIAL | last.pcs.index(block.pc))
+        hart.words.append(BLOCK | number)
+        hart.last = block
+
+    def _learn(self, line: bytes) -> None:
+        if self._listing is not None and self._lists(line):
+            return
+        if line.startswith(b"Trace "):
+            self._traced(line)
+        elif line.startswith(b"IN:"):
+            self._listing, self._mode = [], _UNKNOWN
+        elif found := _TRAP.match(line):
+            self._trap(found)
+        elif (found := _STOPPED.match(line)) and self._current.last is not None:
+            if self._current.last.pc == int(found[1], 16) and self._current.words:
+                self._current.words.pop()
+                self._current.last = None  # what became of the one before is known: it led here
+        elif (found := _REWOUND.match(line)) and self._current.last is not None:
+            pc = int(found[1], 16)
+            if pc in self._current.last.pcs:
+                self._current.words.append(PARTIAL | self._current.last.pcs.index(pc))
+                self._current.last = None
+
+    def _traced(self, line: bytes) -> None:
+        found = _TRACE.match(line)
+        if found is None or int(found[1]) >= len(self._harts):
+            return
+        pc = int(found[3], 16)
+        number = self._fresh.pop(pc, None)
+        if number is None:
+            number = self._lines[line][0] if line in self._lines else self._places.get(found[2])
+        if number is None:
+            return  # its listing was not there: QEMU's log began later
+        if len(self._lines) >= _MOST_LINES:
+            self._lines.clear()
+        hart = self._harts[int(found[1])]
+        self._lines[line], self._places[found[2]] = (number, hart), number
+        self._enter(number, hart)
+
+    def _lists(self, line: bytes) -> bool:
+        """Takes a line of in_asm; whether it was one."""
+        assert self._listing is not None
+        if found := _CODE.match(line):
+            if not any(code == _WFI for _, code in self._listing[-1:]):
+                self._listing.append((int(found[1], 16), found[2]))
+        elif found := _MODE.match(line):
+            self._mode = int(found[1]) | (_GUEST if found[2] == b"1" else 0)
+        elif line:
+            listing, self._listing = self._listing, None
+            if listing:
+                self._translated(listing)
+            return False
+        return True
+
+    def _translated(self, listing: list[tuple[int, bytes]]) -> None:
+        pc = listing[0][0]
+        text = b"%x %x %s\n" % (pc, self._mode, b" ".join(code for _, code in listing))
+        number = self._numbers.get(text)
+        if number is None:
+            try:
+                instructions = [classify(int(code[-8:], 16), self._xlen) for _, code in listing]
+            except UndecodableInstruction:
+                return
+            number = self._numbers[text] = len(self._blocks)
+            self._blocks.append(Entered(pc, self._mode, instructions, self._xlen))
+            os.write(self._code, text)
+            self._ring.set_code_bytes(self._ring.code_bytes + len(text))
+        self._fresh[pc] = number
+
+    def _trap(self, found: "re.Match[bytes]") -> None:
+        number = int(found[1])
+        if number >= len(self._harts) or not self._ring.recording:
+            return
+        hart = self._current = self._harts[number]
+        interrupt, cause, epc, tval = found[2] == b"1", int(found[3], 16), int(found[4], 16), int(found[5] or b"0", 16)
+        if not hart.tracing:
+            return
+        if hart.last is not None and not interrupt and epc in hart.last.pcs:
+            hart.words.append(PARTIAL | hart.last.pcs.index(epc) + 1)
+        hart.words.append(TRAP | interrupt)
+        for value in (epc, cause, tval):
+            hart.words.extend(DATA | value >> shift & FIELD for shift in (0, 30, 60))
+        hart.last = None
+
+
+def pipe(path: Path) -> int:
+    """A pipe at *path*, and its end to read from, without waiting: reading raises BlockingIOError when it is empty."""
+    os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)

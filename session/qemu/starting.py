@@ -1,0 +1,62 @@
+"""`trace start` where the target description says that the target is a QEMU that `rvtrace qemu` has started."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from decode.image import Image
+from session import beginning
+from session.context import Context
+from session.description import Description
+from session.errors import BadOption, NoElf, WrongXlen
+from session.program import Program
+from session.qemu import report
+from session.qemu.live import QemuTrace
+from session.qemu.wanted import wanted
+from session.reading import Reading
+from session.request import chosen, not_possible, trace_request
+from transport.qemu.ring import Ring
+
+if TYPE_CHECKING:
+    from session.session import Session
+
+
+def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+    """Begin to trace; a trace that was there is dropped. What was set up, a line each.
+
+    Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
+    """
+    if context.elf is None:
+        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
+    program = Program(context.elf)
+    image = program.image()
+    _check_xlen(image, description)
+    request = trace_request(options, image)
+    encoder, notes = wanted(request, image.xlen, options)
+    session.check_free(QemuTrace)
+    folder = Path(description.qemu)
+    ring = Ring.opened(folder)
+    try:
+        harts = _harts(options, ring)
+        target = report.target(description.name, description.file, ring)
+    finally:
+        ring.close()
+    if session.live is not None:
+        session.live.abandon()
+    trace = QemuTrace.start(folder, harts, encoder, program)
+    trace.notes += [*notes, *not_possible(options)]
+    return session.begin(trace, Reading(beginning.begun(description.name, image), program), target)
+
+
+def _check_xlen(image: Image, description: Description) -> None:
+    if description.xlen not in (None, image.xlen):
+        assert description.xlen is not None
+        raise WrongXlen(image.path, image.xlen, description.file, description.xlen)
+
+
+def _harts(options: Mapping[str, Any], ring: Ring) -> list[int]:
+    _, harts = chosen(options)
+    for hart in harts:
+        if not 0 <= hart < ring.harts:
+            raise BadOption(f"there is no hart {hart}: this QEMU has {ring.harts}")
+    return sorted(set(harts)) or list(range(ring.harts))

@@ -1,0 +1,127 @@
+"""All that QEMU runs, from its start to its end, into a capture file, in constant memory.
+
+The recorder makes the harts wait for the reader (see `transport.qemu.ring.Ring.stalling`). What the encoders send goes
+to a file for each hart at once; the capture is put together in the end, in pieces.
+"""
+
+import json
+import mmap
+import tempfile
+import zipfile
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import IO, cast
+
+from session import capture_json
+from session.beginning import begun
+from session.capture import CaptureError
+from session.captured import Capture
+from session.program import Program
+from session.qemu import in_force
+from session.qemu.code import Code
+from session.qemu.encoding import encoder_for
+from session.qemu.records import Records
+from session.qemu.wanted import Wanted
+from support.output import OutputError, replacing
+from support.progress import Progress, silent
+from transport.qemu.ring import Ring
+
+_BATCH = 1 << 14  # words; the harts go on while these are encoded
+_PIECE = 1 << 20  # bytes
+
+
+class _Hart:
+    def __init__(self, ring: Ring, hart: int, code: Code, wanted: Wanted, file: IO[bytes]) -> None:
+        self.hart, self.file = hart, file
+        self._ring, self._at = ring, 0
+        self._records = Records(code, contexts=bool(getattr(wanted.options, "context", False)) is True)
+        self.encoder = encoder_for(wanted)
+
+    def read(self) -> bool:
+        """Takes what there is; whether there was anything."""
+        end = min(self._ring.written(self.hart), self._at + _BATCH)
+        if end == self._at:
+            return False
+        words = self._ring.words(self.hart, self._at, end)
+        self._ring.done(self.hart, end)
+        self._at = end
+        self.file.write(self.encoder.feed(self._records.feed(words)))
+        return True
+
+    def finish(self) -> None:
+        rest = self._records.open_end(self._ring.began(self.hart))
+        tail = self.encoder.end(rest)
+        self.encoder.instructions += sum(getattr(item, "instructions", 0) for item in rest)
+        self.file.write(tail)
+        self.file.flush()
+
+
+class Streaming:
+    """`read` again and again, until it says that nothing is there and QEMU has ended; then `save`."""
+
+    def __init__(self, ring: Ring, wanted: Wanted, program: Program, target: str, resources: ExitStack) -> None:
+        self._program, self._target, self._wanted = program, target, wanted
+        self._image = program.image()
+        self._code = Code(ring, self._image)
+        resources.callback(self._code.close)
+        self._harts = [
+            _Hart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
+        ]
+
+    @property
+    def instructions(self) -> int:
+        """Retired so far, of all harts."""
+        return sum(hart.encoder.instructions for hart in self._harts)
+
+    def read(self) -> bool:
+        """Encodes what there is by now; whether there was anything. Raises QemuError."""
+        found = [hart.read() for hart in self._harts]
+        for address, data in self._code.take_fresh():
+            if not self._image.knows(address):
+                self._image.add_code(address, data)
+        return any(found)
+
+    def save(self, path: str, notes: tuple[str, ...] = (), progress: Progress = silent) -> None:
+        """What there was as a capture. Raises CaptureError."""
+        with ExitStack() as maps:
+            sinks = []
+            for hart in self._harts:
+                hart.finish()
+                sinks.append(in_force.sink(hart.hart, _mapped(hart.file, maps), wrapped=False))
+            capture = replace(
+                begun(self._target, self._image),
+                encoders=tuple(in_force.encoder(hart.hart, self._wanted, self._image) for hart in self._harts),
+                sinks=tuple(sinks),
+                code=tuple(self._image.code),
+                notes=notes,
+            )
+            _write(capture, path, progress)
+
+
+def _file() -> IO[bytes]:
+    return tempfile.TemporaryFile()  # gone when it is closed
+
+
+def _mapped(file: IO[bytes], maps: ExitStack) -> bytes:
+    """The bytes of a file that are not all in memory; they have a length and slices, as all that is asked of them."""
+    if not file.tell():
+        return b""
+    return cast(bytes, maps.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+
+
+def _write(capture: Capture, path: str, progress: Progress) -> None:
+    """As `session.capture.save`, a piece at a time."""
+    description, members = capture_json.describe(capture)
+    total = sum(map(len, members.values()))
+    done = 0
+    try:
+        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
+            container.writestr(capture_json.NAME, json.dumps(description, indent=1))
+            for name, data in members.items():
+                with container.open(name, "w", force_zip64=len(data) >= 1 << 31) as member:
+                    for at in range(0, len(data), _PIECE):
+                        progress("writing the capture", done + at, total)
+                        member.write(data[at : at + _PIECE])
+                done += len(data)
+    except OutputError as error:
+        raise CaptureError(error.path, error.problem) from None

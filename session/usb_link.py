@@ -1,0 +1,72 @@
+"""The way to a target over USB, as its description says: in the place of OpenOCD, which is then not there.
+
+A USB device can be claimed once only, so all links of this process to the same device share one connection.
+"""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from controlregs.csr_access import Access, Answer
+from controlregs.errors import HartRuns
+from session.description import Usb
+from session.errors import HartUnreachable
+from support.progress import Progress, silent
+from transport.usb.errors import HartNotHalted
+from transport.usb.esp_jtag import EspJtag
+from transport.usb.jtag import Chain, Jtag
+from transport.usb.mpsse import LAYOUT, Mpsse
+from transport.usb.target import UsbConnection, UsbCsrs, UsbTarget
+
+_CONNECTIONS: dict[Usb, UsbConnection] = {}
+_LOCK = Lock()
+
+
+class UsbLink(UsbTarget):
+    """A `session.link.Link`, and the CSRs of harts for who does not want Tcl."""
+
+    def csrs_of(self, hart: int) -> "HartCsrs":
+        """A `CsrAccess`. Raises HartUnreachable and the transport's errors."""
+        self.state(0)  # which connects
+        if hart >= len(self.targets):
+            known = f"{len(self.targets)} ({', '.join(self.targets)})"
+            raise HartUnreachable(hart, f"the debug module has {known}; correct `hart` in the target description")
+        return HartCsrs(self.csrs(hart), hart)
+
+
+class HartCsrs:
+    """A `CsrAccess`."""
+
+    def __init__(self, csrs: UsbCsrs, hart: int) -> None:
+        self.name = csrs.name
+        self._csrs, self._hart = csrs, hart
+
+    @property
+    def xlen(self) -> int:
+        try:
+            return self._csrs.xlen
+        except HartNotHalted as error:
+            raise self._in_words(error) from error
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        try:
+            return self._csrs.run(accesses, progress)
+        except HartNotHalted as error:
+            raise self._in_words(error) from error
+
+    def _in_words(self, error: HartNotHalted) -> HartRuns | HartUnreachable:
+        if error.state == "running":
+            return HartRuns(self.name)
+        return HartUnreachable(self._hart, f"its state is {error.state}: is it powered, and out of reset?")
+
+
+def link_by(usb: Usb) -> UsbLink:
+    """A link to the device that *usb* describes. It is opened when first used."""
+    with _LOCK:
+        connection = _CONNECTIONS.setdefault(usb, UsbConnection(lambda: Chain(_adapter(usb), usb.ir_lengths, usb.tap)))
+    return UsbLink(connection)
+
+
+def _adapter(usb: Usb) -> Jtag:
+    if usb.adapter == "mpsse":
+        return Mpsse(usb.serial, usb.khz, usb.interface, usb.layout or LAYOUT)
+    return EspJtag(usb.serial, usb.khz)

@@ -1,0 +1,1 @@
+"""Tests of the QEMU backend, with the real QEMU 10 (scripts/setup-qemu10)."""

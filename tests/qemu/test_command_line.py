@@ -1,0 +1,139 @@
+"""`rvtrace qemu` as a command: without a compiler, what it refuses, the target description."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from session.context import Context
+from session.description import DescriptionError
+from session.description_file import parse
+from session.errors import Busy
+from session.session import Session
+from tests.qemu.machine import arguments, logged, recorded, rvtrace, same, ticks
+from tests.qemu.test_all_that_ran import address
+from transport.qemu import build, launch
+from transport.qemu.errors import QemuError, QemuGone
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ticks(tmp_path_factory.mktemp("elf"), "rv64imac_zicsr", "-DQUIET", "-DROUNDS=3")
+
+
+def test_without_a_compiler_the_log_is_taken_and_that_is_said(elf: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"  # all that QEMU's wrapper needs, and no compiler
+    tools.mkdir()
+    for name in ("sh", "dirname", "readlink", "find", "head"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    file = tmp_path / "all.rvt"
+    done = rvtrace(
+        "qemu", "-o", str(file), "--elf", str(elf), "--", *arguments(elf),
+        PATH=str(tools), XDG_CACHE_HOME=str(tmp_path / "cache"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("rvtrace qemu: there is no C compiler")]
+    assert said == [
+        "rvtrace qemu: there is no C compiler (gcc): what runs is taken from QEMU's log, which is far slower"
+    ]
+    assert file.exists() and not (tmp_path / "cache").exists()
+
+
+def test_the_plugin_is_compiled_once(tmp_path: Path) -> None:
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    first = build.plugin(environ)
+    when = first.stat().st_mtime_ns
+    assert first.parent == tmp_path / "rvtrace"
+    assert build.plugin({**environ, "PATH": ""}) == first and first.stat().st_mtime_ns == when
+    assert [path.name for path in first.parent.iterdir()] == [first.name]
+
+
+def test_the_plugin_has_no_warnings(tmp_path: Path) -> None:
+    gcc = shutil.which("gcc")
+    assert gcc
+    command = [gcc, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", str(build.SOURCE)]
+    subprocess.run([*command, "-o", str(tmp_path / "plugin.so")], check=True)
+
+
+def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
+    fake = tmp_path / "gcc"
+    fake.write_text("#!/bin/sh\necho 'plugin.c:1: error: no such thing' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    with pytest.raises(build.NoPlugin, match=r"cannot compile it: plugin\.c:1: error: no such thing"):
+        build.plugin({"PATH": f"{tmp_path}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give QEMU's arguments behind --"),
+        (["-o", "x.rvt", "--", "-M", "virt"], "-o needs --elf"),
+        (["--", "-D", "x.log"], "-D: cannot be used with a recorder"),
+        (["--", "-d", "in_asm"], "-d: cannot be used with a recorder"),
+        (["--program", "/no/such/qemu", "--", "-M", "virt"], "/no/such/qemu: there is no such program"),
+        (["--ring", "1000", "--", "-M", "virt"], "is not a power of two"),
+    ],
+)
+def test_what_is_refused_is_one_line(words: list[str], said: str) -> None:
+    done = rvtrace("qemu", *words)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+
+
+def test_qemu_says_itself_what_it_does_not_like(tmp_path: Path, elf: Path) -> None:
+    program = arguments(elf)[0]
+    done = rvtrace("qemu", "--write-target", str(tmp_path / "t.toml"), "--", program, "-M", "no-such-machine")
+    assert done.returncode == 1 and "no-such-machine" in done.stderr
+    assert not (tmp_path / "t.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("smp", "harts"), [("4", 4), ("cpus=2,maxcpus=4", 2), ("3,sockets=3", 3), ("sockets=2,cores=2", 4)]
+)
+def test_how_many_harts(smp: str, harts: int) -> None:
+    assert launch.harts(["-M", "virt", "-smp", smp]) == harts
+    assert launch.harts(["-M", "virt"]) == 1
+
+
+def test_the_program_is_the_one_for_the_elf(elf: Path) -> None:
+    with pytest.raises(QemuError, match="no-such-qemu"):
+        launch.find("no-such-qemu", [])
+    named, options = launch.split(["qemu-system-riscv32", "-M", "virt"])
+    assert named == "qemu-system-riscv32" and options == ["-M", "virt"]
+    assert launch.find(None, ["-kernel", str(elf)]).path.endswith("qemu-system-riscv64")
+
+
+def test_a_description_of_qemu() -> None:
+    found = parse('[target]\nxlen = 64\n[qemu]\nfolder = "/dev/shm/x"\n', "t.toml")
+    assert (found.qemu, found.xlen, found.components) == ("/dev/shm/x", 64, ())
+    for text, said in (
+        ('[qemu]\nfolder = "/x"\n[[component]]\nname = "a"\n', "leave out either"),
+        ("[qemu]\n", "folder"),
+        ('[qemu]\nfolder = "/x"\nport = 3\n', "port"),
+    ):
+        with pytest.raises(DescriptionError, match=said):
+            parse(text, "t.toml")
+
+
+def test_a_qemu_that_is_gone(elf: Path, tmp_path: Path) -> None:
+    target = tmp_path / "t.toml"
+    target.write_text(f'[qemu]\nfolder = "{tmp_path}/gone"\n')
+    session = Session()
+    with pytest.raises(QemuGone, match="start it anew with `rvtrace qemu`"):
+        session.start(Context(elf=str(elf), target_file=str(target)))
+    assert session.live is None and not isinstance(session.live, Busy)
+
+
+def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
+    """Debian 12's own QEMU 7.2 has no such plugins."""
+    old = shutil.which("qemu-system-riscv64")
+    assert old
+    file = tmp_path / "old.rvt"
+    done = rvtrace("qemu", "-o", str(file), "--elf", str(elf), "--", old, *arguments(elf)[1:])
+    assert done.returncode == 0, done.stderr
+    assert "is taken from QEMU's log" in done.stderr
+    found, _ = recorded(elf, tmp_path)
+    (expected,) = logged(elf, tmp_path)
+    same(found.histories[0], expected, to=address(elf, "finish"))

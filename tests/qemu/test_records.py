@@ -1,0 +1,149 @@
+"""From the recorder's words to blocks and traps, word by word; what the words are says transport/qemu/plugin.c."""
+
+from array import array
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from decode.image import Image
+from decode.ingress import Block, Trap
+from session.qemu.code import Code
+from session.qemu.records import Item, Jumped, Records
+from transport.qemu.errors import QemuError, QemuGone
+from transport.qemu.ring import Ring
+
+BEGIN = 0x80000000 | 1 << 29
+STRAIGHT, LOOP, HANDLER = 0, 1, 2
+BLOCKS = """80000000 3 00000013 00052503 00a58593
+8000000c 3 0000006f
+80000100 3 30200073
+"""
+"""nop, lw, addi; j to itself; mret"""
+
+
+@pytest.fixture
+def code(ring: Ring) -> Iterator[Code]:
+    with closing(Code(ring, Image(64))) as code:
+        yield code
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Ring:
+    made = Ring.made(tmp_path, 64, 1, stalling=False, recording=True)
+    (tmp_path / "code").write_text(BLOCKS)
+    made.set_code_bytes(len(BLOCKS))
+    return made
+
+
+def trap(epc: int, cause: int, tval: int = 0, *, interrupt: bool = False) -> list[int]:
+    words = [0x80000000 | interrupt]
+    for value in (epc, cause, tval):
+        words += [0x40000000 | value >> shift & 0x3FFFFFFF for shift in (0, 30, 60)]
+    return words
+
+
+def partial(count: int) -> int:
+    return 0xC0000000 | count
+
+
+def told(ring: Ring, words: list[int]) -> list[object]:
+    """Blocks as (pc, instructions)."""
+    with closing(Code(ring, Image(64))) as code:
+        return [_short(item) for item in Records(code).feed(array("I", words))]
+
+
+def _short(item: Item) -> object:
+    return (item.pc, item.instructions) if isinstance(item, Block) else item
+
+
+def test_a_block_is_told_when_the_next_is_entered(ring: Ring) -> None:
+    assert told(ring, [BEGIN, STRAIGHT]) == []
+    assert told(ring, [BEGIN, STRAIGHT, LOOP]) == [(0x80000000, 3)]
+
+
+def test_what_raises_an_exception_does_not_retire(ring: Ring) -> None:
+    words = [BEGIN, STRAIGHT, partial(2), *trap(0x80000004, 5, 0x10), HANDLER, LOOP]
+    expected = [(0x80000000, 1), Trap(0x80000004, False, 5, 0x10, 0x80000100), (0x80000100, 1)]
+    assert told(ring, words) == expected
+
+
+def test_an_exception_at_the_first_instruction(ring: Ring) -> None:
+    words = [BEGIN, STRAIGHT, partial(1), *trap(0x80000000, 2), HANDLER]
+    assert told(ring, words) == [Trap(0x80000000, False, 2, 0, 0x80000100)]
+
+
+def test_code_that_cannot_be_fetched_leaves_the_block_before_whole(ring: Ring) -> None:
+    words = [BEGIN, STRAIGHT, *trap(0x8000000C, 1, 0x8000000C), HANDLER]
+    assert told(ring, words) == [(0x80000000, 3), Trap(0x8000000C, False, 1, 0x8000000C, 0x80000100)]
+
+
+def test_an_interrupt_after_a_jump_to_itself(ring: Ring) -> None:
+    """The jump retired, though execution goes on with it."""
+    words = [BEGIN, LOOP, LOOP, *trap(0x8000000C, 7, interrupt=True), HANDLER]
+    assert told(ring, words) == [(0x8000000C, 1), (0x8000000C, 1), Trap(0x8000000C, True, 7, 0, 0x80000100)]
+
+
+def test_an_instruction_that_is_begun_anew_counts_once(ring: Ring) -> None:
+    """A block whose last instruction begun is where execution goes on, and which is no jump."""
+    extra = "80000004 3 00052503\n"
+    (ring.folder / "code").write_text(BLOCKS + extra)
+    ring.set_code_bytes(len(BLOCKS + extra))
+    assert told(ring, [BEGIN, STRAIGHT, partial(2), 3, LOOP]) == [(0x80000000, 1), (0x80000004, 1)]
+
+
+def test_a_trap_in_a_trap(ring: Ring) -> None:
+    words = [BEGIN, STRAIGHT, partial(1), *trap(0x80000000, 13), *trap(0x90000000, 1), HANDLER]
+    first, second = Trap(0x80000000, False, 13, 0, 0x90000000), Trap(0x90000000, False, 1, 0, 0x80000100)
+    assert told(ring, words) == [first, second]
+
+
+def test_where_no_code_leads(ring: Ring) -> None:
+    assert told(ring, [BEGIN, STRAIGHT, HANDLER, STRAIGHT]) == [(0x80000000, 3), Jumped(0x80000100), (0x80000100, 1)]
+
+
+def test_the_end_can_be_asked_again_and_again(code: Code) -> None:
+    records = Records(code)
+    assert records.feed(array("I", [BEGIN, STRAIGHT])) == []
+    for count in (0, 1, 2, 3):
+        assert [_short(item) for item in records.open_end(count)] == ([(0x80000000, count)] if count else [])
+    assert [_short(item) for item in records.feed(array("I", [LOOP]))] == [(0x80000000, 3)]
+
+
+def test_the_end_before_a_handler_is_entered(code: Code) -> None:
+    records = Records(code)
+    records.feed(array("I", [BEGIN, STRAIGHT, partial(2), *trap(0x80000004, 5)]))
+    assert [_short(item) for item in records.open_end(2)] == [(0x80000000, 1)]
+    rest = records.feed(array("I", [HANDLER]))
+    assert [_short(item) for item in rest] == [(0x80000000, 1), Trap(0x80000004, False, 5, 0, 0x80000100)]
+
+
+def test_words_in_pieces_of_any_size(ring: Ring, code: Code) -> None:
+    words = [BEGIN, STRAIGHT, partial(2), *trap(1 << 63 | 4, 5, 1 << 62), HANDLER, STRAIGHT, LOOP, LOOP]
+    whole = told(ring, words)
+    for size in range(1, len(words)):
+        records = Records(code)
+        items = [it for at in range(0, len(words), size) for it in records.feed(array("I", words[at : at + size]))]
+        assert [_short(item) for item in items] == whole
+
+
+def test_a_block_nobody_knows(ring: Ring) -> None:
+    with pytest.raises(QemuError, match="what block 9 is"):
+        told(ring, [BEGIN, 9])
+
+
+def test_a_ring_that_goes_round(ring: Ring) -> None:
+    for first in range(0, 200, 20):
+        ring.write(0, array("I", range(first, first + 20)))
+    assert (ring.written(0), ring.oldest(0)) == (200, 136)
+    assert list(ring.words(0, 136, 200)) == list(range(136, 200))
+    again = Ring.opened(ring.folder)
+    assert (again.size, again.harts, again.written(0), again.recording) == (64, 1, 200, True)
+
+
+def test_a_folder_without_a_ring(tmp_path: Path) -> None:
+    (tmp_path / "ring").write_bytes(bytes(8192))
+    for folder in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(QemuGone):
+            Ring.opened(folder)

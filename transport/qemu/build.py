@@ -1,0 +1,64 @@
+"""The plugin as QEMU loads it: compiled once by whatever C compiler there is, and kept in the user's cache."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from transport.qemu.errors import QemuError
+
+SOURCE = Path(__file__).with_name("plugin.c")
+_COMPILERS = ("gcc", "cc", "clang")
+_OPTIONS = ("-O2", "-shared", "-fPIC", "-pthread")
+_PATIENCE = 120  # seconds
+
+
+class NoPlugin(QemuError):
+    """Why there is none."""
+
+
+def plugin(environ: Mapping[str, str] = os.environ) -> Path:
+    """The compiled plugin. Raises NoPlugin."""
+    source = SOURCE.read_bytes()
+    key = hashlib.sha256(b"\0".join([source, *map(str.encode, _OPTIONS), platform.machine().encode()])).hexdigest()
+    name = f"qemu-plugin-{key[:20]}.so"
+    folder = cache(environ)
+    if (folder / name).is_file():
+        return folder / name
+    compiler = next((found for it in _COMPILERS if (found := shutil.which(it, path=environ.get("PATH")))), None)
+    if compiler is None:
+        raise NoPlugin("there is no C compiler (gcc)")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            made = Path(scratch, name)
+            _compile(compiler, made, environ)
+            made.replace(folder / name)
+    except OSError as error:
+        raise NoPlugin(f"{folder}: {error.strerror}") from None
+    return folder / name
+
+
+def cache(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder for what can be made again (XDG Base Directory Specification)."""
+    named = environ.get("XDG_CACHE_HOME", "")
+    base = Path(named) if named.startswith("/") else Path(environ.get("HOME") or tempfile.gettempdir()) / ".cache"
+    return base / "rvtrace"
+
+
+def _compile(compiler: str, made: Path, environ: Mapping[str, str]) -> None:
+    command = [compiler, *_OPTIONS, "-o", str(made), str(SOURCE)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, env=dict(environ), check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NoPlugin(f"{compiler} does not come to an end") from None
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
+        said = next((line for line in lines if "error" in line), lines[0])
+        raise NoPlugin(f"{compiler} cannot compile it: {said.strip()}")

@@ -1,0 +1,128 @@
+"""QEMU's command line: the user's words, and what a recorder needs besides."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transport.qemu.errors import QemuError
+from transport.qemu.ring import LOG, QMP
+
+PLUGIN_SINCE = (9, 1)
+"""The first QEMU with version 3 of the plugin interface."""
+_PATIENCE = 60  # seconds
+_OURS = {
+    "-d": "the log is the recorder's",
+    "-D": "the log is the recorder's",
+    "-daemonize": "rvtrace qemu ends with QEMU; let the shell put it into the background",
+}
+_ELF_MAGIC, _ELF_CLASS, _ELF32 = b"\x7fELF", 4, 1
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """A program to start. *version*: (major, minor). *plugins*: whether it takes any."""
+
+    path: str
+    version: tuple[int, int]
+    plugins: bool
+
+    @property
+    def xlen(self) -> int:
+        return 32 if Path(self.path).name.endswith("riscv32") else 64
+
+
+def split(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The program, if the words begin with one, and its options. Raises QemuError for those that cannot be."""
+    program = words[0] if words and "qemu-system" in Path(words[0]).name else None
+    options = list(words if program is None else words[1:])
+    for word in options:
+        why = _OURS.get("-" + word.lstrip("-") if word.startswith("-") else word)
+        if why is not None:
+            raise QemuError(f"{word}: cannot be used with a recorder: {why}")
+    return program, options
+
+
+def find(named: str | None, options: Sequence[str]) -> Qemu:
+    """The program *named*, or the one for what -kernel or -bios is for. Raises QemuError."""
+    name = named or f"qemu-system-riscv{_xlen(options)}"
+    path = shutil.which(name)
+    if path is None:
+        raise QemuError(f"{name}: there is no such program; Debian has it in qemu-system-misc, or name it (--program)")
+    found = re.search(r"version (\d+)\.(\d+)", _said(path, "--version"))
+    if found is None:
+        raise QemuError(f"{path}: does not say which version of QEMU it is")
+    return Qemu(path, (int(found[1]), int(found[2])), "-plugin" in _said(path, "-help"))
+
+
+def harts(options: Sequence[str]) -> int:
+    """How many there are, as -smp has it."""
+    said = _value(options, "-smp") or "1"
+    named = dict(part.split("=", 1) for part in said.split(",") if "=" in part)
+    if named.get("cpus", "").isdecimal():
+        return int(named["cpus"])
+    first = said.split(",")[0]
+    if first.isdecimal():
+        return int(first)
+    return _product(named)
+
+
+def recorded_by_plugin(
+    qemu: Qemu, options: Sequence[str], plugin: Path, folder: Path, *, words: int, stalling: bool
+) -> list[str]:
+    """The command line where *plugin* records into *folder*, into rings of so many *words*.
+
+    *stalling*: from the start, and harts wait for the reader.
+    """
+    switches = ",stall=on,record=on" if stalling else ""
+    own = ["-plugin", f"{plugin},dir={folder},words={words}{switches}", "-d", "int", "-D", str(folder / LOG)]
+    return [qemu.path, *options, *own, *_qmp(folder)]
+
+
+def recorded_by_log(qemu: Qemu, options: Sequence[str], folder: Path) -> list[str]:
+    """The command line where QEMU logs what it runs into the pipe *folder*/log."""
+    own = ["-d", "exec,nochain,int,in_asm", "-D", str(folder / LOG)]
+    return [qemu.path, *options, *own, *_qmp(folder)]
+
+
+def _qmp(folder: Path) -> list[str]:
+    return ["-qmp", f"unix:{folder / QMP},server=on,wait=off"]
+
+
+def _xlen(options: Sequence[str]) -> int:
+    """Of the program that is loaded; 64 where that cannot be told."""
+    for option in ("-kernel", "-bios"):
+        file = _value(options, option)
+        try:
+            with open(file or "", "rb") as opened:
+                head = opened.read(_ELF_CLASS + 1)
+        except OSError:
+            continue
+        if head.startswith(_ELF_MAGIC):
+            return 32 if head[_ELF_CLASS] == _ELF32 else 64
+    return 64
+
+
+def _value(options: Sequence[str], option: str) -> str | None:
+    """What stands behind an option, the last time it is there."""
+    at = [i for i, word in enumerate(options) if word in (option, f"-{option}")]
+    return options[at[-1] + 1] if at and at[-1] + 1 < len(options) else None
+
+
+def _product(named: dict[str, str]) -> int:
+    found = 1
+    for key in ("sockets", "clusters", "cores", "threads"):
+        found *= int(named[key]) if named.get(key, "").isdecimal() else 1
+    return found
+
+
+def _said(path: str, option: str) -> str:
+    try:
+        done = subprocess.run(
+            [path, option], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise QemuError(f"{path}: cannot be run: {error}") from None
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,156 @@
+"""The shared memory a recorder (plugin.c, or what reads QEMU's log) writes what each hart ran into; see plugin.c.
+
+ring = Ring.opened(folder)
+words = ring.words(hart, ring.oldest(hart), ring.written(hart))
+"""
+
+import mmap
+import os
+import struct
+from array import array
+from pathlib import Path
+from typing import Self
+
+from transport.qemu.errors import QemuGone
+
+MAGIC = b"RVTRACE1"
+TAG, FIELD = 3 << 30, (1 << 30) - 1
+"""The top two bits of a word say what it is, the others are its value."""
+BLOCK, DATA, TRAP, PARTIAL = 0 << 30, 1 << 30, 2 << 30, 3 << 30
+BEGIN = 1 << 29
+"""Of a word TRAP: recording began here."""
+TRAP_WORDS = 9
+"""Words DATA behind a word TRAP."""
+NAMES = RING, CODE, LOG, CONTROL, QMP = "ring", "code", "log", "control", "qmp"
+"""The files in a recorder's folder."""
+
+_HEADER, _PLACE, _PAGE, _WORD = 4096, 64, 4096, 4  # bytes
+_WORDS, _HARTS, _FLAGS, _RECORDING, _ENDED, _READER, _CODE_BYTES = range(8, 64, 8)
+_WRITTEN, _READ, _BEGAN = 0, 8, 16
+_STALLING = 1
+_U64 = struct.Struct("<Q")
+
+
+class Ring:
+    """What was recorded. Numbers of words count from the first one ever written to a hart's ring."""
+
+    def __init__(self, memory: mmap.mmap, folder: Path) -> None:
+        self._memory, self.folder = memory, folder
+        self.size, self.harts = self._get(_WORDS), self._get(_HARTS)
+        """Words of each ring, and how many there are."""
+        self._first = _HEADER + -(-self.harts * _PLACE // _PAGE) * _PAGE
+
+    @classmethod
+    def opened(cls, folder: Path) -> Self:
+        """That of the recorder in *folder*. Raises QemuGone."""
+        try:
+            with open(folder / RING, "r+b") as file:
+                memory = mmap.mmap(file.fileno(), 0)
+        except (OSError, ValueError):
+            raise QemuGone(str(folder)) from None
+        if memory[: len(MAGIC)] != MAGIC:
+            raise QemuGone(str(folder))
+        return cls(memory, folder)
+
+    @classmethod
+    def made(cls, folder: Path, words: int, harts: int, *, stalling: bool, recording: bool) -> Self:
+        """A new one, as plugin.c makes it. *words*: a power of two."""
+        size = _HEADER + -(-harts * _PLACE // _PAGE) * _PAGE + harts * words * _WORD
+        file = os.open(folder / RING, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.ftruncate(file, size)
+            memory = mmap.mmap(file, size)
+        finally:
+            os.close(file)
+        for at, value in ((_WORDS, words), (_HARTS, harts), (_FLAGS, stalling), (_RECORDING, recording)):
+            _U64.pack_into(memory, at, value)
+        _U64.pack_into(memory, _READER, os.getpid())
+        (folder / CODE).touch(0o600)
+        memory[: len(MAGIC)] = MAGIC
+        return cls(memory, folder)
+
+    def close(self) -> None:
+        self._memory.close()
+
+    # What the reader asks
+
+    @property
+    def recording(self) -> bool:
+        return bool(self._get(_RECORDING))
+
+    @property
+    def ended(self) -> bool:
+        """QEMU has ended in an orderly way: all it ran is here."""
+        return bool(self._get(_ENDED))
+
+    @property
+    def stalling(self) -> bool:
+        """A hart waits for the reader; else the oldest words are overwritten."""
+        return bool(self._get(_FLAGS) & _STALLING)
+
+    @property
+    def code_bytes(self) -> int:
+        """How much of the file CODE is complete."""
+        return self._get(_CODE_BYTES)
+
+    def written(self, hart: int) -> int:
+        """How many words were ever written."""
+        return self._get(self._place(hart, _WRITTEN))
+
+    def oldest(self, hart: int) -> int:
+        """The number of the oldest word that is still there."""
+        return max(self.written(hart) - self.size, 0)
+
+    def began(self, hart: int) -> int:
+        """How many instructions of the last block had begun at the last synchronization (`transport.qemu.control`)."""
+        return self._get(self._place(hart, _BEGAN))
+
+    def words(self, hart: int, begin: int, end: int) -> "array[int]":
+        """The words numbered *begin* to *end* - 1, of which the first may have been overwritten: see `oldest`."""
+        found = array("I")
+        base = self._first + hart * self.size * _WORD
+        while begin < end:
+            at = begin % self.size
+            count = min(end - begin, self.size - at)
+            found.frombytes(self._memory[base + at * _WORD : base + (at + count) * _WORD])
+            begin += count
+        return found
+
+    def done(self, hart: int, number: int) -> None:
+        """The words before this number were read: a hart that waits goes on."""
+        _U64.pack_into(self._memory, self._place(hart, _READ), number)
+
+    # What the writer does
+
+    def write(self, hart: int, words: "array[int]") -> None:
+        """Appends; of more than a ring holds, the newest stay."""
+        written = self.written(hart)
+        kept = words[-self.size :]
+        at, base = (written + len(words) - len(kept)) % self.size, self._first + hart * self.size * _WORD
+        count = min(len(kept), self.size - at)
+        self._memory[base + at * _WORD : base + (at + count) * _WORD] = kept[:count].tobytes()
+        self._memory[base : base + (len(kept) - count) * _WORD] = kept[count:].tobytes()
+        _U64.pack_into(self._memory, self._place(hart, _WRITTEN), written + len(words))
+
+    def room(self, hart: int) -> int:
+        """How many words may be written before the reader has to be waited for."""
+        return self.size - (self.written(hart) - self._get(self._place(hart, _READ)))
+
+    def record(self, on: bool) -> None:
+        _U64.pack_into(self._memory, _RECORDING, on)
+
+    def end(self) -> None:
+        _U64.pack_into(self._memory, _ENDED, 1)
+
+    def set_began(self, hart: int, count: int) -> None:
+        _U64.pack_into(self._memory, self._place(hart, _BEGAN), count)
+
+    def set_code_bytes(self, size: int) -> None:
+        _U64.pack_into(self._memory, _CODE_BYTES, size)
+
+    def _place(self, hart: int, field: int) -> int:
+        return _HEADER + hart * _PLACE + field
+
+    def _get(self, at: int) -> int:
+        value: int = _U64.unpack_from(self._memory, at)[0]
+        return value

@@ -1,0 +1,246 @@
+"""USB devices through pyusb: found, claimed, and spoken to, with everything that can go wrong in words.
+
+pyusb is imported when a device is looked for, so rvtrace runs without it.
+
+Ref: pyusb, docs/tutorial.rst; USB 2.0 specification, chapter 9 (descriptors); errno values as Linux has them.
+"""
+
+import errno
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transport.usb.errors import (
+    Claimed,
+    LibusbMissing,
+    NoAnswer,
+    NoSuchDevice,
+    NotAnAdapter,
+    NotPermitted,
+    PyusbMissing,
+    SeveralDevices,
+    TransferFailed,
+    Unplugged,
+    UsbError,
+)
+
+TIMEOUT = 2.0  # seconds for one transfer; nothing an adapter does takes a hundredth of that
+_GONE = (errno.ENODEV, errno.ENOENT, errno.ESHUTDOWN, errno.ENXIO)
+_TIMED_OUT = (errno.ETIMEDOUT, errno.ETIME)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which device: its kind, in words, the pairs (idVendor, idProduct) that are of it, and its serial number."""
+
+    kind: str
+    ids: Sequence[tuple[int, int]]
+    serial: str | None = None
+
+    def __str__(self) -> str:
+        ids = ", ".join(f"{vendor:04x}:{product:04x}" for vendor, product in self.ids)
+        return f"{self.kind} ({ids})" + (f" with serial number {self.serial}" if self.serial else "")
+
+
+def udev_rule(vendor: int, product: int) -> str:
+    """The line that lets whoever is logged in use such a device."""
+    return f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor:04x}", ATTR{{idProduct}}=="{product:04x}", TAG+="uaccess"'
+
+
+class UsbInterface:
+    """One claimed interface of a USB device, with a bulk endpoint in each direction.
+
+    All methods raise `UsbLost` leaves. *name*: of the device, for messages.
+    """
+
+    def __init__(self, device: Any, name: str, number: int, endpoints: tuple[Any, Any], core: Any) -> None:
+        self.name, self.number = name, number
+        self._device, self._core = device, core
+        self._out, self._in = endpoints
+        self.packet: int = self._in.wMaxPacketSize
+        self._detached = False
+
+    def write(self, data: bytes, doing: str) -> None:
+        """All of *data* to the bulk OUT endpoint."""
+        sent = 0
+        while sent < len(data):
+            with self._in_words(doing):
+                sent += self._out.write(data[sent:], timeout=_milliseconds(TIMEOUT))
+
+    def read(self, size: int, doing: str, seconds: float = TIMEOUT) -> bytes:
+        """What one transfer from the bulk IN endpoint brings: up to *size* bytes, which are whole packets."""
+        with self._in_words(doing, seconds):
+            return bytes(self._in.read(size, timeout=_milliseconds(seconds)))
+
+    def discard(self, seconds: float = 0.05) -> None:
+        """Read what is left of a program that did not read it, until nothing comes for so long."""
+        for _ in range(1000):
+            try:
+                if not self.read(self.packet, "emptying its buffer", seconds):
+                    return
+            except NoAnswer:
+                return
+
+    def control(self, request_type: int, request: int, value: int, index: int, data: bytes | int = b"") -> bytes:
+        """A control transfer: *data* to the device, or as many bytes from it."""
+        with self._in_words(f"it was set up (request {request})"):
+            length = _milliseconds(TIMEOUT)
+            answer = self._device.ctrl_transfer(request_type, request, value, index, data or None, timeout=length)
+            return bytes(answer) if isinstance(data, int) else b""
+
+    def claim(self) -> None:
+        """Raises Claimed, NotPermitted and UsbLost leaves."""
+        util = _pyusb_util()
+        with self._in_words("it was claimed"):
+            with suppress(NotImplementedError):
+                if self._device.is_kernel_driver_active(self.number):
+                    self._device.detach_kernel_driver(self.number)
+                    self._detached = True
+            util.claim_interface(self._device, self.number)
+
+    def close(self) -> None:
+        """Let others use it. Raises nothing: a device that is gone is let go of, too."""
+        util = _pyusb_util()
+        errors = (self._core.USBError, NotImplementedError)
+        with suppress(*errors):
+            util.release_interface(self._device, self.number)
+        if self._detached:
+            with suppress(*errors):
+                self._device.attach_kernel_driver(self.number)
+        with suppress(*errors):
+            util.dispose_resources(self._device)
+
+    @contextmanager
+    def _in_words(self, doing: str, seconds: float = TIMEOUT) -> Iterator[None]:
+        with _words(self._device, self.name, self._core, doing, seconds):
+            yield
+
+
+def find(
+    wanted: Wanted, choose: Callable[[Any], bool], interface: int | None = None, backend: Any = None
+) -> UsbInterface:
+    """The interface that *choose* picks (or number *interface*) of the only device that is *wanted*, claimed.
+
+    *backend*: pyusb's, None: libusb. Raises UsbError leaves.
+    """
+    core = _pyusb_core()
+    device, name = _only(wanted, core, backend)
+    with _words(device, name, core, "its descriptors were read", TIMEOUT):
+        configuration = device.get_active_configuration()
+    found = next((each for each in configuration if choose(each) and interface in (None, each.bInterfaceNumber)), None)
+    if found is None:
+        raise NotAnAdapter(name, "it has no JTAG interface" + ("" if interface is None else f" number {interface}"))
+    claimed = UsbInterface(device, name, found.bInterfaceNumber, _bulk_endpoints(found, name), core)
+    try:
+        claimed.claim()
+    except BaseException:
+        claimed.close()
+        raise
+    return claimed
+
+
+def _all(wanted: Wanted, core: Any, backend: Any) -> list[Any]:
+    try:
+        found = core.find(find_all=True, backend=backend)
+        return [device for device in found if (device.idVendor, device.idProduct) in wanted.ids]
+    except core.NoBackendError:
+        raise LibusbMissing from None
+
+
+def _only(wanted: Wanted, core: Any, backend: Any) -> tuple[Any, str]:
+    devices = _all(wanted, core, backend)
+    fitting = [device for device in devices if wanted.serial in (None, _serial(device, core))]
+    if not fitting:
+        for device in devices:  # one that may not be opened does not tell its serial number: it may be the one
+            with _words(device, _name(device, core), core, "it was opened", TIMEOUT):
+                device.get_active_configuration()
+        raise NoSuchDevice(str(wanted), [_name(device, core) for device in devices])
+    if len(fitting) > 1:
+        raise SeveralDevices(str(wanted), [_name(device, core) for device in fitting])
+    return fitting[0], _name(fitting[0], core)
+
+
+def _name(device: Any, core: Any) -> str:
+    """E.g. `303a:1001 at bus 1 device 2, serial 60:55:F9:01:02:03`."""
+    serial = _serial(device, core)
+    where = f"{device.idVendor:04x}:{device.idProduct:04x} at bus {device.bus} device {device.address}"
+    return where + (f", serial {serial}" if serial else "")
+
+
+def _serial(device: Any, core: Any) -> str | None:
+    """None: it has none, or it may not be read."""
+    try:
+        serial: str | None = device.serial_number
+    except (ValueError, core.USBError):  # ValueError: pyusb knows no language, as its strings cannot be read
+        return None
+    return serial.strip("\0") if serial else None
+
+
+def _bulk_endpoints(interface: Any, name: str) -> tuple[Any, Any]:
+    """OUT and IN."""
+    bulk = [endpoint for endpoint in interface if endpoint.bmAttributes & 3 == 2]
+    out = next((endpoint for endpoint in bulk if not endpoint.bEndpointAddress & 0x80), None)
+    into = next((endpoint for endpoint in bulk if endpoint.bEndpointAddress & 0x80), None)
+    if out is None or into is None:
+        raise NotAnAdapter(name, "its interface lacks bulk endpoints")
+    return out, into
+
+
+@contextmanager
+def _words(device: Any, name: str, core: Any, doing: str, seconds: float) -> Iterator[None]:
+    """pyusb's errors as ours."""
+    try:
+        yield
+    except core.USBError as error:
+        raise _in_words(error, device, name, core, doing, seconds) from error
+
+
+def _in_words(error: Any, device: Any, name: str, core: Any, doing: str, seconds: float) -> UsbError:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return _not_permitted(device, name)
+    if error.errno == errno.EBUSY:
+        return Claimed(name, _holders(_node(device)))
+    if error.errno in _GONE:
+        return Unplugged(name)
+    if isinstance(error, core.USBTimeoutError) or error.errno in _TIMED_OUT:
+        return NoAnswer(name, doing, seconds)
+    return TransferFailed(name, doing, " ".join(str(error).split()))
+
+
+def _not_permitted(device: Any, name: str) -> NotPermitted:
+    return NotPermitted(name, _node(device), udev_rule(device.idVendor, device.idProduct))
+
+
+def _node(device: Any) -> str:
+    return f"/dev/bus/usb/{device.bus or 0:03d}/{device.address or 0:03d}"
+
+
+def _holders(node: str, processes: Path = Path("/proc")) -> list[str]:
+    """Programs that have the file *node* open, but for this one: "openocd (process 123)"."""
+    holders = []
+    for process in processes.glob("[0-9]*"):
+        try:
+            if process.name != str(os.getpid()) and any(os.readlink(fd) == node for fd in (process / "fd").iterdir()):
+                holders.append(f"{(process / 'comm').read_text().strip()} (process {process.name})")
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return sorted(holders)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
+
+
+def _pyusb_core() -> Any:
+    try:
+        return importlib.import_module("usb.core")
+    except ImportError:
+        raise PyusbMissing from None
+
+
+def _pyusb_util() -> Any:
+    return importlib.import_module("usb.util")

@@ -1,0 +1,157 @@
+"""What can go wrong on the way to a target over USB, each a line the user can act on."""
+
+from collections.abc import Sequence
+
+from support.errors import RvtraceError
+
+
+class UsbError(RvtraceError):
+    """Root of the USB transport's errors. A long read that failed leaves what it had in *partial*."""
+
+    partial: bytes = b""
+    wanted: int = 0
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} ({len(self.partial)} of {self.wanted} bytes were read and are kept)" if self.wanted else text
+
+
+class UsbLost(UsbError):
+    """The adapter, or what is behind it, cannot be reached any more; the next use connects anew."""
+
+
+class PyusbMissing(UsbError):
+    def __init__(self) -> None:
+        super().__init__("USB needs the Python package pyusb, which is not installed: `pip install 'rvtrace[usb]'`")
+
+
+class LibusbMissing(UsbError):
+    def __init__(self) -> None:
+        super().__init__("USB needs libusb 1.0, which pyusb did not find (Debian: apt install libusb-1.0-0)")
+
+
+class NoSuchDevice(UsbError):
+    """*wanted_device*: what was looked for; *others*: what of that kind there is."""
+
+    def __init__(self, wanted_device: str, others: Sequence[str]) -> None:
+        self.wanted_device, self.others = wanted_device, tuple(others)
+        there = f"there is {', '.join(others)}" if others else "none of its kind is there"
+        super().__init__(f"no USB device {wanted_device}, {there}: is it plugged in, switched on, and the cable good?")
+
+
+class SeveralDevices(UsbError):
+    def __init__(self, wanted_device: str, found: Sequence[str]) -> None:
+        self.wanted_device, self.found = wanted_device, tuple(found)
+        super().__init__(
+            f"{len(found)} USB devices are {wanted_device}: {', '.join(found)}; say which one with `serial` in the "
+            "table [usb] of the target description"
+        )
+
+
+class NotPermitted(UsbError):
+    """*rule*: the line for udev that permits it."""
+
+    def __init__(self, device: str, node: str, rule: str) -> None:
+        self.device, self.node, self.rule = device, node, rule
+        super().__init__(
+            f"you may not use the USB device {device} ({node}): write the line  {rule}  into "
+            "/etc/udev/rules.d/70-rvtrace.rules as root, run `udevadm control --reload`, and plug the device in again"
+        )
+
+
+class Claimed(UsbError):
+    """*holders*: programs that have it open, as far as this user may see."""
+
+    def __init__(self, device: str, holders: Sequence[str]) -> None:
+        self.device, self.holders = device, tuple(holders)
+        who = ", ".join(holders) or "another program (an OpenOCD?)"
+        super().__init__(f"the USB device {device} is in use by {who}: end that first")
+
+
+class Unplugged(UsbLost):
+    def __init__(self, device: str) -> None:
+        self.device = device
+        super().__init__(
+            f"the USB device {device} is gone: it was unplugged, switched off or reset; plug it in and try again"
+        )
+
+
+class NoAnswer(UsbLost):
+    """*doing*: what was waited for."""
+
+    def __init__(self, device: str, doing: str, seconds: float) -> None:
+        self.device, self.doing, self.seconds = device, doing, seconds
+        super().__init__(
+            f"the USB device {device} did not answer within {seconds:g} s while {doing}: plug it out and in, "
+            "and repeat the command"
+        )
+
+
+class TransferFailed(UsbLost):
+    """Anything else that libusb reports."""
+
+    def __init__(self, device: str, doing: str, reason: str) -> None:
+        self.device, self.doing, self.reason = device, doing, reason
+        super().__init__(f"the USB device {device} failed while {doing}: {reason}; plug it out and in, and try again")
+
+
+class NotAnAdapter(UsbError):
+    """The device does not have what its protocol needs."""
+
+    def __init__(self, device: str, problem: str) -> None:
+        self.device, self.problem = device, problem
+        super().__init__(f"the USB device {device} cannot be used as JTAG adapter: {problem}")
+
+
+class JtagProblem(UsbLost):
+    """The wires behind the adapter do not lead to what they should. *problem* says what to look at."""
+
+    def __init__(self, adapter: str, problem: str) -> None:
+        self.adapter, self.problem = adapter, problem
+        super().__init__(f"{adapter}: {problem}")
+
+
+class DmiFailed(UsbError):
+    """The debug transport refused an access to the register *dmi_address* of the debug module."""
+
+    def __init__(self, adapter: str, dmi_address: int, problem: str) -> None:
+        self.adapter, self.dmi_address = adapter, dmi_address
+        super().__init__(f"{adapter}: access to debug module register {dmi_address:#x} {problem}")
+
+
+class DebugModuleProblem(UsbError):
+    """There is a debug module, and it does not do what was asked."""
+
+    def __init__(self, adapter: str, problem: str) -> None:
+        self.adapter, self.problem = adapter, problem
+        super().__init__(f"{adapter}: {problem}")
+
+
+class HartNotHalted(UsbError):
+    """*state*: what hart number *hart* is instead."""
+
+    def __init__(self, adapter: str, hart: int, state: str, what: str = "its registers cannot be reached") -> None:
+        self.adapter, self.hart, self.state = adapter, hart, state
+        super().__init__(f"{adapter}: hart {hart} is {state}, not halted: {what}")
+
+
+class AccessRefused(UsbError):
+    """The target refused an access to memory at *address*."""
+
+    def __init__(self, adapter: str, address: int, reason: str) -> None:
+        self.adapter, self.address, self.reason = adapter, address, reason
+        super().__init__(f"{adapter}: cannot access address {address:#x}: {reason}")
+
+
+class RegisterRefused(UsbError):
+    """*regno*: the register's number for abstract commands."""
+
+    def __init__(self, adapter: str, hart: int, regno: int, reason: str) -> None:
+        self.adapter, self.hart, self.regno, self.reason = adapter, hart, regno, reason
+        super().__init__(f"{adapter}: hart {hart}, register {regno:#x}: {reason}")
+
+
+class NoTcl(UsbError):
+    def __init__(self, command: str) -> None:
+        self.command = command
+        super().__init__(f"there is no OpenOCD on the way to this target to run {command[:60]!r}: it is reached by USB")

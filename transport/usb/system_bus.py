@@ -1,0 +1,184 @@
+"""Memory and devices through the debug module's system bus access, whether harts run or not. 32-bit accesses only.
+
+A block is streamed: reading sbdata0 brings a word and starts the read of the next. Where each read counts (a data port)
+sbcs is read between them, so that what came is known to be good, and no read is done that is not wanted.
+
+Ref: RISC-V Debug Specification 1.0, section 3.10 "System Bus Access", sbcs, sbaddress and sbdata in 3.14; 0.13.2.
+"""
+
+import struct
+import time
+from collections.abc import Sequence
+
+from transport.usb.dtm import MOST_IDLE, Access, Dtm
+from transport.usb.errors import AccessRefused, DebugModuleProblem
+
+SBCS, SBADDRESS0, SBADDRESS1, SBDATA0 = 0x38, 0x39, 0x3A, 0x3C
+SBBUSYERROR, SBBUSY = 1 << 22, 1 << 21
+SBREADONADDR, SBACCESS32, SBAUTOINCREMENT, SBREADONDATA = 1 << 20, 2 << 17, 1 << 16, 1 << 15
+SBERROR = 7 << 12
+CLEAR = SBBUSYERROR | SBERROR
+VERSION_SHIFT, VERSION_1 = 29, 1
+HAS_32 = 1 << 2
+PATIENCE = 2.0  # seconds for one bus access
+ATTEMPTS = 6  # to stream a block, each time more slowly
+_WHY = {
+    1: "the bus did not answer in time",
+    2: "bad address: nothing answers there",
+    3: "alignment",
+    4: "size not supported",
+    7: "bus error",
+}
+
+
+class SystemBus:
+    """All methods raise AccessRefused, with the words before it as `partial`, and UsbError leaves."""
+
+    def __init__(self, dtm: Dtm, sbcs: int) -> None:
+        self._dtm, self.name = dtm, dtm.name
+        self.address_bits = sbcs >> 5 & 0x7F
+        self._streams = True
+
+    def read32(self, address: int) -> int:
+        """By exactly one access."""
+        at = self._at(address)
+        *_, before, value, after = self._dtm.run(
+            [(SBCS, SBREADONADDR | SBACCESS32 | CLEAR), *at, (SBCS, None), (SBDATA0, None), (SBCS, None)]
+        )
+        if before & SBBUSY or after & SBBUSYERROR:
+            self._finished(address)
+            value = self._dtm.read(SBDATA0)
+        elif after & SBERROR:
+            raise self._refused(address, after)
+        return value
+
+    def write32(self, address: int, value: int) -> None:
+        """By exactly one access."""
+        at = self._at(address)
+        *_, after = self._dtm.run([(SBCS, SBACCESS32 | CLEAR), *at, (SBDATA0, value), (SBCS, None)])
+        if after & SBBUSY:
+            self._finished(address)
+        elif after & SBERROR:
+            raise self._refused(address, after)
+
+    def read_words(self, address: int, count: int) -> bytes:
+        """*count* words of memory, which may be read again if that helps."""
+        idle = self._dtm.idle
+        for _ in range(ATTEMPTS if self._streams else 0):
+            words, last = self._stream(address, count)
+            if not last & (SBBUSYERROR | SBERROR):
+                return _packed(words)
+            self._finished(address, refuse=False)
+            if not last & SBBUSYERROR:
+                return self._one_by_one(address, count)
+            self._dtm.idle = min(2 * self._dtm.idle + 1, MOST_IDLE)
+        self._streams, self._dtm.idle = False, idle  # it is not a matter of time
+        return self._checked(address, count, SBAUTOINCREMENT)
+
+    def read_port(self, address: int, count: int) -> bytes:
+        """The same word *count* times, by exactly as many accesses."""
+        return self._checked(address, count, 0)
+
+    def _checked(self, address: int, count: int, increment: int) -> bytes:
+        """With a look at sbcs after each word, so that none is asked for twice, or lost."""
+        mode = SBREADONADDR | SBACCESS32 | SBREADONDATA | increment
+        accesses: list[Access] = [(SBCS, mode | CLEAR), *self._at(address), (SBCS, None)]
+        answers = self._dtm.run([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
+        words, status = self._good(answers[len(accesses) - 1 :])
+        at_once = 2 * len(words) + 1
+        while True:
+            at = address + 4 * len(words) if increment else address
+            if status & (SBBUSY | SBBUSYERROR):
+                self._finished(at, partial=words)
+            elif status & SBERROR:
+                raise self._refused(at, status, words)
+            if len(words) == count - 1:
+                return _packed([*words, self._last()])
+            rest = [(SBDATA0, None), (SBCS, None)] * min(count - 1 - len(words), at_once)
+            more, status = self._good([0, *self._dtm.run(rest)])
+            words += more
+            at_once = 2 * len(more) + 1
+
+    def _stream(self, address: int, count: int) -> tuple[list[int], int]:
+        """The words, and sbcs: good if it shows no error."""
+        mode = SBREADONADDR | SBACCESS32 | SBAUTOINCREMENT | SBREADONDATA
+        begin: list[Access] = [(SBCS, mode | CLEAR), *self._at(address)]
+        answers = self._dtm.run([*begin, *[(SBDATA0, None)] * (count - 1), (SBCS, None)])
+        words, status = answers[len(begin) : -1], answers[-1]
+        if status & SBBUSY and not status & SBBUSYERROR:
+            status = self._waited()
+        if not status & CLEAR:
+            words.append(self._last())
+        return words, status
+
+    def _last(self) -> int:
+        """The word that was read already, without reading another. The bus is not busy."""
+        return self._dtm.run([(SBCS, SBACCESS32), (SBDATA0, None)])[1]
+
+    def _good(self, answers: Sequence[int]) -> tuple[list[int], int]:
+        """From sbcs, word, sbcs, word, ... sbcs: the words that are sure to be good, and sbcs behind them.
+
+        A word that was there before it was asked for is good, and one that was not but brought no error.
+        """
+        words: list[int] = []
+        status = answers[0]
+        for word, after in zip(answers[1::2], answers[2::2], strict=True):
+            if status & CLEAR or after & SBBUSYERROR or (status & SBBUSY and after & SBERROR):
+                return words, status & ~SBBUSY | after & (SBBUSY | CLEAR)
+            words.append(word)
+            status = after
+        return words, status
+
+    def _one_by_one(self, address: int, count: int) -> bytes:
+        """Which of them is refused."""
+        words: list[int] = []
+        for n in range(count):
+            try:
+                words.append(self.read32(address + 4 * n))
+            except AccessRefused as error:
+                error.partial = _packed(words)
+                raise
+        return _packed(words)
+
+    def _at(self, address: int) -> list[Access]:
+        """Address registers there are; the lowest word last, which may start a read."""
+        high: list[Access] = [(SBADDRESS1, address >> 32)] if self.address_bits > 32 else []
+        if not high and address >> 32:
+            raise AccessRefused(self.name, address, f"the system bus has {self.address_bits} address bits")
+        return [*high, (SBADDRESS0, address & 0xFFFFFFFF)]
+
+    def _waited(self) -> int:
+        """sbcs when the bus is not busy any more."""
+        deadline = time.monotonic() + PATIENCE
+        while (status := self._dtm.read(SBCS)) & SBBUSY:
+            if time.monotonic() > deadline:
+                raise DebugModuleProblem(
+                    self.name, f"the system bus is busy for more than {PATIENCE:g} s: reset the target"
+                )
+        return status
+
+    def _finished(self, address: int, *, refuse: bool = True, partial: Sequence[int] = ()) -> None:
+        """Wait for the access that is under way, and forget that it was disturbed: its result stays."""
+        status = self._waited()
+        if status & SBBUSYERROR:
+            self._dtm.write(SBCS, status & (SBACCESS32 | SBREADONDATA | SBAUTOINCREMENT | SBREADONADDR) | SBBUSYERROR)
+        if refuse and status & SBERROR:
+            raise self._refused(address, status, partial)
+
+    def _refused(self, address: int, sbcs: int, words: Sequence[int] = ()) -> AccessRefused:
+        self._dtm.write(SBCS, SBACCESS32 | CLEAR)
+        code = (sbcs & SBERROR) >> 12
+        error = AccessRefused(self.name, address, _WHY.get(code, f"sberror {code}"))
+        error.partial = _packed(words)
+        return error
+
+
+def system_bus(dtm: Dtm) -> SystemBus | None:
+    """What the debug module has of it; None if that is not enough."""
+    sbcs = dtm.read(SBCS)
+    fits = sbcs >> VERSION_SHIFT == VERSION_1 and sbcs & HAS_32 and sbcs >> 5 & 0x7F
+    return SystemBus(dtm, sbcs) if fits else None
+
+
+def _packed(words: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(words)}I", *words)

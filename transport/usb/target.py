@@ -1,0 +1,289 @@
+"""A target reached over USB: registers and memory on its system bus, its harts, and their registers.
+
+It has what a session needs of a transport (`session.link.Link`), so it takes the place of OpenOCD.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from threading import RLock
+from types import TracebackType
+from typing import Protocol, Self
+
+from support.progress import Progress, silent
+from transport.usb.debug import DebugModule
+from transport.usb.dtm import Dtm
+from transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
+from transport.usb.hart_memory import HartMemory
+from transport.usb.jtag import Chain
+from transport.usb.registers import Answer, HartRegisters, Register
+from transport.usb.system_bus import SystemBus, system_bus
+
+CHUNK_WORDS = 1024  # of a long read: some hundredths of a second, so that it can be watched and cancelled
+PORT_WORDS = 64  # of a data port, which gives each word once: as many are lost if the adapter goes away
+
+
+class Memory(Protocol):
+    def read32(self, address: int) -> int: ...
+
+    def write32(self, address: int, value: int) -> None: ...
+
+    def read_words(self, address: int, count: int) -> bytes: ...
+
+    def read_port(self, address: int, count: int) -> bytes: ...
+
+
+class UsbConnection:
+    """The debug module behind an adapter, which several `UsbTarget` may share, also from several threads.
+
+    It is opened by *open_chain* when first used, and anew after anything on the way to it went wrong; it is let go of
+    when nobody holds it any more. All methods raise UsbError leaves.
+    """
+
+    def __init__(self, open_chain: Callable[[], Chain]) -> None:
+        self._open_chain = open_chain
+        self._lock = RLock()
+        self._holders: set[int] = set()
+        self._harts = 0
+        self._module: DebugModule | None = None
+        self._bus: SystemBus | None = None
+        self._registers: dict[int, HartRegisters] = {}
+        self._memories: dict[int, HartMemory] = {}
+
+    @property
+    def harts(self) -> int:
+        """How many there were when it was connected last, 0: it never was."""
+        return self._harts
+
+    @contextmanager
+    def used(self, holder: object) -> Iterator[DebugModule]:
+        """The debug module, for one thread at a time. *holder* holds it until `release`."""
+        with self._lock:
+            kept = False
+            self._holders.add(id(holder))
+            try:
+                yield self._connected()
+                kept = True
+            except UsbError as error:
+                kept = not isinstance(error, UsbLost)
+                raise
+            finally:
+                if not kept:
+                    self._disconnect()
+
+    def release(self, holder: object) -> None:
+        """Others may use the adapter, if nobody else holds it. Harts stay as they are."""
+        with self._lock:
+            self._holders.discard(id(holder))
+            if not self._holders:
+                self._disconnect()
+
+    def memory(self, hart: int) -> Memory:
+        """While `used`: through the system bus, or *hart*."""
+        if self._bus is not None:
+            return self._bus
+        if hart not in self._memories:
+            self._memories[hart] = HartMemory(self._connected(), hart, self.registers(hart))
+        return self._memories[hart]
+
+    def registers(self, hart: int) -> HartRegisters:
+        """While `used`."""
+        if hart not in self._registers:
+            self._registers[hart] = HartRegisters(self._connected(), hart)
+        return self._registers[hart]
+
+    def _connected(self) -> DebugModule:
+        if self._module is None:
+            chain = self._open_chain()
+            try:
+                module = DebugModule(Dtm(chain))
+                self._bus = system_bus(module.dtm)
+            except BaseException:
+                chain.close()
+                raise
+            self._module, self._harts = module, module.harts
+        return self._module
+
+    def _disconnect(self) -> None:
+        module, self._module = self._module, None
+        self._bus = None
+        self._registers.clear()
+        self._memories.clear()
+        if module is not None:
+            module.close()
+
+
+class UsbTarget:
+    """The harts behind an adapter. It is connected when first used.
+
+    *target*: the name of the hart that is meant, "hart0" and so on; None: hart 0. All methods raise UsbError leaves.
+    """
+
+    def __init__(self, connection: UsbConnection) -> None:
+        self._connection = connection
+        self.target: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others use the adapter. Harts stay as they are."""
+        self._connection.release(self)
+
+    # What a Target of controlregs has.
+
+    def read32(self, address: int) -> int:
+        """The word at the physical *address*. AccessRefused carries the address."""
+        with self._used():
+            return self._memory().read32(address)
+
+    def write32(self, address: int, value: int) -> None:
+        """Store *value* at the physical *address*."""
+        with self._used():
+            self._memory().write32(address, value)
+
+    def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
+        """*nbytes* of physical memory (whole words).
+
+        An error carries the bytes read before it as `partial`. After Cancelled the connection is good as before.
+        """
+        if (address | nbytes) % 4:
+            raise ValueError(f"not whole words: {nbytes} bytes at {address:#x}")
+        return self._in_chunks(
+            lambda done, words: self._memory().read_words(address + done, words),
+            nbytes // 4,
+            progress,
+            "reading memory",
+            CHUNK_WORDS,
+        )
+
+    def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
+        """*words* single reads of the same *address*. Errors as read_block."""
+        return self._in_chunks(
+            lambda _done, part: self._memory().read_port(address, part),
+            words,
+            progress,
+            "reading data port",
+            PORT_WORDS,
+        )
+
+    # What else can be asked.
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the harts, once they are known."""
+        return tuple(f"hart{n}" for n in range(self._connection.harts))
+
+    def state(self, hart: int | None = None) -> str:
+        """ "running", "halted", "unavailable", "nonexistent" or "unknown"."""
+        with self._used() as module:
+            return module.state(self._hart(hart))
+
+    def halted(self) -> bool:
+        return self.state() == "halted"
+
+    def xlen(self) -> int | None:
+        """Register width of the hart in bits; None while it runs."""
+        with self._used():
+            try:
+                return self._of(self._hart()).xlen if self.state() == "halted" else None
+            except HartNotHalted:
+                return None
+
+    def command(self, tcl: str) -> str:
+        """Raises NoTcl: there is no OpenOCD."""
+        raise NoTcl(tcl)
+
+    @contextmanager
+    def unpolled(self) -> Iterator[None]:
+        """Nothing is polled here."""
+        yield
+
+    # Harts.
+
+    def halt(self, hart: int | None = None) -> None:
+        """Nothing if it is halted."""
+        with self._used() as module:
+            module.halt(self._hart(hart))
+
+    def resume(self, hart: int | None = None) -> None:
+        """Nothing if it runs."""
+        with self._used() as module:
+            module.resume(self._hart(hart))
+
+    def step(self, hart: int | None = None) -> None:
+        """One instruction. Raises HartNotHalted."""
+        with self._used():
+            self._of(self._hart(hart)).step()
+
+    def read_gpr(self, number: int, hart: int | None = None) -> int:
+        """x0 to x31. Raises HartNotHalted."""
+        with self._used():
+            return self._of(self._hart(hart)).read_gpr(number)
+
+    def write_gpr(self, number: int, value: int, hart: int | None = None) -> None:
+        with self._used():
+            self._of(self._hart(hart)).write_gpr(number, value)
+
+    def csrs(self, hart: int | None = None) -> "UsbCsrs":
+        """The CSRs of a hart; nothing is reached yet."""
+        return UsbCsrs(self, self._hart(hart))
+
+    @contextmanager
+    def registers(self, hart: int) -> Iterator[HartRegisters]:
+        """Those of a hart, while nobody else uses the adapter."""
+        with self._used() as module:
+            if hart >= module.harts:
+                raise DebugModuleProblem(module.name, f"there is no hart {hart}, there are {module.harts}")
+            yield self._of(hart)
+
+    def _used(self) -> AbstractContextManager[DebugModule]:
+        return self._connection.used(self)
+
+    def _memory(self) -> Memory:
+        return self._connection.memory(self._hart())
+
+    def _of(self, hart: int) -> HartRegisters:
+        return self._connection.registers(hart)
+
+    def _hart(self, hart: int | None = None) -> int:
+        if hart is not None:
+            return hart
+        return int(self.target.removeprefix("hart")) if self.target else 0
+
+    def _in_chunks(
+        self, read: Callable[[int, int], bytes], words: int, progress: Progress, label: str, at_once: int
+    ) -> bytes:
+        data = bytearray()
+        try:
+            while len(data) < 4 * words:
+                progress(label, len(data), 4 * words)
+                with self._used():
+                    data += read(len(data), min(at_once, words - len(data) // 4))
+        except UsbError as error:
+            error.partial, error.wanted = bytes(data) + error.partial, 4 * words
+            raise
+        progress(label, len(data), 4 * words)
+        return bytes(data)
+
+
+class UsbCsrs:
+    """The CSRs of one hart: has what `controlregs.csr_access.CsrAccess` asks for, but raises HartNotHalted."""
+
+    def __init__(self, target: UsbTarget, hart: int) -> None:
+        self._target, self._hart = target, hart
+        self.name = f"hart {hart}"
+
+    @property
+    def xlen(self) -> int:
+        with self._target.registers(self._hart) as registers:
+            return registers.xlen
+
+    def run(self, accesses: Sequence[tuple[Register, int | None]], progress: Progress = silent) -> list[Answer]:
+        progress("reading CSRs", 0)
+        with self._target.registers(self._hart) as registers:
+            return registers.run(accesses)
