@@ -71,7 +71,7 @@ def _esp32(folder: Path) -> None:
 @pytest.mark.parametrize("line", documented(BLOCK))
 def test_a_command_line_works(line: str, folder: Path) -> None:
     """What may be left out is in brackets: there it is once with and once without."""
-    if " sim " in line:  # which goes on until Ctrl-C, see tests/simulated/test_sim_command.py
+    if " sim " in line or " qemu " in line:  # which go on until Ctrl-C; see tests/simulated, tests/qemu
         parser().parse_args(line.split()[1:])
         return
     line = line.replace(" [options of the encoder]", "")

@@ -106,13 +106,14 @@ def told(history: History) -> tuple[list[int], list[int]]:
     return pcs, [event.position for event in history.events if event.kind is EventKind.TRAP]
 
 
-def same(history: History, expected: Ran, *, to: int) -> None:
+def same(history: History, expected: Ran, *, to: int, beyond: bool = True) -> None:
     """A history is what the log has, to its last instruction; that at *to* is in it: a program that waits for QEMU to
-    end runs longer or shorter.
+    end runs longer or shorter. Not *beyond*: what comes after *to* depends on the moment.
     """
     pcs, traps = told(history)
     both = min(len(pcs), len(expected.pcs))
     assert to in pcs[:both], f"{len(pcs)} of {len(expected.pcs)}"
+    both = both if beyond else expected.pcs.index(to) + 1
     other = [at for at in range(both) if pcs[at] != expected.pcs[at]][:3]
     assert not other, [(at, hex(pcs[at]), hex(expected.pcs[at])) for at in other]
     assert [before for before in traps if before < both] == [it[0] for it in expected.traps if it[0] < both]

@@ -86,7 +86,7 @@ def peak(folder: Path, rounds: int, source: str) -> tuple[int, int]:
 def test_a_long_run_needs_no_more_memory(tmp_path: Path, source: str, longer: int) -> None:
     short, few = peak(tmp_path, 10, source)
     long, many = peak(tmp_path, longer, source)
-    assert many > few * longer / 20
+    assert many > 1000 * longer, "each round takes more than that, however long the program then waits for its end"
     assert long < short + 4096, f"{long} KiB for {many} instructions, {short} KiB for {few}"
     assert capture_file.load(tmp_path / f"{longer}.rvt").sinks[0].data
     assert not histories(tmp_path / f"{longer}.rvt").histories[0].gaps
@@ -103,4 +103,4 @@ def test_two_harts_each_on_a_thread(tmp_path: Path) -> None:
     found = histories(file).histories
     assert sorted(found) == [0, 1]
     for hart, name in enumerate(("first", "second")):
-        same(found[hart], expected[hart], to=address(elf, name))
+        same(found[hart], expected[hart], to=address(elf, name), beyond=False)  # there one waits for the other
