@@ -35,6 +35,8 @@ if "gdb" in sys.modules:
     else:
         _load_extension()
 else:
+    from typing import TYPE_CHECKING, Any
+
     from decode.history import GAP, Event, EventKind, History
     from decode.image import Image
     from session.capture import load as load_capture
@@ -44,16 +46,61 @@ else:
     from session.session import Session
     from support.errors import RvtraceError
 
+    if TYPE_CHECKING:
+        from console.api import Bench
+        from console.api_types import (
+            CheckFailed,
+            Instruction,
+            Latencies,
+            NotReached,
+            Saved,
+            TraceEvent,
+        )
+        from console.engine_state import Stop, TraceState
+        from console.measuring import Latency
+        from console.rig import Rig
+
+    _LATER = {
+        "Bench": "console.api",
+        "CheckFailed": "console.api_types",
+        "Instruction": "console.api_types",
+        "Latencies": "console.api_types",
+        "Latency": "console.measuring",
+        "NotReached": "console.api_types",
+        "Rig": "console.rig",
+        "Saved": "console.api_types",
+        "Stop": "console.engine_state",
+        "TraceEvent": "console.api_types",
+        "TraceState": "console.engine_state",
+    }
+    """Of scripted captures (docs/scripts.md): loaded when they are asked for, because few programs need them."""
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_LATER[name]), name)
+
     __all__ = [
         "GAP",
+        "Bench",
         "Capture",
+        "CheckFailed",
         "Context",
         "Event",
         "EventKind",
         "History",
         "Image",
+        "Instruction",
+        "Latencies",
+        "Latency",
+        "NotReached",
+        "Rig",
         "RvtraceError",
+        "Saved",
         "Session",
+        "Stop",
+        "TraceEvent",
+        "TraceState",
         "load_capture",
         "save_capture",
     ]

@@ -11,14 +11,16 @@ from session.version import tool
 from support.errors import RvtraceError
 
 _MODULES = {
+    "console": "console",
+    "run": "run",
     "sim": "sim",
+    "qemu": "qemu",
     "decode": "decode",
     "dump": "dump",
     "data": "data",
     "import": "importing",
     "import-dt": "importing_dt",
     "encode": "encode",
-    "qemu": "qemu",
 }
 """Where each command is, in the order of the help."""
 

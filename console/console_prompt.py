@@ -1,0 +1,117 @@
+"""The console on a terminal: line editing, completion, history and status line are prompt-toolkit's."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from console.console_shell import Shell
+from console.console_status import Status
+from console.mi_records import MissingLibrary
+from support.errors import RvtraceError
+
+try:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+    from prompt_toolkit.patch_stdout import patch_stdout
+except ImportError:
+    raise MissingLibrary("prompt-toolkit") from None
+
+PROMPT, MORE = "(rvtrace) ", "> "
+_LOOKED = 0.25  # seconds between two looks at what gdb says by itself
+_ASKED = 2.0  # seconds between two looks at the trace components while the program runs
+
+
+def history_file() -> Path:
+    """Where lines are kept: $XDG_STATE_HOME/rvtrace/history."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "rvtrace" / "history"
+
+
+class Prompt:
+    """Reads lines. *shell* completes them; *status* is shown below."""
+
+    def __init__(self, shell: Shell, status: Status) -> None:
+        self._shell, self._status = shell, status
+        self._session: PromptSession[str] = PromptSession(
+            history=_history(), completer=_Completer(shell), complete_while_typing=False, complete_in_thread=True,
+            bottom_toolbar=lambda: f" {status} ", enable_history_search=False,
+        )  # fmt: skip
+
+    def read(self) -> str:
+        """A line. Raises EOFError (Ctrl-D), KeyboardInterrupt (Ctrl-C)."""
+        watcher = _Watcher(self._shell, self._status, self._session)
+        with patch_stdout(raw=True), watcher:
+            return self._session.prompt(MORE if self._shell.waiting else PROMPT)
+
+
+def _history() -> History:
+    """The file, or none if there can be no such file."""
+    file = history_file()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))
+
+
+class _Completer(Completer):
+    """gdb's own completion."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        begin = len(text) - len(text.split(" ")[-1])
+        try:
+            lines = self._shell.complete(text.lstrip())
+        except RvtraceError:
+            return
+        indent = len(text) - len(text.lstrip())
+        for line in lines:
+            yield Completion(line, start_position=indent - len(text), display=line[begin - indent :])
+
+
+class _Watcher:
+    """While a line is typed: takes what gdb says by itself, and keeps the status line up to date."""
+
+    def __init__(self, shell: Shell, status: Status, session: "PromptSession[str]") -> None:
+        self._shell, self._status, self._session = shell, status, session
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        since = _ASKED  # the first time at once
+        while True:
+            if since >= _ASKED:
+                since = 0.0
+                changed = self._looked(self._status.refresh)
+            else:
+                changed = self._looked(self._shell.engine.poll)
+            if changed:
+                self._session.app.invalidate()
+            if self._over.wait(_LOOKED):
+                return
+            since += _LOOKED
+
+    def _looked(self, look: Callable[[], bool]) -> bool:
+        lock = self._shell.engine.lock
+        if not lock.acquire(blocking=False):
+            return False
+        try:
+            return look()
+        except RvtraceError:
+            return False
+        finally:
+            lock.release()

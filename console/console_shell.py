@@ -1,0 +1,182 @@
+"""What the console does with a line, whoever typed or piped it: nearly always, give it to gdb."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from console.api import Bench
+from console.console_blocks import Block
+from console.engine import Engine
+from console.mi import GdbError
+from console.scripts.lines import Lines
+from console.scripts.report import FAILED, Report
+from console.scripts.runner import Runner, load
+from session.version import tool
+from support.errors import Cancelled, RvtraceError
+
+KEYS = """The console takes the commands of gdb: `help`, `help trace`, `help trace start` explain them.
+Besides:
+    script FILE.rvts   run a script of `rvtrace run` here, with the connection there is
+    shell COMMAND      or !COMMAND: a command of the system's shell
+    quit [STATUS]      or Ctrl-D: end
+    help console       this
+Commands that go on to an `end` (define, while, if, commands, python, document) are typed, or pasted, line by line.
+
+Keys: Tab completes commands, options, symbols and files; Ctrl-R searches the lines typed before, in earlier sessions,
+too; Ctrl-C ends the command that runs, or the line that is typed; an empty line repeats steps, and turns pages.
+"""
+_OWN = ("script", "quit", "exit", "help console")
+_REPEATED = re.compile(
+    r"(?:s|si|n|ni|step|stepi|next|nexti|c|continue|fg|up|down|rs|rsi|rn|rni|rc"
+    r"|reverse-(?:step|stepi|next|nexti|continue))(?:\s.*)?"
+)
+_LISTED = re.compile(r"(?P<word>x|l|list)(?:/\S+)?(?:\s.*)?")
+_PAGED = re.compile(r"(?:rv)?trace\s+(?:history|functions|find|events|gaps|data|dump)(?P<arguments>\s.*)?")
+_RANGE = re.compile(r"\s[-+]?\d+(?:,\S*)?(?=\s|$)")
+_QUIT = re.compile(r"(?:q|quit|exit)(?:\s+(?P<status>.+))?")
+_SHELL = re.compile(r"(?:shell\s+|!\s*)(?P<command>\S.*)", re.DOTALL)
+
+
+class Quit(Exception):
+    """The console ends, with this exit status, or that of what happened."""
+
+    def __init__(self, status: int | None = None) -> None:
+        super().__init__()
+        self.status = status
+
+
+class Shell:
+    """One console. *heard* gets each command that was done and what it printed; *typed*: by somebody at a terminal."""
+
+    def __init__(
+        self, engine: Engine, heard: Callable[[str, str], None] = lambda command, text: None, *, typed: bool = False
+    ) -> None:
+        self.engine = engine
+        self.done = ""
+        """The last command, all its lines."""
+        self._typed = typed
+        self._heard = heard
+        self._block = Block()
+        self._last = ""
+
+    @property
+    def waiting(self) -> bool:
+        """A command goes on: the next line is a part of it."""
+        return bool(self._block.lines)
+
+    def drop(self) -> None:
+        """Forget the lines of a command that is not complete."""
+        self._block = Block()
+
+    def line(self, line: str) -> str:
+        """Do what a line says, or keep it; what was printed. An empty line that is typed repeats the last one.
+
+        Raises Quit, RvtraceError (Cancelled after Ctrl-C; GdbGone ends the console).
+        """
+        if not self.waiting:
+            if not line.strip():
+                line = self._last if self._typed else ""
+            elif self._typed:
+                self._last = _again(line.strip())
+            if not line.strip():
+                return ""
+        self._block.add(line)
+        if not self._block.complete:
+            return ""
+        block, self._block = self._block, Block()
+        self.done = block.text
+        text = self._several(block) if block.several else self._command(block.text.strip())
+        self._heard(block.text, text)
+        return text
+
+    def complete(self, text: str) -> list[str]:
+        """The lines that Tab makes of this one."""
+        own = [word for word in _OWN if word.startswith(text) and text]
+        if text.startswith("script "):
+            return ["script " + line.removeprefix("source ") for line in self.engine.complete("source " + text[7:])]
+        return sorted({*own, *self.engine.complete(text)})
+
+    def _command(self, line: str) -> str:
+        leaves, shell = _QUIT.fullmatch(line), _SHELL.fullmatch(line)
+        if leaves is not None:
+            raise Quit(self._number(leaves["status"]) if leaves["status"] else None)
+        if shell is not None:
+            return self._shell(shell["command"])
+        word, _, rest = line.partition(" ")
+        if word == "script":
+            return self._script(rest.strip())
+        if line.split() == ["help", "console"]:
+            self.engine.said("console", KEYS)
+            return KEYS
+        if line.split() == ["pi"] or line.split() == ["python-interactive"]:
+            raise RvtraceError("python-interactive needs gdb's own terminal: `python` ... `end` does the same here")
+        text = self.engine.execute(line)
+        if line == "help":
+            self.engine.said("console", "\nType `help console` for what the console itself has, and its keys.\n")
+        return text
+
+    def _number(self, expression: str) -> int:
+        return Bench.of(self.engine).number(expression) & 0xFF
+
+    def _shell(self, command: str) -> str:
+        """On the console's own terminal: gdb has none."""
+        with _sigint_to_the_child():
+            done = subprocess.run(command, shell=True, check=False, stdin=None if self._typed else subprocess.DEVNULL)
+        if done.returncode:
+            raise RvtraceError(f"shell: exit status {done.returncode}")
+        return ""
+
+    def _several(self, block: Block) -> str:
+        with tempfile.NamedTemporaryFile("w", suffix=".gdb", prefix="rvtrace-", delete=False) as file:
+            file.write(block.text + "\n")
+        try:
+            return self.engine.execute(f"source {file.name}")
+        except GdbError as error:
+            where = re.compile(rf"{re.escape(file.name)}:(\d+): Error in sourced command file:\s*")
+            raise GdbError(where.sub(r"line \1: ", str(error))) from None
+        finally:
+            os.unlink(file.name)
+
+    def _script(self, name: str) -> str:
+        if not name:
+            raise RvtraceError("script: which? `script FILE.rvts`")
+        path = Path(name).expanduser()
+        nodes = load(path)
+        report = Report(str(path), {"rvtrace": tool()})
+        runner = Runner(Bench.of(self.engine), report, Lines(shown=True))
+        with self.engine.quietly():
+            runner.run(nodes)
+        failed = [f"{path}:{check['line']}: {check['why']}" for check in report.asserts if not check["passed"]]
+        if report.problem is not None:
+            if report.problem["message"] == str(Cancelled()):
+                raise Cancelled
+            line = f":{report.problem['line']}" if "line" in report.problem else ""
+            failed.append(f"{path}{line}: {report.problem['message']}")
+        if failed:
+            raise RvtraceError(f"{FAILED}: " + "; ".join(failed))
+        return ""
+
+
+def _again(line: str) -> str:
+    """What an empty line after this one does; nothing for most."""
+    listed, paged = _LISTED.fullmatch(line), _PAGED.fullmatch(line)
+    if listed is not None:
+        return listed["word"]
+    if _REPEATED.fullmatch(line) or (paged is not None and not _RANGE.search(paged["arguments"] or "")):
+        return line
+    return ""
+
+
+@contextlib.contextmanager
+def _sigint_to_the_child() -> Iterator[None]:
+    """Ctrl-C goes to all on the terminal: the console lets the child have it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,148 @@
+"""`rvtrace run`: a scripted capture, for test benches and CI on hardware (docs/scripts.md)."""
+
+import argparse
+import contextlib
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from console.api import Bench
+from console.scripts import verbs
+from console.scripts.arguments import seconds
+from console.scripts.language import NAME, Expected, Node
+from console.scripts.lines import Lines
+from console.scripts.report import ERROR, FAILED, Report
+from console.scripts.runner import Runner, load
+from console.targets import add_target_options, target_of
+from session.version import tool
+from support.errors import RvtraceError
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Define the sub-command."""
+    parser = commands.add_parser(
+        "run",
+        help="run a scripted capture: connect, load, trace, expect something, save",
+        description="Run a scripted capture. Exit status: 0 all is as expected, 1 something is not, 2 an error.",
+    )
+    parser.add_argument("script", nargs="?", type=Path, metavar="SCRIPT.rvts", help="the script; - for standard input")
+    parser.add_argument("--verbs", action="store_true", help="list what may stand in a script, and end")
+    add_target_options(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.rvt", help="where `save` writes, and the end")
+    parser.add_argument("--timeout", default="30s", metavar="TIME", help="how long `run` waits: 500ms, 30s, 2min")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=EXPRESSION", help="a variable of the script; repeatable"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report there")
+    parser.add_argument("--json", action="store_true", help="print the report, and nothing else")
+    parser.add_argument("--quiet", action="store_true", help="print only what fails")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; its exit status. What can be said before anything is started is."""
+    if arguments.verbs:
+        print(verbs.listing())
+        return 0
+    try:
+        return _run(arguments)
+    except RvtraceError as error:
+        print(f"rvtrace: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.script is None:
+        raise RvtraceError("run: which script? `rvtrace run --verbs` lists what may stand in one")
+    nodes = load(arguments.script)
+    settings, within = [_setting(text) for text in arguments.set], _within(arguments.timeout)
+    versions = {"rvtrace": tool(), "python": platform.python_version()}
+    report = Report(str(arguments.script), versions, _text(arguments.elf), _text(arguments.target))
+    began = time.monotonic()
+    try:
+        _on_bench(arguments, nodes, settings, within, report)
+    except RvtraceError as error:
+        report.ended_by(ERROR, str(error))
+    report.seconds = time.monotonic() - began
+    _tell(arguments, report)
+    return report.exit_status
+
+
+def _on_bench(
+    arguments: argparse.Namespace, nodes: Sequence[Node], settings: Sequence[tuple[str, str]], within: float,
+    report: Report,
+) -> None:  # fmt: skip
+    lines = Lines(shown=not (arguments.quiet or arguments.json))
+    with (
+        target_of(arguments) as (target, connect),
+        Bench(
+            arguments.elf, target=target, gdb=arguments.gdb, within=within, said=lines.said, progress=lines.progress
+        ) as bench,
+    ):
+        report.versions = {**report.versions, "gdb": bench.gdb("show version").partition("\n")[0]}
+        for name, value in settings:
+            bench.set(name, value)
+        runner = Runner(bench, report, lines, connect, arguments.output)
+        with _ctrl_c(runner.cancel):
+            runner.run(nodes)
+
+
+@contextlib.contextmanager
+def _ctrl_c(cancel: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C ends the script, so that what was captured is kept; a second one ends everything."""
+
+    def handler(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        cancel()
+
+    if threading.current_thread() is not threading.main_thread():  # only there Python takes signals
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _tell(arguments: argparse.Namespace, report: Report) -> None:
+    """The end: what went wrong on standard error, the report where it was asked for."""
+    for check in report.asserts:
+        if not check["passed"]:
+            print(f"{report.script}:{check['line']}: {check['text']}: {check['why']}", file=sys.stderr)
+    if report.problem is not None:
+        line = f":{report.problem['line']}: {report.problem['text']}" if "line" in report.problem else ""
+        print(f"{report.script}{line}: {report.problem['message']}", file=sys.stderr)
+    if arguments.report is not None:
+        try:
+            report.write(arguments.report)
+        except OSError as error:
+            raise RvtraceError(f"{arguments.report}: cannot be written: {error.strerror}") from None
+    if arguments.json:
+        print(report.text(), end="")
+    elif not arguments.quiet:
+        failed = sum(1 for check in report.asserts if not check["passed"])
+        counted = f"{len(report.steps)} steps, {len(report.asserts)} assertions, {failed} {FAILED}"
+        print(f"{report.script}: {report.status}: {counted}, {report.seconds:.1f} s")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not NAME.fullmatch(name.strip()) or not value.strip():
+        raise RvtraceError(f"--set {text}: expected NAME=EXPRESSION")
+    return name.strip(), value.strip()
+
+
+def _within(text: str) -> float:
+    try:
+        return seconds(text)
+    except Expected as error:
+        raise RvtraceError(f"--timeout: {error}") from None
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

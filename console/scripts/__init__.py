@@ -1,0 +1,1 @@
+"""Scripted captures, `rvtrace run`: docs/scripts.md."""

@@ -1,0 +1,234 @@
+"""`assert ...`: what a script may expect, how it is written, and how it is found out.
+
+What the trace does not tell is not taken for granted: where something is missing in it, nothing is asserted that could
+be otherwise for that.
+"""
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from console import measuring
+from console.api import Bench
+from console.api_types import CheckFailed
+from console.scripts.arguments import SIGNS, Comparison, comparison
+from console.scripts.language import Expected
+
+_LATENCY = re.compile(r"interrupt\s+latency(?:\s+of\s+(?P<handler>.+))?")
+UNITS = ("instructions", "ticks")
+
+
+class Result(NamedTuple):
+    """*measured*: what was found, for the report; *why*: in words, if it failed, and what else there is to say."""
+
+    passed: bool
+    measured: Any
+    why: str = ""
+
+
+Check = Callable[[Bench], Result]
+
+
+class Form(NamedTuple):
+    """A kind of assertion. *read*: takes what stands behind `assert` apart, None if it is another kind."""
+
+    usage: str
+    explained: str
+    read: Callable[[str], Check | None]
+
+
+class Latency(NamedTuple):
+    """Which latency is meant."""
+
+    handler: str | None
+    unit: str
+
+    def measure(self, bench: Bench) -> int:
+        """The worst. Raises CheckFailed."""
+        found = bench.latency(self.handler)
+        return found.ticks if self.unit == "ticks" else found.instructions
+
+
+def check(text: str) -> Check:
+    """What stands behind `assert`. Raises Expected."""
+    for form in FORMS:
+        found = form.read(text)
+        if found is not None:
+            return found
+    raise Expected("expected one of: " + "; ".join(f"assert {form.usage}" for form in FORMS))
+
+
+def latency(text: str) -> Latency | None:
+    """`interrupt latency [of HANDLER] [instructions|ticks]`."""
+    words, unit = text.rsplit(None, 1), "instructions"
+    if len(words) == 2 and words[1] in UNITS:
+        text, unit = words
+    found = _LATENCY.fullmatch(text.strip())
+    return None if found is None else Latency(found["handler"], unit)
+
+
+def _after(word: str, text: str) -> str | None:
+    """What stands behind a word, or words."""
+    found = re.fullmatch(rf"{word.replace(' ', chr(92) + 's+')}\s+(.+)", text)
+    return None if found is None else found[1].strip()
+
+
+def _compared(text: str, usage: str) -> Comparison:
+    found = comparison(text)
+    if found is None:
+        raise Expected(f"expected: assert {usage}, with spaces around the sign")
+    return found
+
+
+def _ran(text: str) -> Check | None:
+    location = _after("ran", text)
+    if location is None:
+        return None
+
+    def run(bench: Bench) -> Result:
+        times = bench.calls(location)
+        return Result(times > 0, times, "" if times else f"{location} did not run")
+
+    return run
+
+
+def _not_ran(text: str) -> Check | None:
+    location = _after("not ran", text)
+    if location is None:
+        return None
+
+    def run(bench: Bench) -> Result:
+        times = bench.calls(location)
+        if times:
+            return Result(False, times, f"{location} ran {times} times" if times > 1 else f"{location} ran once")
+        lost = bench.losses()
+        return Result(not lost, 0, f"cannot be told, the trace is not complete: {lost[0]}" if lost else "")
+
+    return run
+
+
+def _no_loss(text: str) -> Check | None:
+    if text.split() != ["no", "loss"]:
+        return None
+
+    def run(bench: Bench) -> Result:
+        bench.decode()
+        lost = bench.losses()
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        return Result(not lost, len(lost), f"{lost[0]}{more}" if lost else "")
+
+    return run
+
+
+def _calls(text: str) -> Check | None:
+    if _after("calls", text) is None:
+        return None
+    what, sign, value = _compared(text, CALLS)
+    location = _after("calls", what)
+    if location is None:
+        raise Expected(f"expected: assert {CALLS}")
+
+    def run(bench: Bench) -> Result:
+        limit, times = bench.number(value), bench.calls(location)
+        lost = bench.losses() if sign not in (">", ">=") else []
+        if SIGNS[sign](times, limit) and lost:
+            return Result(False, times, f"cannot be told, the trace is not complete: {lost[0]}")
+        return _limit(times, sign, limit, f"{location} ran {times} times")
+
+    return run
+
+
+def _interrupt_latency(text: str) -> Check | None:
+    if not text.startswith("interrupt"):
+        return None
+    what, sign, value = _compared(text, LATENCY)
+    words = value.rsplit(None, 1)
+    unit = words[1] if len(words) == 2 and words[1] in UNITS else "instructions"
+    asked = latency(what)
+    if asked is None or sign not in ("<", "<="):
+        raise Expected(f"expected: assert {LATENCY}, or with <=")
+    limit_text = words[0] if len(words) == 2 and words[1] in UNITS else value
+
+    def run(bench: Bench) -> Result:
+        limit, worst = bench.number(limit_text), asked._replace(unit=unit).measure(bench)
+        return _limit(worst, sign, limit, f"the worst is {worst} {unit}")
+
+    return run
+
+
+def _instructions(text: str) -> Check | None:
+    if text.split()[0] != "instructions":
+        return None
+    what, sign, value = _compared(text, INSTRUCTIONS)
+    if what != "instructions":
+        raise Expected(f"expected: assert {INSTRUCTIONS}")
+
+    def run(bench: Bench) -> Result:
+        limit, count = bench.number(value), instructions(bench)
+        return _limit(count, sign, limit, f"{count} instructions are in the trace")
+
+    return run
+
+
+def instructions(bench: Bench) -> int:
+    """How many instructions the history has, gaps not counted."""
+    return bench.decode() - measuring.length(bench.engine, "-rvtrace-gaps")
+
+
+def _order(text: str) -> Check | None:
+    if _after("order", text) is None:
+        return None
+    try:
+        locations = shlex.split(text)[1:]
+    except ValueError:
+        locations = []
+    if len(locations) < 2:
+        raise Expected(f"expected: assert {ORDER}")
+
+    def run(bench: Bench) -> Result:
+        bench.check_order(*locations)
+        return Result(True, None)
+
+    return run
+
+
+def _value(text: str) -> Check | None:
+    expression = _after("value", text)
+    if expression is None:
+        return None
+
+    def run(bench: Bench) -> Result:
+        number = bench.number(expression)
+        return Result(number != 0, number, "" if number else f"{expression} is 0")
+
+    return run
+
+
+def _limit(measured: int, sign: str, limit: int, found: str) -> Result:
+    passed = SIGNS[sign](measured, limit)
+    return Result(passed, measured, "" if passed else f"{found}, not {sign} {limit}")
+
+
+def run(checked: Check, bench: Bench) -> Result:
+    """Find out. Raises what is no answer: no such function, no trace, no gdb."""
+    try:
+        return checked(bench)
+    except CheckFailed as error:
+        return Result(False, None, str(error))
+
+
+CALLS = "calls LOCATION >= EXPRESSION"
+LATENCY = "interrupt latency [of HANDLER] < EXPRESSION [instructions|ticks]"
+INSTRUCTIONS = "instructions >= EXPRESSION"
+ORDER = "order LOCATION LOCATION ..."
+FORMS = (
+    Form("ran LOCATION", "the function was entered, or the place ran", _ran),
+    Form("not ran LOCATION", "it was not, and the trace is complete", _not_ran),
+    Form("no loss", "nothing is missing between the first and the last instruction", _no_loss),
+    Form(CALLS, "how often (also > < <= == !=)", _calls),
+    Form(LATENCY, "from interrupts to their handler (also <=)", _interrupt_latency),
+    Form(INSTRUCTIONS, "how many are in the trace (also > < <= == !=)", _instructions),
+    Form(ORDER, "the first time of each came after that of the one before", _order),
+    Form("value EXPRESSION", "an expression of the program's language is not zero", _value),
+)

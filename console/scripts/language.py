@@ -1,0 +1,175 @@
+"""The language of scripted captures: lines with a verb, comments, `repeat` and `if`. Read whole before anything runs.
+
+repeat 3 as i            # a block, to its `end`
+    run until finish within 5s
+    save run-$i.rvt
+end
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from support.errors import RvtraceError
+
+
+class Place(NamedTuple):
+    """Where in a script, and what stands there."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class ScriptError(RvtraceError):
+    """Something in a script cannot be read; *place*: where."""
+
+    def __init__(self, place: Place, what: str) -> None:
+        super().__init__(f"{place}: {what}")
+        self.place = place
+
+
+class Expected(Exception):
+    """Of a verb's arguments: what should have stood there."""
+
+
+class Step(NamedTuple):
+    """A verb with what its table entry made of its arguments."""
+
+    place: Place
+    verb: str
+    arguments: Any
+
+
+class Repeat(NamedTuple):
+    """*body*, as often as the expression *times* says; *name*: of the variable that counts from 1, "" for none."""
+
+    place: Place
+    times: str
+    name: str
+    body: Sequence["Node"]
+
+
+class If(NamedTuple):
+    """*body* if the expression is not zero, else *other*."""
+
+    place: Place
+    condition: str
+    body: Sequence["Node"]
+    other: Sequence["Node"]
+
+
+Node: TypeAlias = Step | Repeat | If
+Parse = Callable[[str, str], Any]
+"""(verb, its arguments) -> what the verb wants; raises `Expected`."""
+BLOCKS = {
+    "repeat": "repeat EXPRESSION [as NAME]",
+    "if": "if EXPRESSION",
+    "else": "else",
+    "end": "end",
+}
+"""What is not in the table of verbs, and how it is written."""
+NAME = re.compile(r"[A-Za-z_]\w*")
+_REPEAT = re.compile(r"(?P<times>.+?)(?:\s+as\s+(?P<name>[A-Za-z_]\w*))?")
+
+
+def parse(text: str, file: str, verb: Parse) -> tuple[Node, ...]:
+    """The nodes of a script. *verb* takes the arguments of a line apart. Raises ScriptError."""
+    return _Parser(text, file, verb).script()
+
+
+class _Parser:
+    def __init__(self, text: str, file: str, verb: Parse) -> None:
+        self._lines = list(_statements(text, file))
+        self._next = 0
+        self._verb = verb
+
+    def script(self) -> tuple[Node, ...]:
+        nodes, ender = self._block(None)
+        assert ender is None
+        return nodes
+
+    def _block(self, opened: Place | None, ends: tuple[str, ...] = ()) -> tuple[tuple[Node, ...], str | None]:
+        """The nodes up to one of the words that end the block, and which that was."""
+        nodes: list[Node] = []
+        while self._next < len(self._lines):
+            place = self._lines[self._next]
+            self._next += 1
+            word, _, rest = place.text.partition(" ")
+            if word in ("else", "end"):
+                self._check_end(place, word, rest, ends)
+                return tuple(nodes), word
+            nodes.append(self._node(place, word, rest.strip()))
+        if opened is not None:
+            raise ScriptError(opened, f"`{opened.text}` has no `end`")
+        return tuple(nodes), None
+
+    def _check_end(self, place: Place, word: str, rest: str, ends: tuple[str, ...]) -> None:
+        if rest.strip():
+            raise ScriptError(place, f"`{word}` stands alone on its line, got: {place.text}")
+        if word not in ends:
+            raise ScriptError(place, f"`{word}` without {'`if`' if word == 'else' else '`repeat` or `if`'}")
+
+    def _node(self, place: Place, word: str, rest: str) -> Node:
+        if word == "repeat":
+            return self._repeat(place, rest)
+        if word == "if":
+            return self._if(place, rest)
+        try:
+            return Step(place, word, self._verb(word, rest))
+        except Expected as error:
+            raise ScriptError(place, str(error)) from None
+
+    def _repeat(self, place: Place, rest: str) -> Repeat:
+        found = _REPEAT.fullmatch(rest)
+        if found is None:
+            raise ScriptError(place, f"expected: {BLOCKS['repeat']}")
+        body, _ = self._block(place, ("end",))
+        return Repeat(place, found["times"], found["name"] or "", body)
+
+    def _if(self, place: Place, rest: str) -> If:
+        if not rest:
+            raise ScriptError(place, f"expected: {BLOCKS['if']}")
+        body, ender = self._block(place, ("else", "end"))
+        other: tuple[Node, ...] = ()
+        if ender == "else":
+            other, _ = self._block(place, ("end",))
+        return If(place, rest, body, other)
+
+
+def _statements(text: str, file: str) -> Iterator[Place]:
+    """The lines that say something, without their comments; a backslash at the end joins the next line."""
+    number, begun, whole = 0, 0, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        begun = begun if whole else number
+        stripped = without_comment(line).rstrip()
+        if stripped.endswith("\\"):
+            whole += stripped[:-1].rstrip() + " "
+            continue
+        whole += stripped
+        if whole.strip():
+            yield Place(file, begun, " ".join(whole.split(None, 1)).rstrip())
+        whole = ""
+    if whole.strip():
+        raise ScriptError(Place(file, number, whole.strip()), "the last line goes on: nothing stands behind its `\\`")
+
+
+def without_comment(line: str) -> str:
+    """A line up to a `#` that begins it or stands behind a space, and not in quotes."""
+    quote = ""
+    for index, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote and line[index - 1] != "\\" else quote
+        elif character in "\"'":
+            quote = character if _opens(line, index) else ""
+        elif character == "#" and (index == 0 or line[index - 1].isspace()):
+            return line[:index]
+    return line
+
+
+def _opens(line: str, index: int) -> bool:
+    """Whether a quote begins something: an apostrophe inside of a word does not."""
+    return line[index] == '"' or index == 0 or not line[index - 1].isalnum()

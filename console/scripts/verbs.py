@@ -1,0 +1,285 @@
+"""The verbs of scripts, one table: how each is written, what it does, and how. `rvtrace run --verbs` prints it."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from console.api import Bench
+from console.scripts import asserts
+from console.scripts.arguments import filled, seconds, within
+from console.scripts.language import BLOCKS, NAME, Expected
+from support.errors import RvtraceError
+
+
+class Context(Protocol):
+    """What a verb works with."""
+
+    bench: Bench
+    connect: str
+    """Where to connect to, if the script does not say."""
+    output: Path | None
+    """Where to save, if the script does not say."""
+
+    def value(self, name: str) -> str:
+        """The value of a variable, as text."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """*text*: for people, one line or none. *data*: for the report. *passed*: of an assertion, else None."""
+
+    text: str = ""
+    data: Mapping[str, Any] = {}
+    passed: bool | None = None
+
+
+Action = Callable[[Context], Outcome]
+
+
+class Verb(NamedTuple):
+    """*read* takes the arguments apart and raises `Expected`."""
+
+    usage: str
+    explained: str
+    read: Callable[[str], Action]
+
+
+def read(word: str, arguments: str) -> Action:
+    """What a line does. Raises Expected."""
+    verb = VERBS.get(word)
+    if verb is None:
+        raise Expected(
+            f"there is no verb `{word}`; expected one of: {', '.join([*VERBS, *BLOCKS])} "
+            "(commands of gdb stand behind `gdb`)"
+        )
+    try:
+        return verb.read(arguments)
+    except Expected as error:
+        message = str(error)
+        raise Expected(message if message.startswith("expected") else f"expected: {verb.usage}") from None
+
+
+def listing() -> str:
+    """The verbs, a line or two each."""
+    lines = [f"  {verb.usage}\n      {verb.explained}" for verb in VERBS.values()]
+    lines += [f"  {BLOCKS['repeat']} ... end\n      a block, so many times; NAME counts from 1"]
+    lines += [f"  {BLOCKS['if']} ... [else ...] end\n      a block, if an expression is not zero"]
+    forms = [f"  assert {form.usage}\n      {form.explained}" for form in asserts.FORMS]
+    return "\n".join(["Verbs:", *lines, "", "Assertions:", *forms])
+
+
+def _alone(does: Action) -> Callable[[str], Action]:
+    def read_nothing(arguments: str) -> Action:
+        if arguments:
+            raise Expected
+        return does
+
+    return read_nothing
+
+
+def _needed(arguments: str) -> str:
+    if not arguments:
+        raise Expected
+    return arguments
+
+
+def _connect(arguments: str) -> Action:
+    if len(arguments.split()) > 1:
+        raise Expected
+
+    def run(context: Context) -> Outcome:
+        where = filled(arguments, context.value) or context.connect
+        context.bench.connect(where)
+        return Outcome(f"at {context.bench.where().place}", {"where": where})
+
+    return run
+
+
+def _load(arguments: str) -> Action:
+    def run(context: Context) -> Outcome:
+        size = context.bench.load(filled(arguments, context.value) or None)
+        return Outcome(f"{size} bytes", {"bytes": size})
+
+    return run
+
+
+def _reset(context: Context) -> Outcome:
+    return Outcome(f"at {context.bench.reset().place}")
+
+
+def _break(arguments: str) -> Action:
+    location = _needed(arguments)
+
+    def run(context: Context) -> Outcome:
+        number = context.bench.break_at(location)
+        return Outcome(f"breakpoint {number}", {"breakpoint": number})
+
+    return run
+
+
+def _delete(arguments: str) -> Action:
+    if arguments and not arguments.isdigit():
+        raise Expected
+
+    def run(context: Context) -> Outcome:
+        context.bench.delete(int(arguments) if arguments else None)
+        return Outcome()
+
+    return run
+
+
+def _start(arguments: str) -> Action:
+    def run(context: Context) -> Outcome:
+        lines = context.bench.start(arguments)
+        return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+
+    return run
+
+
+def _run(arguments: str) -> Action:
+    kind, _, rest = arguments.partition(" ")
+    if kind == "for":
+        time = seconds(rest.strip())
+        return lambda context: Outcome(f"{time:g} s, now in {context.bench.run_for(time).place}")
+    what, limit = within(arguments)
+    if not what:
+        return lambda context: _stopped(context.bench.run(limit).place)
+    word, _, location = what.partition(" ")
+    if word != "until" or not location.strip():
+        raise Expected
+    return lambda context: _stopped(context.bench.run_until(location.strip(), limit).place)
+
+
+def _stopped(place: str) -> Outcome:
+    return Outcome(f"at {place}", {"at": place})
+
+
+def _stop(context: Context) -> Outcome:
+    lines = context.bench.stop()
+    return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+
+
+def _pull(context: Context) -> Outcome:
+    state = context.bench.pull()
+    return Outcome(str(state), {"bytes": state.captured})
+
+
+def _decode(context: Context) -> Outcome:
+    context.bench.decode()
+    count = asserts.instructions(context.bench)
+    return Outcome(f"{count} instructions", {"instructions": count})
+
+
+def _save(arguments: str) -> Action:
+    def run(context: Context) -> Outcome:
+        path = filled(arguments, context.value) or context.output
+        if path is None:
+            raise RvtraceError("save: no file; name one here, or with -o on the command line")
+        saved = context.bench.save(path)
+        return Outcome("; ".join(saved.messages), {"file": str(saved.path), "bytes": saved.size})
+
+    return run
+
+
+def _open(arguments: str) -> Action:
+    path = _needed(arguments)
+
+    def run(context: Context) -> Outcome:
+        lines = context.bench.open(filled(path, context.value))
+        return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
+
+    return run
+
+
+def _assert(arguments: str) -> Action:
+    check = asserts.check(_needed(arguments))
+
+    def run(context: Context) -> Outcome:
+        found = asserts.run(check, context.bench)
+        told = found.why if not found.passed or found.measured is None else f"{found.measured}"
+        return Outcome(told, {"measured": found.measured, "why": found.why}, found.passed)
+
+    return run
+
+
+def _set(arguments: str) -> Action:
+    found = re.fullmatch(rf"({NAME.pattern})\s*=\s*(\S.*)", arguments)
+    if found is None:
+        raise Expected
+    name, value = found[1], found[2]
+    measured = _quantity(value)
+
+    def run(context: Context) -> Outcome:
+        context.bench.set(name, value if measured is None else str(measured(context.bench)))
+        now = context.bench.value(f"${name}")
+        return Outcome(f"${name} = {now}", {"value": now})
+
+    return run
+
+
+def _quantity(text: str) -> Callable[[Bench], int] | None:
+    """What is measured instead of an expression."""
+    word, _, location = text.partition(" ")
+    if text == "instructions":
+        return asserts.instructions
+    if text == "losses":
+        return lambda bench: len(bench.losses())
+    if word == "calls" and location.strip():
+        return lambda bench: bench.calls(location.strip())
+    asked = asserts.latency(text)
+    return None if asked is None else asked.measure
+
+
+def _echo(arguments: str) -> Action:
+    return lambda context: Outcome(filled(arguments, context.value))
+
+
+def _timeout(arguments: str) -> Action:
+    limit = seconds(arguments)
+
+    def run(context: Context) -> Outcome:
+        context.bench.within = limit
+        return Outcome()
+
+    return run
+
+
+def _gdb(prefix: str) -> Callable[[str], Action]:
+    def read_command(arguments: str) -> Action:
+        command = prefix + _needed(arguments)
+        return lambda context: Outcome(said := context.bench.gdb(command).rstrip(), {"said": said.splitlines()})
+
+    return read_command
+
+
+def _table(*verbs: Verb) -> dict[str, Verb]:
+    return {verb.usage.partition(" ")[0]: verb for verb in verbs}
+
+
+VERBS: Mapping[str, Verb] = _table(
+    Verb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; --connect names it, else localhost:3333", _connect),
+    Verb("load [FILE]", "write the program into the target's memory; FILE: this program from now on", _load),
+    Verb("reset", "reset the target and halt it (OpenOCD's `reset halt`)", _alone(_reset)),
+    Verb("break LOCATION", "set a breakpoint, for `run`", _break),
+    Verb("delete [NUMBER]", "delete a breakpoint, or all", _delete),
+    Verb("start [OPTIONS]", "begin to trace, with the options of `trace start`", _start),
+    Verb(
+        "run [until LOCATION] [within TIME] | run for TIME",
+        "let the program run to a place, to a breakpoint, or for some time; it fails if it stops elsewhere", _run,
+    ),
+    Verb("stop", "end the trace, and read out the rest", _alone(_stop)),
+    Verb("pull", "read out what was traced so far; tracing goes on", _alone(_pull)),
+    Verb("decode", "decode what was traced, and say how much it is", _alone(_decode)),
+    Verb("save [FILE]", "write a capture file; without FILE, where -o says", _save),
+    Verb("open FILE", "look at a capture file; no target is needed", _open),
+    Verb("assert ...", "expect something: see below. What fails is reported, and the script goes on", _assert),
+    Verb(
+        "set NAME = EXPRESSION | calls LOCATION | instructions | losses | interrupt latency ...",
+        "a variable, which is $NAME in expressions, file names, `echo`, and in gdb", _set,
+    ),
+    Verb("echo [TEXT]", "print a line", _echo),
+    Verb("timeout TIME", "how long `run` waits from here on, if it does not say `within`", _timeout),
+    Verb("gdb COMMAND", "any command of gdb", _gdb("")),
+    Verb("trace COMMAND", "any `trace` command, as in gdb", _gdb("trace ")),
+)  # fmt: skip

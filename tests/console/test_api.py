@@ -1,0 +1,182 @@
+"""The Python API of scripted captures, `import rvtrace`, on the simulated target."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rvtrace
+from console.rig import Rig
+from session.capture import load
+from support.errors import Cancelled, RvtraceError
+from tests.compiling import compile_program, demo
+from tests.console.scripted import Truth
+from tests.gdb.running import HOME
+
+
+class Past(NamedTuple):
+    """A bench with a capture, and what the hart says that it retired."""
+
+    bench: rvtrace.Bench
+    truth: Truth
+    capture: Path
+    elf: Path
+
+
+class Live(NamedTuple):
+    """A bench with a target, and what it told of its progress."""
+
+    bench: rvtrace.Bench
+    drawn: list[tuple[str, int, int | None]]
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
+    """The demo program was traced up to `finish`."""
+    folder = tmp_path_factory.mktemp("past")
+    elf, log, capture = demo(folder), folder / "retired.log", folder / "a file.rvt"
+    with (
+        Rig(elf, folder / "rig", "--log-retired", str(log)) as rig,
+        rvtrace.Bench(elf, target=rig.target_file) as bench,
+    ):
+        bench.connect(f":{rig.gdb_port}")
+        assert bench.load() > 400
+        assert bench.start("-timestamps")[0].startswith("tracing: ")
+        assert str(bench.run_until("finish", within=20)) == "finish (demo.c:50)"
+        assert bench.stop()[0] == "Tracing stopped."
+        saved = bench.save(capture)
+        assert saved.size == capture.stat().st_size and saved.messages[0].startswith("Saved ")
+        assert bench.status().captured == len(load(capture).sinks[0].data)
+    with rvtrace.Bench(elf) as bench:
+        assert bench.open(capture)
+        yield Past(bench, Truth(elf, log).until("finish"), capture, elf)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """The demo program has come to `finish`."""
+    folder = tmp_path_factory.mktemp("live")
+    drawn: list[tuple[str, int, int | None]] = []
+
+    def draw(label: str, done: int, total: int | None = None) -> None:
+        drawn.append((label, done, total))
+
+    elf = demo(folder)
+    with Rig(elf, folder / "rig") as rig, rvtrace.Bench(elf, target=rig.target_file, progress=draw) as bench:
+        bench.connect(f":{rig.gdb_port}")
+        bench.break_at("finish")
+        assert bench.run(within=20).function == "finish"
+        bench.gdb("finish")
+        bench.delete()
+        yield Live(bench, drawn)
+
+
+def test_what_ran(past: Past) -> None:
+    bench, truth = past.bench, past.truth
+    assert bench.decode() == len(truth.pcs)
+    assert bench.ran("on_trap") and not bench.ran("finish")
+    assert bench.calls("fib") == len(truth.entries("fib"))
+    assert bench.losses() == []
+    assert [row.position for row in bench.events("interrupt")] == truth.entries("on_trap")
+    rows = bench.history(100, 50)
+    assert [row.address for row in rows] == list(truth.pcs[99:149])
+    assert [row.number for row in rows] == list(range(100, 150)) and not any(row.is_gap for row in rows)
+    assert [row.address for row in bench.history(count=3)] == list(truth.pcs[-3:])
+    latency = bench.latency("on_trap")  # traps lead there by themselves
+    assert [one.position for one in latency.each] == truth.entries("on_trap") and latency.instructions == 0
+    assert latency.ticks == 0
+
+
+def test_what_is_not_as_expected_is_an_error_of_its_own(past: Past) -> None:
+    bench = past.bench
+    with pytest.raises(rvtrace.CheckFailed, match=r"^fib ran first @"):
+        bench.check_order("classify", "fib")
+    bench.check_order("fib", "classify")
+    with pytest.raises(rvtrace.CheckFailed, match="no interrupt that led to fib is in the trace"):
+        _ = bench.latency("fib").instructions
+    with pytest.raises(RvtraceError, match='No symbol "nonsense" in current context') as wrong:
+        bench.ran("nonsense")
+    assert not isinstance(wrong.value, rvtrace.CheckFailed)
+
+
+def test_a_place_that_is_not_reached(live: Live) -> None:
+    with pytest.raises(rvtrace.NotReached, match=r"^main was not reached within 0.2 s: ") as caught:
+        live.bench.run_until("main", within=0.2)
+    assert caught.value.stop.function == "done"
+
+
+def test_expressions(live: Live) -> None:
+    bench = live.bench
+    assert bench.number("result") == 257735 and bench.value("(char)65") == "65 'A'"
+    assert bench.number("(char)65") == 65 and bench.number("1 == 1") == 1 and bench.number("&ticks") > 0x80000000
+    bench.set("mine", "result + 1")
+    assert bench.number("$mine") == 257736
+    with pytest.raises(RvtraceError, match=r"^\$never_set has no value$"):
+        bench.number("$never_set")
+
+
+def test_interrupted_from_another_thread(live: Live) -> None:
+    bench = live.bench
+    timer = threading.Timer(0.3, bench.interrupt)
+    timer.start()
+    with pytest.raises(Cancelled):
+        bench.run_until("main", within=60)
+    assert not bench.engine.state.running
+    timer = threading.Timer(0.3, bench.interrupt)
+    timer.start()
+    with pytest.raises(Cancelled):
+        bench.gdb("python import time; time.sleep(60)")
+    assert bench.gdb("echo still here\\n") == "still here\n"
+
+
+def test_long_work_tells_how_far_it_is(live: Live, tmp_path: Path) -> None:
+    """Filling the buffer takes the program some time; reading it out is long work."""
+    bench, drawn = live
+    bench.load(compile_program(tmp_path, HOME / "tests" / "programs" / "dense.c"))
+    bench.start("-all-jumps")
+    assert bench.pull().tracing  # of nothing
+    bench.run_for(1.0)
+    assert "waiting for the program" in {label for label, _, _ in drawn}
+    drawn.clear()
+    state = bench.pull()
+    assert state.tracing and state.captured is not None and state.captured > 10_000
+    shares = [done for label, done, total in drawn if label == "reading trace" and total == 100]
+    assert shares == sorted(shares) and len(shares) > 1
+    drawn.clear()
+    bench.load(bench.engine.elf)
+    assert [label for label, _, _ in drawn if label.startswith("loading .")]
+
+
+def test_the_worst_latency_is_of_those_that_are_known() -> None:
+    """One that the trace cuts off has at least the latency up to there; alone it says nothing."""
+    reached, slow = rvtrace.Latency(1, 11, 10, 7), rvtrace.Latency(50, 70, 20, None, reached=False)
+    assert rvtrace.Latencies("h", [reached, slow]).instructions == 20
+    assert rvtrace.Latencies("h", [reached, slow]).ticks == 7
+    for each, problem in (([], "no interrupt that led to h is in"), ([slow], "no interrupt reached its handler")):
+        with pytest.raises(rvtrace.CheckFailed, match=problem):
+            _ = rvtrace.Latencies("h", each).instructions
+        with pytest.raises(rvtrace.CheckFailed, match=problem):
+            _ = rvtrace.Latencies("h", each).ticks
+    with pytest.raises(rvtrace.CheckFailed, match="the trace has no times"):
+        _ = rvtrace.Latencies("h", [reached._replace(ticks=None)]).ticks
+
+
+def test_importing_is_cheap_and_names_are_there() -> None:
+    """What scripted captures need is loaded when it is asked for."""
+    code = "import rvtrace, sys; assert not any(name.startswith('console') for name in sys.modules), sys.modules; "
+    code += "from rvtrace import *; Bench, Rig, Stop, History; assert 'pygdbmi' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=HOME, check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = rvtrace.nonsense
+
+
+def test_the_example(tmp_path: Path) -> None:
+    words = [sys.executable, str(HOME / "examples" / "scripts" / "bench.py"), str(demo(tmp_path))]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 interrupts, at most 0 instructions to the handler" and lines[-1].startswith("Saved ")

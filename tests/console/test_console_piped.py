@@ -1,0 +1,238 @@
+"""`rvtrace console` with a pipe: the commands of gdb, plain lines, an exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.engine import Engine
+from console.main import main
+from console.mi import GdbGone, NoAnswer
+from console.rig import Rig
+from gdbext import start_options
+from tests.compiling import demo
+from tests.gdb.running import GDBS, HOME, SOURCE, gdb_environ, run_gdb
+
+
+def console(text: str, *words: object, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
+    env = {**gdb_environ(), "PYTHONPATH": str(HOME), **(environ or {})}
+    return subprocess.run(command, input=text, capture_output=True, text=True, env=env, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    folder = tmp_path_factory.mktemp("board")
+    with Rig(demo(folder), folder / "rig") as rig:
+        yield rig
+
+
+COMMANDS = ["trace start", "tbreak finish", "continue", "trace stop", "trace history 1,4", "trace functions 1,3",
+            "help trace goto", "info line fib", "trace gaps"]  # fmt: skip
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_what_commands_print_is_what_gdb_prints(gdb: str, tmp_path: Path) -> None:
+    """The same commands typed at the same gdb's own prompt print the same; nothing of it is ours."""
+    elf = demo(tmp_path)
+    with Rig(elf, tmp_path / "rig") as rig:
+        words = ["--gdb", gdb, "--elf", elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}"]
+        done = console("\n".join(COMMANDS), *words)
+    with Rig(elf, tmp_path / "rig2") as rig:
+        begin = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
+        said = run_gdb(elf, [*begin, *COMMANDS], gdb=gdb)
+    expected = "".join(said[command].rstrip("\n") + "\n" for command in COMMANDS if said[command].strip())
+    shown = done.stdout[done.stdout.index("tracing: ") :].replace("Continuing.\n", "")  # gdb says it to who types
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown.split() == expected.split()
+
+
+def test_the_table_of_options_is_that_of_gdb(board: Rig) -> None:
+    with Engine(board.elf) as engine:
+        offered = {line.removeprefix("trace start ") for line in engine.complete("trace start -")}
+        assert offered == {option.name for option in start_options.OPTIONS}
+        for option in start_options.OPTIONS:
+            assert option.name in engine.execute("help trace start")
+        assert {"trace start", "trace stop", "trace status"} <= set(engine.complete("trace "))
+
+
+def test_errors_and_the_exit_status(board: Rig) -> None:
+    done = console("print 1\nnonsense\nprint 2\n", "--elf", board.elf)
+    assert (done.returncode, done.stdout) == (1, "$1 = 1\n$2 = 2\n")
+    assert done.stderr == 'Undefined command: "nonsense".  Try "help".\n'
+    stopped = console("print 1\nnonsense\nprint 2\n", "--stop-on-error")
+    assert (stopped.returncode, stopped.stdout) == (1, "$1 = 1\n")
+    assert console("print 1\n").returncode == 0
+
+
+@pytest.mark.parametrize(("line", "status"), [("quit", 0), ("quit 3", 3), ("q sizeof(int)", 4), ("nonsense\nquit", 1)])
+def test_quitting(line: str, status: int, board: Rig) -> None:
+    done = console(f"{line}\nprint 1\n", "--elf", board.elf)
+    assert (done.returncode, done.stdout) == (status, "")
+
+
+def test_commands_that_go_on_to_an_end(board: Rig) -> None:
+    text = """define hello
+document hello
+end
+if $arg0 > 1
+echo many\\n
+else
+echo one\\n
+end
+end
+hello 2
+hello 1
+python
+for number in range(2):
+    print("py", number)
+end
+set $i = 0
+while $i < 3
+set $i = $i + 1
+nonsense
+end
+printf "%d, %d\\n", \\
+  $i, 7
+tbreak fib
+commands
+silent
+printf "n is %d\\n", n
+end
+"""
+    done = console(text, "--elf", board.elf)
+    assert done.stdout.splitlines()[:4] == ["many", "one", "py 0", "py 1"]
+    assert done.stdout.splitlines()[4] == "1, 7" and "reakpoint 1 at" in done.stdout
+    # gdb names the line where a loop ends
+    assert done.stderr == 'line 4: Undefined command: "nonsense".  Try "help".\n'
+    unfinished = console("print 1\nif 1\nprint 2\n")
+    assert (unfinished.returncode, unfinished.stdout) == (1, "$1 = 1\n")
+    assert unfinished.stderr == "the last command has no `end`\n"
+
+
+def test_json_for_programs(board: Rig) -> None:
+    done = console("print 1\nif 1\nprint 2\nend\nnonsense\n\nshell exit 3\n", "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["command"], row["status"], row["output"], row["error"]) for row in rows] == [
+        ("print 1", "ok", "$1 = 1\n", ""),
+        ("if 1\nprint 2\nend", "ok", "$2 = 2\n", ""),
+        ("nonsense", "error", "", 'Undefined command: "nonsense".  Try "help".'),
+        ("shell exit 3", "error", "", "shell: exit status 3"),
+    ]
+    assert done.returncode == 1 and all(row["seconds"] >= 0 for row in rows)
+
+
+def test_commands_of_its_own(board: Rig, tmp_path: Path) -> None:
+    script = tmp_path / "x.rvts"
+    script.write_text("reset\nload\nstart\nrun until finish\nstop\nassert ran fib\nassert ran nonsense_not\n")
+    text = f"help console\nshell echo from the shell\n!cat\nscript {script}\nscript\nscript /nonsense\nhelp\n"
+    words = ["--elf", board.elf, "--target", board.target_file, "--connect", f":{board.gdb_port}"]
+    done = console(text, *words)
+    assert done.returncode == 1
+    for part in ("script FILE.rvts", "from the shell\n", "ok       4  run until finish: at finish", "`help console`"):
+        assert part in done.stdout, part
+    problems = done.stderr.splitlines()
+    assert problems[0] == f'failed: {script}:7: nonsense_not: No symbol "nonsense_not" in current context.'
+    assert problems[1:] == [
+        "script: which? `script FILE.rvts`", "/nonsense: cannot be read: No such file or directory",
+    ]  # fmt: skip
+    assert not [line for line in done.stdout.splitlines() if line.startswith("Tracing stopped.")]  # the script's line
+
+
+def test_ctrl_c_ends_the_command_and_nothing_else(board: Rig) -> None:
+    words = ["--elf", board.elf, "--connect", f":{board.gdb_port}"]
+    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
+    with subprocess.Popen(
+        command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=gdb_environ(), start_new_session=True,
+    ) as running:  # fmt: skip
+        assert running.stdin and running.stdout and running.stderr
+
+        def until(line: str) -> None:
+            while (read := running.stdout.readline() if running.stdout else "") != line:
+                assert read, f"no {line}"
+
+        running.stdin.write("echo now\\n\npython import time; time.sleep(60)\necho next\\n\ncontinue\nprint 5\n")
+        running.stdin.flush()
+        until("now\n")
+        time.sleep(0.3)
+        os.kill(running.pid, signal.SIGINT)
+        until("next\n")
+        until("Continuing.\n")
+        time.sleep(0.3)
+        os.kill(running.pid, signal.SIGINT)
+        until("Program received signal SIGINT, Interrupt.\n")
+        until("$1 = 5\n")
+        running.stdin.close()
+        assert running.stderr.read() == "interrupted\n"
+    assert running.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--gdb", "/nonsense"], "rvtrace: /nonsense: there is no such program; --gdb names the gdb to use\n"),
+        (["--elf", "/"], "rvtrace: /: is a folder\n"),
+        (["--sim"], "rvtrace: --sim: needs --elf, and has a target description and a port of its own\n"),
+    ],
+)
+def test_what_is_wrong_with_the_command_line(words: list[str], problem: str) -> None:
+    done = console("print 1\n", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", problem)
+
+
+def test_a_gdb_that_dies(board: Rig) -> None:
+    done = console("python import os; os._exit(1)\nprint 1\n")
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith("rvtrace: gdb has ended")
+
+
+def test_a_gdb_that_does_not_listen(board: Rig) -> None:
+    """It is ended with the third Ctrl-C; who is only slow is waited for in the console, and given up in a script."""
+    with Engine(board.elf) as engine:
+        engine.silence = 0.3
+        with pytest.raises(NoAnswer, match=r"^gdb, python import time; time.sleep\(1\): no answer within 0\.[34]"):
+            engine.execute("python import time; time.sleep(1)")
+        engine.silence = None
+        assert engine.execute("echo later\\n") == "later\n"
+        stubborn = "python import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+        timers = [threading.Timer(0.5 * number, engine.interrupt) for number in (1, 2, 3)]
+        for timer in timers:
+            timer.start()
+        with pytest.raises(GdbGone, match=r"^gdb did not listen to 3 interrupts, and was ended$"):
+            engine.execute(stubborn)
+
+
+def test_a_terminal_without_its_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said before anything is started: this gdb does not exist."""
+    monkeypatch.delitem(sys.modules, "console.console_prompt", raising=False)
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert main(["console", "--gdb", "/nonsense"]) == 2
+    said = "rvtrace: prompt-toolkit is not installed: pip install 'rvtrace[console]'\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_gdb_without_python(tmp_path: Path) -> None:
+    """Its answer to `source`, as gdb gives it."""
+    fake = tmp_path / "gdb"
+    fake.write_text(f"""#!{sys.executable}
+import sys
+for line in sys.stdin:
+    token, _, command = line.partition("-")
+    refused = "Python scripting is not supported in this copy of GDB."
+    print(token + (f'^error,msg="{{refused}}"' if "source" in command else "^done"), flush=True)
+    if command.startswith("gdb-exit"):
+        break
+""")
+    fake.chmod(0o755)
+    done = console("print 1\n", "--gdb", fake)
+    assert done.returncode == 2
+    said = f"rvtrace: {fake} was built without Python: use gdb-multiarch, or name another with --gdb\n"
+    assert done.stderr == said

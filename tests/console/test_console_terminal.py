@@ -1,0 +1,204 @@
+"""`rvtrace console` in a terminal (tmux's): what is seen after which keys."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.rig import Rig
+from console.terminal import Terminal
+from tests.compiling import compile_program, demo
+from tests.gdb.running import HOME, gdb_environ
+
+COLUMNS, ROWS = 120, 40
+DENSE = HOME / "tests" / "programs" / "dense.c"
+PROMPT = re.compile(r"^\(rvtrace\) *$", re.M)
+
+
+class Typed:
+    """A console that is typed at."""
+
+    def __init__(self, terminal: Terminal, folder: Path) -> None:
+        self.terminal, self.folder = terminal, folder
+
+    def enter(self, command: str, text: str) -> str:
+        """Type a line; the screen when it shows a text, and a prompt below."""
+        self.terminal.enter(command)
+        return self.wait(text)
+
+    def wait(self, text: str) -> str:
+        return self.terminal.wait(lambda screen: text in screen and PROMPT.search(screen), f"{text} and a prompt")
+
+    @property
+    def status(self) -> str:
+        """The status line."""
+        return [line for line in self.terminal.screen().splitlines() if line.strip()][-1].strip()
+
+    def await_status(self, text: str) -> None:
+        self.terminal.wait(lambda screen: text in screen.rstrip().splitlines()[-1], f"status {text}")
+
+    def clear(self) -> None:
+        """An empty screen but for the prompt."""
+        self.terminal.press("C-g", "C-u", "C-l")
+        self.terminal.wait(lambda screen: PROMPT.match(screen), "a clear screen")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("typed")
+
+
+@pytest.fixture(scope="module")
+def rig(folder: Path) -> Iterator[Rig]:
+    with Rig(demo(folder), folder / "rig") as rig:
+        yield rig
+
+
+@pytest.fixture(scope="module")
+def typed(folder: Path, rig: Rig) -> Iterator[Typed]:
+    words = ["--elf", rig.elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}", "--nx"]
+    command = [sys.executable, "-m", "console.main", "console", *map(str, words)]
+    environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "XDG_STATE_HOME": str(folder)}
+    with Terminal(command, COLUMNS, ROWS, environ) as terminal:
+        typed = Typed(terminal, folder)
+        typed.wait("_start () at ")
+        yield typed
+
+
+def test_the_status_line_follows_a_session(typed: Typed) -> None:
+    assert typed.status == "stopped at _start (start.S:7) | no trace"
+    typed.enter("trace start", "keeps the newest")
+    typed.await_status("stopped at _start (start.S:7) | trace tracing, 0 of 65536 bytes")
+    typed.enter("tbreak finish", "Temporary breakpoint 1")
+    typed.enter("continue", "finish (value=")
+    bytes_there = re.compile(r"stopped at finish \(demo\.c:50\) \| trace tracing, [1-9]\d* of 65536")
+    typed.terminal.wait(bytes_there.search, "bytes")
+    typed.enter("trace stop", "Tracing stopped.")
+    typed.await_status("trace stopped, ")
+    typed.enter("trace status", "history:")
+    typed.await_status("trace off, ")
+
+
+def test_the_program_in_the_background(typed: Typed) -> None:
+    """It stops by itself while nobody types: what gdb says then stands above the line that is typed."""
+    typed.enter("monitor reset halt", "tap/device found")
+    typed.enter("maintenance flush register-cache", "flushed")
+    typed.enter("tbreak main", "Temporary breakpoint 2")
+    typed.terminal.enter("continue &")
+    typed.wait("Temporary breakpoint 2, main () at ")
+    typed.await_status("stopped at main (demo.c:")
+    typed.enter("continue &", "Continuing.")
+    typed.await_status("running | ")
+    typed.enter("interrupt", "SIGINT")
+    typed.await_status("stopped at done (start.S:25) | ")
+
+
+def test_tab_completes_commands_options_symbols_and_files(typed: Typed) -> None:
+    (typed.folder / "capture-of-today.rvt").touch()
+    for begun, wanted in (
+        ("trace hist", "(rvtrace) trace history"),
+        ("trace start -stop-o", "(rvtrace) trace start -stop-on-wrap"),
+        ("trace find class", "(rvtrace) trace find classify"),
+        ("break start_t", "(rvtrace) break start_timer"),
+        (f"trace open {typed.folder}/capture-", f"(rvtrace) trace open {typed.folder}/capture-of-today.rvt"),
+        (f"script {typed.folder}/capture-", f"(rvtrace) script {typed.folder}/capture-of-today.rvt"),
+        ("scr", "(rvtrace) script"),
+    ):
+        typed.clear()
+        typed.terminal.type(begun)
+        typed.terminal.press("Tab")
+        typed.terminal.wait(lambda screen, wanted=wanted: wanted in screen.replace("\n", ""), wanted)  # type: ignore[misc]
+    typed.clear()
+    typed.terminal.type("trace st")
+    typed.terminal.press("Tab")
+    menu = typed.terminal.wait(lambda screen: "status" in screen and "stop" in screen, "a menu")
+    assert re.search(r"^ +start *$", menu, re.M)
+    typed.clear()
+
+
+def test_ctrl_c_stops_the_command_only(typed: Typed) -> None:
+    typed.clear()
+    typed.terminal.enter("continue")
+    typed.terminal.wait(lambda screen: "Continuing." in screen and not PROMPT.search(screen), "it runs")
+    typed.terminal.press("C-c")
+    assert "Program received signal SIGINT, Interrupt." in typed.wait("SIGINT")
+    typed.terminal.enter("python import time; time.sleep(60)")
+    typed.terminal.wait(lambda screen: "sleep(60)" in screen and not PROMPT.search(screen), "it sleeps")
+    typed.terminal.press("C-c")
+    typed.wait("interrupted")
+    typed.enter("print 6 * 7", "$1 = 42")
+
+
+def test_ctrl_c_drops_a_block_that_is_typed(typed: Typed) -> None:
+    typed.clear()
+    typed.terminal.enter("while 1")
+    typed.terminal.wait(lambda screen: re.search(r"^> *$", screen, re.M), "a prompt for more")
+    typed.terminal.press("C-c")
+    typed.enter("print 43", "= 43")
+    for line in ("if 1", "echo from a block\\n"):
+        typed.terminal.enter(line)
+    typed.enter("end", "\nfrom a block")
+
+
+def test_an_empty_line_repeats_steps_and_turns_pages(typed: Typed) -> None:
+    typed.clear()
+    typed.enter("trace history 1,3", "\n3")
+    screen = typed.enter("", "(rvtrace)")
+    assert screen.count("\n1\t".expandtabs()) <= 1  # a range is not repeated
+    typed.clear()
+    typed.enter("stepi", "done")
+    first = typed.terminal.screen().count("j done")
+    typed.terminal.press("Enter")
+    typed.terminal.wait(lambda screen: screen.count("j done") == first + 1, "another step")
+
+
+def test_help_and_history(typed: Typed) -> None:
+    typed.clear()
+    assert "Ctrl-R searches" in typed.enter("help console", "turns pages.")
+    assert "-timestamp-source HOW" in typed.enter("help trace start", "beside the program.")
+    typed.clear()
+    typed.terminal.press("C-r")
+    typed.terminal.type("6 *")
+    typed.terminal.wait(lambda screen: "print 6 * 7" in screen, "the line of before")
+    typed.clear()
+    kept = (typed.folder / "rvtrace" / "history").read_text()
+    assert "+print 6 * 7\n" in kept and "+help trace start\n" in kept
+
+
+def test_the_end(typed: Typed) -> None:
+    """Ctrl-D, whatever was said before. The last test: the console is gone."""
+    typed.enter("print 98 + 1", "= 99")
+    typed.terminal.press("C-d")
+    typed.terminal.wait(lambda screen: typed.terminal.ask("#{pane_dead}") == "1", "the end")
+    assert typed.terminal.ask("#{pane_dead_status}") in ("0", "")  # tmux does not always get to know it
+
+
+def test_lines_of_earlier_sessions_are_there_and_progress_is_shown(folder: Path, tmp_path: Path) -> None:
+    """A buffer that is full takes a while to read out: the terminal says how far it is, and no trace of it is left."""
+    environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "XDG_STATE_HOME": str(folder)}
+    assert os.path.exists(folder / "rvtrace" / "history")
+    with Rig(compile_program(tmp_path, DENSE), tmp_path / "rig", "--trace-size", "131072") as rig:
+        words = ["--elf", rig.elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}", "--nx"]
+        command = [sys.executable, "-m", "console.main", "console", *map(str, words)]
+        with Terminal(command, COLUMNS, ROWS, environ) as terminal:
+            _fill_and_stop(Typed(terminal, folder))
+
+
+def _fill_and_stop(typed: Typed) -> None:
+    terminal = typed.terminal
+    typed.wait("_start () at ")
+    terminal.press("Up", "Up")
+    terminal.wait(lambda screen: "help console" in screen, "a line of before")
+    terminal.press("C-c")
+    typed.enter("trace start -all-jumps", "keeps the newest")
+    typed.enter("continue &", "Continuing.")
+    full = re.compile(r"running \| trace tracing, [1-9]\d{5} of 131072 bytes")
+    terminal.wait(full.search, "a full buffer")
+    typed.enter("interrupt", "SIGINT")
+    terminal.enter("trace stop")
+    terminal.wait(lambda screen: re.search(r"^reading trace: \d+%", screen, re.M), "progress")
+    screen = typed.wait("Tracing stopped.")
+    assert "reading trace" not in screen

@@ -1,0 +1,220 @@
+"""`rvtrace run` on a live target: the real gdb and OpenOCD, and the simulated target."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.main import main
+from console.rig import Rig, free_ports
+from console.terminal import Terminal
+from session.capture import load
+from tests.compiling import demo
+from tests.console.scripted import Run, Truth, run_script
+from tests.gdb.running import GDBS, HOME, gdb_environ
+
+AGAIN = "connect\nreset\nload\nstart\n"
+"""The target as it was when it was started."""
+
+
+class Board:
+    """A target that tests share: each begins with a reset."""
+
+    def __init__(self, rig: Rig, folder: Path) -> None:
+        self.rig, self.folder = rig, folder
+        self.options = ["--elf", rig.elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}"]
+
+    def run(self, folder: Path, text: str, *words: object) -> Run:
+        return run_script(folder, AGAIN + text, *self.options, *words)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
+    folder = tmp_path_factory.mktemp("board")
+    with Rig(demo(folder), folder / "rig") as rig:
+        yield Board(rig, folder)
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_from_connecting_to_saving(tmp_path: Path, gdb: str) -> None:
+    """What is decoded and counted is what the hart retired; the capture is as it was read out."""
+    elf, log = demo(tmp_path), tmp_path / "retired.log"
+    text = """connect
+        load
+        break start_timer
+        start
+        run within 20s
+        pull
+        delete
+        run until finish within 20s
+        stop
+        set count = instructions
+        assert no loss
+        assert value value@entry == $wanted
+        save"""
+    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
+        done = run_script(
+            tmp_path, text, "--elf", elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}",
+            "-o", tmp_path / "out.rvt", "--set", "wanted=257735", "--gdb", gdb,
+        )  # fmt: skip
+    assert (done.status, done.err) == (0, "")
+    results = {step["text"]: step["result"] for step in done.report["steps"]}
+    assert results["run within 20s"].startswith("at start_timer (demo.c:")
+    assert results["run until finish within 20s"] == "at finish (demo.c:50)"
+    assert results["set count = instructions"] == f"$count = {len(Truth(elf, log).until('finish').pcs)}"
+    (sink,) = load(tmp_path / "out.rvt").sinks
+    assert results["save"] == f"Saved {len(sink.data)} bytes of trace to {tmp_path / 'out.rvt'}."
+    pulled = next(step["data"]["bytes"] for step in done.report["steps"] if step["text"] == "pull")
+    assert 0 < pulled < len(sink.data)
+    assert [made["file"] for made in done.report["captures"]] == [str(tmp_path / "out.rvt")]
+
+
+def test_a_place_that_is_not_reached(board: Board, tmp_path: Path) -> None:
+    """The script ends there; what was captured is kept."""
+    done = board.run(
+        tmp_path, "run until finish\nrun until main within 300ms\nassert ran main", "-o", tmp_path / "o.rvt"
+    )
+    assert (done.status, done.report["status"]) == (1, "failed")
+    assert done.err == (
+        "x.rvts:6: run until main within 300ms: "
+        "main was not reached within 0.3 s: the program is in done (start.S:25)\n"
+    )
+    assert done.asserts == [] and done.report["problem"]["line"] == 6
+    (sink,) = load(tmp_path / "o.rvt").sinks
+    assert len(sink.data) > 500
+    assert done.report["captures"][0]["file"] == str(tmp_path / "o.rvt")
+
+
+def test_a_stop_elsewhere(board: Board, tmp_path: Path) -> None:
+    done = board.run(tmp_path, "break start_timer\nrun until finish")
+    assert done.status == 1
+    assert ": finish was not reached: the program stopped at start_timer (demo.c:" in done.err
+    same_place = board.run(tmp_path, "break finish\nrun until finish\nassert ran fib")
+    assert (same_place.status, same_place.err) == (0, "")
+
+
+def test_running_for_some_time(board: Board, tmp_path: Path) -> None:
+    done = board.run(tmp_path, "run for 300ms\ngdb info breakpoints\nbreak *$pc\nrun for 5s")
+    assert done.status == 1
+    ran, _, _, short = done.report["steps"][4:]
+    assert ran["result"] == "0.3 s, now in done (start.S:25)" and 0.3 <= ran["seconds"] < 5
+    assert "the program stopped after 0." in short["result"] and " s of 5 s, at done (start.S:25)" in short["result"]
+
+
+def test_no_breakpoint_is_reached(board: Board, tmp_path: Path) -> None:
+    done = board.run(tmp_path, "timeout 200ms\nrun")
+    assert done.status == 1
+    assert "x.rvts:6: run: no breakpoint was reached within 0.2 s: the program is in " in done.err
+
+
+def test_steps_that_gdb_refuses(board: Board, tmp_path: Path) -> None:
+    for line, problem in (
+        ("run until nonsense", 'Function "nonsense" not defined.'),
+        ("start -nonsense", "trace start: unknown option -nonsense. See `help trace start`."),
+        ("trace nonsens", 'Function "nonsens" not defined.'),
+    ):
+        done = board.run(tmp_path, line)
+        assert done.status == 2 and done.err.startswith(f"x.rvts:5: {line}: ") and problem in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+def test_what_there_is_to_see(board: Board, tmp_path: Path) -> None:
+    """A line for each step; its number in the script, and what came of it."""
+    done = board.run(tmp_path, "run until finish\nassert ran nonsense_is_not_there\n")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("ok       1  connect: at ")
+    assert "ok       5  run until finish: at finish (demo.c:50)" in lines
+    assert lines[-2].startswith("ERROR    6  assert ran nonsense_is_not_there: nonsense_is_not_there: No symbol ")
+    assert "x.rvts: error: 6 steps, 0 assertions, 0 failed, " in lines[-1]
+
+
+def test_a_terminal_shows_how_far_it_is(board: Board, tmp_path: Path) -> None:
+    """In a line that is gone afterwards."""
+    (tmp_path / "x.rvts").write_text("connect\nrun for 3s\necho over\n")
+    words = [sys.executable, "-m", "console.main", "run", tmp_path / "x.rvts", *board.options]
+    environ = {**gdb_environ(), "PYTHONPATH": str(HOME)}
+    with Terminal([str(word) for word in words], 100, 20, environ) as terminal:
+        terminal.wait(lambda screen: re.search(r"^waiting for the program: \d+%", screen, re.M), "progress")
+        screen = terminal.wait_for("x.rvts: passed: ")
+    assert "waiting" not in screen and re.search(r"run for 3s: 3 s, now in done \(start.S:25\) \(3\.\d s\)", screen)
+
+
+def test_ctrl_c_ends_the_script_and_keeps_the_capture(board: Board, tmp_path: Path) -> None:
+    script, output, report = tmp_path / "x.rvts", tmp_path / "o.rvt", tmp_path / "r.json"
+    script.write_text(AGAIN + "run until finish\necho reached\nrun until main within 60s\nassert ran main\n")
+    words = [sys.executable, "-m", "console.main", "run", script, *board.options, "-o", output, "--report", report]
+    with subprocess.Popen(
+        [str(word) for word in words], cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as running:  # fmt: skip
+        assert running.stdout and running.stderr
+        while running.stdout.readline() != "reached\n":
+            assert running.poll() is None
+        time.sleep(0.3)  # it runs
+        os.kill(running.pid, signal.SIGINT)
+        said = running.stderr.read()
+    assert running.returncode == 2
+    assert said == f"{script}:7: run until main within 60s: interrupted\n"
+    assert len(load(output).sinks[0].data) > 500
+    assert json.loads(report.read_text())["problem"]["message"] == "interrupted"
+
+
+def test_a_target_that_goes_away(tmp_path: Path) -> None:
+    with Rig(demo(tmp_path), tmp_path / "rig") as rig:
+        text = (
+            f"connect\nrun until finish\ngdb shell (sleep 0.5; kill -9 {rig.openocd.pid}) &\nrun until main within 20s"
+        )
+        done = run_script(tmp_path, text, "--elf", rig.elf, "--connect", f":{rig.gdb_port}")
+    assert done.status == 2
+    lost = "x.rvts:4: run until main within 20s: the connection to the target was lost while the program ran\n"
+    assert done.err.removeprefix("Remote connection closed\n") == lost  # the first is gdb's, if it has come by then
+    assert done.report["seconds"] < 20
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    done = run_script(tmp_path, "connect", "--elf", demo(tmp_path), "--connect", f":{port}")
+    assert done.status == 2 and done.err.startswith("x.rvts:1: connect: ") and str(port) in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--elf", "/nonsense.elf"], "/nonsense.elf: there is no such file"),
+        (["--target", "/nonsense.toml"], "/nonsense.toml: there is no such file"),
+        (["--gdb", "/nonsense/gdb"], "/nonsense/gdb: there is no such program; --gdb names the gdb to use"),
+        (["--gdb", "true"], "gdb has ended"),
+        (["--sim"], "--sim: needs --elf, and has a target description and a port of its own"),
+        (["--timeout", "3"], "--timeout: expected a time as 500ms, 2s or 3min, got: 3"),
+        (["--set", "3=4"], "--set 3=4: expected NAME=EXPRESSION"),
+        (["--set", "x=nonsense"], 'No symbol table is loaded.  Use the "file" command.'),
+        (["--report", "/nonsense/r.json"], "/nonsense/r.json: cannot be written: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_with_the_command_line(words: list[str], problem: str, tmp_path: Path) -> None:
+    done = run_script(tmp_path, "echo hello", *words)
+    assert done.status == 2 and problem in done.err and len(done.err.splitlines()) == 1, done.err
+
+
+def test_a_script_that_cannot_be_read_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = run_script(tmp_path, "connect\nlode", "--gdb", "/nonsense/gdb")
+    assert done.status == 2 and done.err.startswith("rvtrace: x.rvts:2: there is no verb `lode`")
+    assert main(["run"]) == 2
+    assert capsys.readouterr().err == "rvtrace: run: which script? `rvtrace run --verbs` lists what may stand in one\n"
+    assert main(["run", "/nonsense.rvts"]) == 2
+    assert capsys.readouterr().err == "rvtrace: /nonsense.rvts: cannot be read: No such file or directory\n"
+    assert main(["run", "--verbs"]) == 0
+    assert "run [until LOCATION]" in capsys.readouterr().out
+
+
+def test_nothing_to_keep_is_an_error(tmp_path: Path) -> None:
+    done = run_script(tmp_path, "echo hello", "-o", tmp_path / "o.rvt")
+    assert done.status == 2 and "nothing was saved: " in done.err and not (tmp_path / "o.rvt").exists()
