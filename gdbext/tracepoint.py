@@ -19,15 +19,31 @@ def insert(argument: str) -> None:
     """Do what the built-in `trace LOCATION [thread N] [if CONDITION]` does; raises gdb.error or gdb.GdbError."""
     options = _mi_options(argument)
     if hasattr(gdb, "execute_mi"):  # gdb >= 14: structured
-        answer: dict[str, Any] = gdb.execute_mi("-break-insert", *options)
-        _report(answer["bkpt"])
+        _report(_inserted(options))
         return
     command = "-break-insert " + " ".join(_quote(option) for option in options)
+    last = gdb.convenience_variable("bpnum")
     answer_text = _output_of('interpreter-exec mi "' + command.replace("\\", "\\\\").replace('"', '\\"') + '"')
     error = re.search(r'^\^error,msg="(.*)"$', answer_text, re.M)
     if error:
         raise gdb.GdbError(re.sub(r"\\(.)", r"\1", error.group(1)))
-    _report(dict(re.findall(r'\b(number|addr|file|line)="([^"]*)"', answer_text)))
+    found = dict(re.findall(r'\b(number|addr|file|line)="([^"]*)"', answer_text))
+    if "number" in found:
+        _report(found)
+    elif gdb.convenience_variable("bpnum") != last:  # under a machine interface gdb 13 has answered elsewhere
+        print(f"Tracepoint {gdb.convenience_variable('bpnum')}.")
+    else:
+        raise gdb.GdbError(f'There is no place "{argument}" for a tracepoint, and no such command: see `help trace`.')
+
+
+def _inserted(options: list[str]) -> dict[str, Any]:
+    """Raises gdb.GdbError: gdb would call its own error one of Python."""
+    try:
+        answer: dict[str, Any] = gdb.execute_mi("-break-insert", *options)
+    except gdb.error as error:
+        raise gdb.GdbError(str(error)) from None
+    found: dict[str, Any] = answer["bkpt"]
+    return found
 
 
 def _output_of(command: str) -> str:

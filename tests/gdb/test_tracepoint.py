@@ -1,12 +1,13 @@
 """gdb's own `trace LOCATION` still works when our prefix command of the same name is loaded, in the real gdb."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.compiling import demo
-from tests.gdb.running import SOURCE, run_gdb
+from tests.gdb.running import SOURCE, every_gdb, gdb_environ, run_gdb
 
 LOCATIONS = ["fib", "demo.c:20", "*0x80000056", "-function fib", "fib if n > 3", "nosuchfunction"]
 
@@ -50,3 +51,18 @@ def test_used_twice_in_one_session(elf: Path) -> None:
     out = run_gdb(elf, [SOURCE, "trace fib", "trace add", "trace mul", "info line fib"])
     assert out["trace mul"].startswith("Tracepoint 3 at")
     assert "starts at address" in out["info line fib"]
+
+
+@every_gdb
+@pytest.mark.parametrize("interpreter", ["mi2", "mi3"])
+def test_under_a_machine_interface(gdb: str, interpreter: str, elf: Path) -> None:
+    """As IDEs have it. gdb 13 then answers the command within a command elsewhere."""
+    commands = [SOURCE, '-interpreter-exec console "trace main"', '-interpreter-exec console "trace nonsens"']
+    done = subprocess.run(
+        [gdb, "-q", "-nx", f"--interpreter={interpreter}", str(elf)], input="\n".join([*commands, "-gdb-exit\n"]),
+        capture_output=True, text=True, timeout=60, env=gdb_environ(), check=False,
+    )  # fmt: skip
+    assert re.search(r'~"Tracepoint 1( at .*)?\.\\n"', done.stdout)
+    assert "Error" not in done.stdout + done.stderr
+    refused = r'^\^error,msg="(There is no place \\"nonsens\\"|Function \\"nonsens\\" not defined)'
+    assert re.search(refused, done.stdout, re.MULTILINE)
