@@ -15,6 +15,7 @@ from typing import Self
 from support.errors import RvtraceError
 
 STARTUP_SECONDS = 20
+ENDING_SECONDS = 20  # killed before it has ended by itself, the simulated target leaves half a log
 
 
 class RigError(RvtraceError):
@@ -124,7 +125,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.terminate()
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(5)
+            child.wait(ENDING_SECONDS)
     finally:
         child.kill()
         child.wait()
