@@ -156,6 +156,7 @@ def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
                     elif not isinstance(item, TrapEntry | Situation | Accessed):
                         block, count = item
                         file.write(_lines(block.pcs[:count]))
+                file.flush()  # so that all of it is there whatever ends the simulation
 
             yield write
     except OSError as error:
