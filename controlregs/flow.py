@@ -7,7 +7,7 @@ the way down, and a component is left only when its registers say that it is don
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling".
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from controlregs import encoder, ram_sink
@@ -20,6 +20,7 @@ from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce, Pi
 from controlregs.graph_start import Starting
 from controlregs.outlets import configure_pib, pib_in_force
 from controlregs.pieces import Drained
+from controlregs.request import SinkInForce
 from controlregs.switching import begin, check_active, disable, enable, take_back
 from controlregs.trigger_setup import is_switched_off
 from controlregs.unchanged import check_settings
@@ -28,7 +29,7 @@ from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
 
 
-def _nobody(pins: PibInForce) -> None:
+def nobody(pins: PibInForce) -> None:
     """Receives nothing: the probe is somebody else's."""
 
 
@@ -57,7 +58,7 @@ def start(
     graph: Graph,
     request: GraphRequest,
     progress: Progress = silent,
-    receive: Callable[[PibInForce], None] = _nobody,
+    receive: Callable[[PibInForce], None] = nobody,
 ) -> GraphInForce:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
@@ -79,15 +80,29 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
 
     A component that fails does not keep the others from being stopped: see *failures*, and `check`.
     """
-    full = _full(graph)
+    off: list[str] = []
+
+    def switch_off(component: Component) -> bool:
+        if component.block is encoder.ENCODER and is_switched_off(component):
+            off.append(component.name)
+        return disable(component, progress)
+
+    notes, failures = stop_each(graph, graph.stop_order, switch_off, _full(graph))
+    return Stopped(_lost(graph), tuple(notes), tuple(failures), tuple(off))
+
+
+def stop_each(
+    graph: Graph, order: Iterable[Component], switch_off: Callable[[Component], bool], full: set[str]
+) -> tuple[list[str], list[ComponentError]]:
+    """Stop components, whatever their version: a line for what the user should know, and what kept one from it.
+
+    *switch_off*: False if one was found in reset. *full*: names of sinks that have stopped by themselves.
+    """
     notes: list[str] = []
     failures: list[ComponentError] = []
-    off: list[str] = []
-    for component in graph.stop_order:
+    for component in order:
         try:
-            if component.block is encoder.ENCODER and is_switched_off(component):
-                off.append(component.name)
-            if not disable(component, progress):
+            if not switch_off(component):
                 notes.append(f"{component.name} was reset while tracing; its trace ends there")
         except ComponentTimeout as error:
             stuck = [sink.name for sink in graph.sinks_of(component)]
@@ -97,7 +112,7 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
                 failures.append(error)
         except ComponentError as error:
             failures.append(error)
-    return Stopped(_lost(graph), tuple(notes), tuple(failures), tuple(off))
+    return notes, failures
 
 
 def check(stopped: Stopped) -> None:
@@ -142,12 +157,19 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
 
     Raises Cancelled only.
     """
+    return drain_each(graph, in_force, lambda sink, set_up: drain(sink, set_up, progress))
+
+
+def drain_each(
+    graph: Graph, in_force: GraphInForce | None, read: Callable[[Component, SinkInForce | None], Drained]
+) -> Drains:
+    """What *read* gets out of each RAM sink, given how it was set up, whatever its version. Raises Cancelled only."""
     set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
     drained: dict[str, Drained] = {}
     failures: dict[str, RvtraceError] = {}
     for sink in graph.ram_sinks:
         try:
-            drained[sink.name] = drain(sink, set_up.get(sink.name), progress)
+            drained[sink.name] = read(sink, set_up.get(sink.name))
         except Cancelled:
             raise
         except RvtraceError as error:

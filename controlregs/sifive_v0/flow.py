@@ -10,11 +10,12 @@ Ref: see the package.
 from collections.abc import Callable, Collection
 
 from controlregs.component import Component
-from controlregs.errors import ComponentError, ComponentTimeout
-from controlregs.flow import Drains, Stopped, check
+from controlregs.errors import ComponentError
+from controlregs.flow import Drains, Stopped, check, drain_each, nobody, stop_each
 from controlregs.graph import Graph
 from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
 from controlregs.pieces import Drained
+from controlregs.request import SinkInForce
 from controlregs.sifive_v0.drain import drain
 from controlregs.sifive_v0.encoder import CONTROL
 from controlregs.sifive_v0.outside import switch
@@ -22,21 +23,17 @@ from controlregs.sifive_v0.start import Starting, host_of, hosts, switch_off, ta
 from controlregs.sifive_v0.switching import begin, enable
 from controlregs.sifive_v0.unchanged import check_settings
 from controlregs.switching import check_active
-from support.errors import Cancelled, RvtraceError
+from support.errors import RvtraceError
 from support.progress import Progress, silent
 
 __all__ = ["Drains", "Stopped", "check", "drain_all", "resume", "start", "stop"]
-
-
-def _nobody(pins: PibInForce) -> None:
-    """Receives nothing: the probe is somebody else's."""
 
 
 def start(
     graph: Graph,
     request: GraphRequest,
     progress: Progress = silent,
-    receive: Callable[[PibInForce], None] = _nobody,
+    receive: Callable[[PibInForce], None] = nobody,
 ) -> GraphInForce:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
@@ -52,20 +49,8 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
     """
     full = _full(graph)
     off = tuple(encoder.name for encoder in graph.encoders if _is_switched_off(encoder))
-    notes: list[str] = []
-    failures: list[ComponentError] = []
-    for component in (*graph.encoders, *graph.funnels[::-1], *graph.pib_sinks, *graph.bridges):
-        try:
-            if not switch_off(graph, component, progress):
-                notes.append(f"{component.name} was reset while tracing; its trace ends there")
-        except ComponentTimeout as error:
-            stuck = [sink.name for sink in graph.sinks_of(component)]
-            if full.issuperset(stuck) and not _bit(component, error.value, "Enable"):
-                notes.append(f"{component.name} keeps trace that no room was left for in {', '.join(stuck)}")
-            else:
-                failures.append(error)
-        except ComponentError as error:
-            failures.append(error)
+    order = (*graph.encoders, *graph.funnels[::-1], *graph.pib_sinks, *graph.bridges)
+    notes, failures = stop_each(graph, order, lambda component: switch_off(graph, component, progress), full)
     lost, refusals = _lost(graph, full)
     return Stopped(lost, (*notes, *refusals), tuple(failures), off)
 
@@ -124,18 +109,12 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
 
     Raises Cancelled only.
     """
-    set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
-    drained: dict[str, Drained] = {}
-    failures: dict[str, RvtraceError] = {}
-    for sink in graph.ram_sinks:
-        try:
-            kind = "funnel" if host_of(graph, sink) in graph.funnels else "encoder"
-            drained[sink.name] = drain(sink, kind, set_up.get(sink.name), progress)
-        except Cancelled:
-            raise
-        except RvtraceError as error:
-            failures[sink.name] = error
-    return Drains(drained, failures)
+
+    def read(sink: Component, set_up: SinkInForce | None) -> Drained:
+        kind = "funnel" if host_of(graph, sink) in graph.funnels else "encoder"
+        return drain(sink, kind, set_up, progress)
+
+    return drain_each(graph, in_force, read)
 
 
 def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:

@@ -31,12 +31,12 @@ from decode.image import Image
 from decode.ingress import Trap
 
 _TRACE = re.compile(rb"Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/(?:0x)?[0-9a-f]+(?:/([0-9a-f]+))?\]")
-_TRAP = re.compile(
+TRAP_LINE = re.compile(
     rb"riscv_cpu_do_interrupt: hart:(\d+), async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)(?:, tval:0x([0-9a-f]+))?,"
 )
-_STOPPED = re.compile(rb"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]")
+STOPPED_LINE = re.compile(rb"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]")
 _REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)\s")
-_ASM_MODE = re.compile(rb"Priv: (\d+); Virt: (\d)")
+MODE_LINE = re.compile(rb"Priv: (\d+); Virt: (\d)")
 _ASM_LINE = re.compile(rb"0x([0-9a-f]+):  ")
 _ASM = b"IN:"
 
@@ -170,7 +170,7 @@ class QemuReader(Reader):
             self._final = int(match[1], 16)
             if self._first < 0:
                 self._first = self._final
-        elif match := _ASM_MODE.match(line):
+        elif match := MODE_LINE.match(line):
             self._mode = int(match[1]), match[2] == b"1"
         else:
             self._listing = False
@@ -183,7 +183,7 @@ class QemuReader(Reader):
         return True
 
     def _take_trap(self, index: int, line: bytes) -> None:
-        match = _TRAP.match(line)
+        match = TRAP_LINE.match(line)
         if match is None:
             self._bad_line(index, line)
             return
@@ -200,7 +200,7 @@ class QemuReader(Reader):
         self._trap = _Pending(epc, interrupt, cause & _CAUSE_MASK, tval)
 
     def _stop(self, index: int, line: bytes) -> None:
-        match = _STOPPED.match(line)
+        match = STOPPED_LINE.match(line)
         if match is None:
             self._bad_line(index, line)
         elif self._last is not None and self._last.pc == int(match[1], 16):

@@ -18,17 +18,13 @@ from array import array
 from pathlib import Path
 
 from decode.errors import UndecodableInstruction
+from decode.executed.qemu import MODE_LINE, STOPPED_LINE, TRAP_LINE
 from decode.instructions import classify
 from session.qemu.code import Entered, may_follow
 from transport.qemu.ring import BEGIN, BLOCK, CODE, DATA, FIELD, PARTIAL, TRAP, Ring
 
 _TRACE = re.compile(rb"Trace (\d+): \S+ (\[[0-9a-f]+/([0-9a-f]+)/\S+\])")
-_TRAP = re.compile(
-    rb"riscv_cpu_do_interrupt: hart:(\d+), async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)(?:, tval:0x([0-9a-f]+))?,"
-)
-_STOPPED = re.compile(rb"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]")
 _REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)")
-_MODE = re.compile(rb"Priv: (\d+); Virt: (\d)")
 _CODE = re.compile(rb"0x([0-9a-f]+):  ([0-9a-f]+)\s")
 _WFI = b"10500073"
 _UNKNOWN, _GUEST = 0xF, 4
@@ -117,9 +113,9 @@ class LogSource:
             self._traced(line)
         elif line.startswith(b"IN:"):
             self._listing, self._mode = [], _UNKNOWN
-        elif found := _TRAP.match(line):
+        elif found := TRAP_LINE.match(line):
             self._trap(found)
-        elif (found := _STOPPED.match(line)) and self._current.last is not None:
+        elif (found := STOPPED_LINE.match(line)) and self._current.last is not None:
             if self._current.last.pc == int(found[1], 16) and self._current.words:
                 self._current.words.pop()
                 self._current.last = None  # what became of the one before is known: it led here
@@ -151,7 +147,7 @@ class LogSource:
         if found := _CODE.match(line):
             if not any(code == _WFI for _, code in self._listing[-1:]):
                 self._listing.append((int(found[1], 16), found[2]))
-        elif found := _MODE.match(line):
+        elif found := MODE_LINE.match(line):
             self._mode = int(found[1]) | (_GUEST if found[2] == b"1" else 0)
         elif line:
             listing, self._listing = self._listing, None
