@@ -16,7 +16,7 @@ from support.progress import Progress, silent
 
 
 def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> Drained:
-    """All trace in the buffer, oldest first. The sink must have been stopped (procedures.stop); it is not changed.
+    """All trace in the buffer, oldest first. The sink must have been stopped (`flow.stop`); it is not changed.
 
     *in_force* is what configuring the sink returned; without it the access width is probed anew. May be repeated.
     Raises SinkNotReadable, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.

@@ -1,6 +1,6 @@
 """What a user asks of the trace components, and what they then really do.
 
-A decoder is given `TraceInForce`, which holds register values as read back and never what was asked for.
+A decoder is given what is in force: register values as read back, never what was asked for.
 """
 
 from dataclasses import dataclass
@@ -178,12 +178,3 @@ class SinkInForce:
     @property
     def stop_on_wrap(self) -> bool:
         return bool(ram_sink.CONTROL.get(self.control, "trRamStopOnWrap"))
-
-
-@dataclass(frozen=True)
-class TraceInForce:
-    """What the hardware does since `start`. *notes*: one line per thing that was asked for and not granted."""
-
-    encoders: tuple[EncoderInForce, ...]
-    sink: SinkInForce
-    notes: tuple[str, ...] = ()

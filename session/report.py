@@ -6,9 +6,9 @@ from pathlib import PurePath
 
 from controlregs.ctr.entries import ENTRY_BYTES
 from controlregs.encoder import Format, InstMode, SyncMode
-from controlregs.procedures import SinkStatus
 from controlregs.ram_sink import RamMode
 from controlregs.request import EncoderInForce, SinkInForce
+from controlregs.watching import SinkStatus
 from decode.history import EventKind, History
 from session.captured import Capture, Captured, CapturedEncoder, CapturedImage, CapturedRecords, CapturedSink, printable
 from session.context import Context

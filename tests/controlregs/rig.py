@@ -5,8 +5,8 @@ from typing import Any
 
 from controlregs.component import Component
 from controlregs.encoder import ENCODER
-from controlregs.procedures import TraceInForce, TraceRequest, start
 from controlregs.ram_sink import RAM_SINK
+from tests.controlregs.direct import TraceInForce, TraceRequest, start
 from tests.controlregs.model import ModelEncoder, ModelSink, ModelTarget
 
 ENCODER_BASE, SINK_BASE = 0x2000_0000, 0x2000_1000

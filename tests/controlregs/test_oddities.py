@@ -19,8 +19,8 @@ from controlregs.errors import (
     WrongComponent,
 )
 from controlregs.graph_request import Buffer, GraphRequest
-from controlregs.procedures import TraceRequest, drain, status, stop
 from tests.controlregs.breaking import no_waiting
+from tests.controlregs.direct import TraceRequest, drain, status, stop
 from tests.controlregs.graph_model import BLOCKS, LOW, GraphEncoder, GraphFunnel, GraphPib, ram, world
 from tests.controlregs.model import ACTIVE, ENABLE, Model, ModelEncoder, ModelSink, ModelTarget
 from tests.controlregs.rig import BUFFER, SMEM, SRAM, Rig, rig

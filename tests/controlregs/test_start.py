@@ -10,8 +10,8 @@ from controlregs.encoder import CONTROL, ENCODER, Format, InstMode, SyncMode
 from controlregs.encoder_setup import default_sync_max
 from controlregs.errors import BufferRefused, ComponentTimeout, SettingRefused, UnsupportedProtocol
 from controlregs.fields import FieldRange
-from controlregs.procedures import TraceRequest, start
 from controlregs.ram_sink import RamMode
+from tests.controlregs.direct import TraceRequest, start
 from tests.controlregs.model import ACTIVE, EMPTY, ENABLE, TRACING, ModelEncoder
 from tests.controlregs.rig import BUFFER, LOW, SMEM, SRAM, rig
 

@@ -9,10 +9,10 @@ from controlregs.component import Component
 from controlregs.encoder import ENCODER
 from controlregs.errors import ComponentTimeout, DrainFailed, SettingRefused, SinkNotReadable
 from controlregs.pieces import Drained
-from controlregs.procedures import TraceRequest, drain, status, stop
 from controlregs.ram_sink import RAM_SINK
 from support.errors import Cancelled
 from support.progress import Progress, silent
+from tests.controlregs.direct import TraceRequest, drain, status, stop
 from tests.controlregs.model import EMPTY, ENABLE, BusFault, ModelEncoder, ModelTarget, Unplugged
 from tests.controlregs.rig import BUFFER, LOW, SMEM, SRAM, Rig, rig
 

@@ -14,9 +14,9 @@ from controlregs.component import Component
 from controlregs.encoder import ENCODER, SyncMode
 from controlregs.errors import ComponentAccess, DrainFailed
 from controlregs.pieces import Drained
-from controlregs.procedures import TraceInForce, TraceRequest, drain, start, status, stop
 from controlregs.ram_sink import RAM_SINK
 from support.errors import Cancelled
+from tests.controlregs.direct import TraceInForce, TraceRequest, drain, start, status, stop
 from tests.transport.live import CODE, EBREAK, ENTRY, LOOP_FOREVER, Live
 from transport.openocd import OpenOcd
 from transport.openocd_errors import NoSuchTarget, NotOpenOcd, OpenOcdError, OpenOcdRefused

@@ -4,6 +4,7 @@ It is the simplest graph; `controlregs.flow` has the procedures for all of them,
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from controlregs import flow
 from controlregs.component import Component
@@ -13,7 +14,7 @@ from controlregs.flow import Stopped
 from controlregs.graph import Graph
 from controlregs.graph_request import GraphRequest
 from controlregs.pieces import Drained
-from controlregs.request import EncoderInForce, SinkInForce, TraceInForce, TraceRequest
+from controlregs.request import EncoderInForce, SinkInForce, TraceRequest
 from controlregs.switching import begin, disable, enable
 from controlregs.watching import EncoderStatus, SinkStatus, encoder_status, sink_status
 from support.progress import Progress, silent
@@ -38,6 +39,15 @@ __all__ = [
     "status",
     "stop",
 ]
+
+
+@dataclass(frozen=True)
+class TraceInForce:
+    """What the hardware does since `start`. *notes*: one line per thing that was asked for and not granted."""
+
+    encoders: tuple[EncoderInForce, ...]
+    sink: SinkInForce
+    notes: tuple[str, ...] = ()
 
 
 def start(
