@@ -150,7 +150,7 @@ class Debugger:
         Raises NoPlace, BadQuestion, and as `enter`.
         """
         it = self._history(progress)
-        found = self._session.answer(question, it, progress)
+        found = self._session.lists.answer(question, it, progress)
         if not len(found):
             raise NoPlace(found.none)
         if number is not None:

@@ -105,34 +105,34 @@ class Methods:
 
     def _accesses(self, params: "Params", progress: Progress) -> Any:
         where, args = params.place("where"), params.text("args", "")
-        return self._session.accesses(args, params.size(), where, params.context(), progress)._asdict()
+        return self._session.lists.accesses(args, params.size(), where, params.context(), progress)._asdict()
 
     def _access_rows(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("access_rows")
-        return self._session.access_rows(begin, end)
+        return self._session.lists.access_rows(begin, end)
 
     def _find(self, params: "Params", progress: Progress) -> Any:
         args, question = params.text("args", ""), params.question()
-        return self._session.find(question, args, params.size(), params.context(), progress)._asdict()
+        return self._session.lists.find(question, args, params.size(), params.context(), progress)._asdict()
 
     def _found(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("found")
-        return self._session.found(begin, end)
+        return self._session.lists.found(begin, end)
 
     def _functions(self, params: "Params", progress: Progress) -> Any:
-        listing = self._session.functions(params.text("args", ""), params.size(), params.context(), progress)
+        listing = self._session.lists.functions(params.text("args", ""), params.size(), params.context(), progress)
         return listing._asdict()
 
     def _function_rows(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("function_rows")
-        return self._session.function_rows(begin, end, lines=params.given("lines"))
+        return self._session.lists.function_rows(begin, end, lines=params.given("lines"))
 
     def _calls(self, params: "Params", progress: Progress) -> Any:
-        return self._session.calls(params.number("depth"), params.context(), progress)._asdict()
+        return self._session.lists.calls(params.number("depth"), params.context(), progress)._asdict()
 
     def _call_rows(self, params: "Params", progress: Progress) -> Any:
         begin, end = params.page("call_rows")
-        return self._session.call_rows(begin, end)
+        return self._session.lists.call_rows(begin, end)
 
     def _save(self, params: "Params", progress: Progress) -> Any:
         return _lines(self._session.save(params.text("path"), params.context(), progress))

@@ -57,7 +57,7 @@ def _calls(session: Session, it: Selected, params: Params, progress: Progress) -
 
 
 def _found(session: Session, it: Selected, params: Params, progress: Progress) -> _List:
-    found = session.answer(params.question(), it, progress)
+    found = session.lists.answer(params.question(), it, progress)
     return _List(len(found), found.rows)
 
 

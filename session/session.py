@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -12,17 +11,14 @@ from decode.history import History
 from decode.image import BadElf, Image
 from session import beginning, decoding, esp32, formats, report
 from session import capture as capture_file
-from session.accesses import Accesses, AccessRow, Where
-from session.calls import CallRow, FunctionRow, Functions
 from session.captured import Capture
 from session.chip import Chip
 from session.context import Context
 from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
-from session.finding import Found, Question
-from session.finding import Row as FoundRow
-from session.frames import call_history, functions_of
+from session.frames import functions_of
 from session.hardware import Hardware
 from session.link import Connect, open_link
+from session.lists import Lists
 from session.live import LiveTrace, unsaid
 from session.making import Making
 from session.program import CodeOnTarget, Program
@@ -57,10 +53,7 @@ class Session:
         self._reading: Reading | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
-        self._accesses: Accesses | None = None
-        self._functions: Functions | None = None
-        self._found: Found | None = None
-        self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
+        self.lists = Lists(self)
         self.last: dict[type, Any] = {}
         """What modules of their own listed last, by its kind."""
         self.chip: Chip | None = None
@@ -248,6 +241,11 @@ class Session:
             raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
         return self._chosen(decoded, hart, context)
 
+    def selected_or_empty(self, context: Context, progress: Progress = silent) -> Selected:
+        """As `selected`, also of a history that is empty."""
+        decoded = self.harts(context, progress)
+        return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
+
     def at_hand(self, context: Context) -> Selected | None:
         """As `selected`, of what was decoded last: nothing is read out, decoded or said. None: nothing was."""
         decoded = self._last
@@ -296,68 +294,6 @@ class Session:
         said = reading.untold(reading.decoded.warnings) if reading.decoded else []
         return report.failure(self._live) + unsaid(self._live) + said
 
-    def accesses(
-        self, args: str, size: int | None, where: Where | None, context: Context, progress: Progress = silent
-    ) -> Listing:
-        """Which accesses of the context's hart `trace data ARGS` shows, all or those to the memory *where*.
-
-        A running trace is read out first. Raises as `history`.
-        """
-        it = self._of(context, progress)
-        if self._accesses is None or not self._accesses.is_of(it.history, where):
-            self._accesses = Accesses(it.history, it.program, where)
-        return Listing(*self._accesses.select(args, size), it.lines, it.hart)
-
-    def access_rows(self, begin: int, end: int) -> list[AccessRow]:
-        """The accesses numbered *begin* to *end* - 1, of those asked for last. Raises `NoTrace`."""
-        if self._accesses is None:
-            raise NoTrace("no accesses were asked for yet")
-        return self._accesses.rows(begin, end)
-
-    def find(
-        self, question: Question, args: str, size: int | None, context: Context, progress: Progress = silent
-    ) -> Listing:
-        """Which of what *question* finds in the history of the context's hart are shown; see `session.finding`.
-
-        A running trace is read out first. Raises as `history`, and BadQuestion.
-        """
-        it = self._of(context, progress)
-        self._found = self.answer(question, it, progress)
-        return Listing(*self._found.select(args, size), it.lines, it.hart)
-
-    def answer(self, question: Question, it: Selected, progress: Progress = silent) -> Found:
-        """All that *question* finds in a history. Raises BadQuestion."""
-        self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is it.history}
-        found = self._earlier.get(type(question))
-        if found is None or not found.is_of(it.history, question):
-            calls = partial(call_history, self, it, progress)
-            found = self._earlier[type(question)] = Found(it.history, it.program, question, progress, calls)
-        return found
-
-    def found(self, begin: int, end: int) -> list[FoundRow]:
-        """Those numbered *begin* to *end* - 1 of what was found last. Raises `NoTrace`."""
-        if self._found is None:
-            raise NoTrace("nothing was looked for yet")
-        return self._found.rows(begin, end)
-
-    def functions(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
-        """Which functions of the context's hart `trace functions ARGS` shows. Raises as `history`."""
-        functions, hart, lines = self._functions_of(context, progress)
-        return Listing(*functions.select(args, size), lines, hart)
-
-    def function_rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
-        """The functions numbered *begin* to *end* - 1 of the history asked for last. Raises `NoTrace`."""
-        return self._the_functions().rows(begin, end, lines=lines)
-
-    def calls(self, depth: int, context: Context, progress: Progress = silent) -> Listing:
-        """How many lines the tree of calls has, down to *depth* levels. Raises as `history`."""
-        functions, hart, lines = self._functions_of(context, progress)
-        return Listing(1, functions.tree(depth, progress) + 1, None, lines, hart)
-
-    def call_rows(self, begin: int, end: int) -> list[CallRow]:
-        """Lines of the tree of calls asked for last. Raises `NoTrace`."""
-        return self._the_functions().tree_rows(begin, end)
-
     # Keeping it
 
     def save(self, path: str | Path, context: Context, progress: Progress = silent) -> list[str]:
@@ -404,26 +340,10 @@ class Session:
 
     # Inside
 
-    def _of(self, context: Context, progress: Progress) -> Selected:
-        """As `selected`, also of a history that is empty."""
-        decoded = self.harts(context, progress)
-        return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
-
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
         stopped = report.stopped(decoded.sink_of(hart))
         said = self.the_reading().untold(decoded.warnings + stopped + report.other_hart(hart, context))
         return Selected(decoded.harts.histories[hart], decoded.program, hart, report.failure(self._live) + said)
-
-    def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, int, list[str]]:
-        """What ran on the context's hart, which hart that is, and what is to be said of it."""
-        it = self.selected(context, progress)
-        self._functions = functions_of(self, it, progress)
-        return self._functions, it.hart, it.lines
-
-    def _the_functions(self) -> Functions:
-        if self._functions is None:
-            raise NoTrace("no functions were asked for yet")
-        return self._functions
 
     def check_present(self, what: str) -> None:
         """Raises `Busy` in the past; *what* is what was wanted."""

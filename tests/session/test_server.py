@@ -361,6 +361,6 @@ def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pyte
     methods.call("page", {"what": "functions", "count": 5, "context": context}, silent)
     methods.call("find", {"what": "executions", "name": "x", "first": 0, "context": context}, silent)
     methods.call("coverage", {"context": context}, silent)
-    session.functions("", 10, Context())
-    session.calls(10, Context())
+    session.lists.functions("", 10, Context())
+    session.lists.calls(10, Context())
     assert len(found) == 1, "for all that lists something"
