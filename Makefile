@@ -20,7 +20,7 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 $(VENV)/.run: pyproject.toml | $(VENV)/.made
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[console,usb]'
 	@touch $@
 $(VENV)/.test: pyproject.toml | $(VENV)/.made
 	$(PIP) install --editable '.[test]'
