@@ -31,13 +31,19 @@ OPEN = [*LOAD, f"trace open {CAPTURE.relative_to(demo.HOME)}", "trace replay"]
 
 
 class Shot(NamedTuple):
-    """A picture. *before* is typed, too, but then the screen is cleared."""
+    """A picture. *before* is typed, too, but then the screen is cleared.
+
+    *keys*: pressed at the end, until *shows* is seen. *console*: in `rvtrace console`, else in gdb.
+    """
 
     title: str
     columns: int
     rows: int
     before: list[str]
     typed: list[str]
+    keys: str = ""
+    shows: str = ""
+    console: bool = False
 
 
 SHOTS = {
@@ -60,6 +66,14 @@ SHOTS = {
     "tui-loss": Shot(
         "rvtrace: layout trace, where trace was lost", 110, 40, [*OPEN, "layout trace"],
         ["trace gaps", "trace goto 1083"],
+    ),
+    "console": Shot(
+        "rvtrace console", 106, 34, [],
+        [
+            "trace start -timestamps", "tbreak finish", "continue", "trace find on_trap", "trace goto fib", "bt",
+            "trace live",
+        ],
+        keys="trace start -t\t", shows="-trigger-control", console=True,
     ),
 }  # fmt: skip
 
@@ -91,12 +105,18 @@ def screen_of(shot: Shot) -> str:
         terminal.press("C-l")
         for command in shot.typed:
             enter(terminal, command)
+        terminal.type(shot.keys)
+        terminal.wait_for(shot.shows)
         return terminal.screen(colours=True)
 
 
 @contextmanager
 def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
-    """gdb at its prompt, and a target behind port 3333."""
+    """gdb or the console at its prompt, and a target behind port 3333."""
+    if shot.console:
+        with console_session(elf, shot) as terminal:
+            yield terminal
+        return
     rig = Rig(elf, demo.BUILD)
     rig.gdb_port = 3333
     words = ["gdb-multiarch", "-q", "-nx", *(word for command in QUIET for word in ("-ex", command))]
@@ -105,15 +125,29 @@ def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
         yield terminal
 
 
+@contextmanager
+def console_session(elf: Path, shot: Shot) -> Iterator[Terminal]:
+    """Without the lines of earlier consoles."""
+    words = [sys.executable, "-m", "console.main", "console", "--elf", str(elf.relative_to(demo.HOME)), "--sim", "--nx"]
+    environ = {**os.environ, "XDG_STATE_HOME": str(demo.BUILD / "state")}
+    with Terminal(words, shot.columns, shot.rows, environ) as terminal:
+        terminal.wait(at_prompt, "prompt")
+        yield terminal
+
+
 def enter(terminal: Terminal, command: str) -> None:
     """Type a command and wait until it has done what it does."""
     terminal.enter(command)
-    there = "┌─trace: " if command == "layout trace" else f"(gdb) {command}\n"  # windows clear the screen
+    there = "┌─trace: " if command == "layout trace" else f") {command}\n"  # windows clear the screen
     terminal.wait(lambda screen: there in screen and at_prompt(screen), f"prompt after {command}")
 
 
 def at_prompt(screen: str) -> bool:
-    return screen.rstrip().endswith("\n(gdb)") or screen.strip() == "(gdb)"
+    """gdb's, with nothing below; the console's has its status line in the last row."""
+    lines = [line.rstrip() for line in screen.rstrip().split("\n")]
+    if "(rvtrace)" in screen:
+        lines = "\n".join(lines[:-1]).rstrip().split("\n")
+    return lines[-1] in ("(gdb)", "(rvtrace)")
 
 
 def damage(elf: Path) -> None:
