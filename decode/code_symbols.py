@@ -4,9 +4,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
 from decode.elf import Elf, Section, Symbol
 from decode.errors import CodeMissing, UndecodableInstruction
 from decode.image import Image
@@ -44,6 +41,9 @@ def _code(elf: Elf) -> tuple[set[int], set[int]]:
 
     As the file says; if it is gone, all that is in memory which may be executed is code.
     """
+    from elftools.common.exceptions import ELFError  # takes long to load, as for decode.elf
+    from elftools.elf.elffile import ELFFile
+
     try:
         with open(elf.path, "rb") as file:
             read: Any = ELFFile(file)

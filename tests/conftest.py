@@ -1,7 +1,35 @@
 """What all tests have in common."""
 
-from hypothesis import settings
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
 
-# How long an example takes is up to the machine, and no test asserts a speed.
-settings.register_profile("rvtrace", deadline=None)
+import pytest
+from hypothesis import HealthCheck, settings
+
+from support.starting import starting
+
+# How long an example takes, and to draw it, is up to the machine, and no test asserts a speed.
+settings.register_profile("rvtrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rvtrace")
+
+# Tests start some thousand Pythons. Where bytecode is not wanted beside the sources, it is kept elsewhere, so that not
+# each of them compiles all of rvtrace again.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).resolve().parent.parent / "build" / "pycache")
+    sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: three for two processors, because a quarter of the time a test waits: for a timer, a start, an end."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + (processors + 1) // 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All tests there are, with their modules, are not searched for garbage at every turn of those that run."""
+    with starting():
+        return (yield)

@@ -8,6 +8,7 @@ import pytest
 
 from console.rig import Rig
 from tests.compiling import compile_program, demo
+from tests.endtoend.walking import Code
 from tests.gdb.running import SOURCE, run_gdb
 
 OTHER = """
@@ -93,8 +94,9 @@ def test_no_program(rig: Rig) -> None:
 
 def test_wrong_program(rig: Rig, other_program: Path) -> None:
     """gdb has loaded another ELF than the one that runs: said at once, and named."""
-    commands = [*connect(rig), "trace start", "stepi 400", "trace history", "trace status"]
-    out = run_gdb(other_program, commands)
+    there = f"tbreak *{Code(rig.elf).symbols['finish']:#x}"  # of the one that runs
+    out = run_gdb(other_program, [*connect(rig), "trace start", there, "continue", "trace history", "trace status"])
+    assert "Temporary breakpoint 1, " in out["continue"], out["continue"]
     assert re.search(r"warning: .*does not match", out["trace history"]), out["trace history"]
     assert other_program.name in out["trace history"]
     assert "does not match" in out["trace status"]

@@ -1,15 +1,18 @@
 """`trace history` of code that gdb cannot read, in the real gdb: kernel and process of a Linux capture."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from console.main import main
+from tests.endtoend.command import printed
 from tests.gdb.running import SOURCE, run_gdb
 from tests.vectors import sifive
 
 KERNEL = "14591,14604"
+MODIFIERS, HARTS = ("", "/r "), (0, 1)
 GTOD = sifive("linux-static") / "gtod"
 
 
@@ -22,11 +25,10 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield file
 
 
-def shell(capsys: pytest.CaptureFixture[str], capture: Path, *words: str) -> list[str]:
+@pytest.fixture(scope="module")
+def shell(capture: Path) -> Callable[..., list[str]]:
     """What `rvtrace decode` prints, which disassembles in a gdb or objdump of its own."""
-    capsys.readouterr()
-    assert main(["decode", str(capture), *words]) == 0
-    return capsys.readouterr().out.splitlines()
+    return cache(lambda *words: printed("decode", capture, *words).splitlines())
 
 
 def without_comments(lines: list[str]) -> list[str]:
@@ -38,26 +40,37 @@ def rows(output: str) -> list[str]:
     return [line for line in output.splitlines() if "\t   0x" in line]
 
 
-@pytest.mark.parametrize("architecture", ["of the program", "set by hand"])
-@pytest.mark.parametrize("modifier", ["", "/r "])
-@pytest.mark.parametrize("hart", [0, 1])
+@pytest.fixture(scope="module", params=["of the program", "set by hand"])
+def shown(request: pytest.FixtureRequest, capture: Path) -> dict[tuple[int, str], list[str]]:
+    """What gdb lists of each hart with each modifier."""
+    own = request.param == "of the program"
+    commands = [*([] if own else ["set architecture riscv:rv64"]), SOURCE, f"trace open {capture}"]
+    for hart in HARTS:
+        commands += [f"set trace hart {hart}", *(listing(hart, modifier) for modifier in MODIFIERS)]
+    said = run_gdb(GTOD if own else None, commands)
+    return {(hart, modifier): rows(said[listing(hart, modifier)]) for hart in HARTS for modifier in MODIFIERS}
+
+
+def listing(hart: int, modifier: str) -> str:
+    """In a spelling of its own."""
+    return f"trace history {modifier}{KERNEL}{' ' * hart}"
+
+
+@pytest.mark.parametrize("modifier", MODIFIERS)
+@pytest.mark.parametrize("hart", HARTS)
 def test_it_reads_as_in_the_shell(
-    architecture: str, modifier: str, hart: int, capture: Path, capsys: pytest.CaptureFixture[str]
+    hart: int, modifier: str, shown: dict[tuple[int, str], list[str]], shell: Callable[..., list[str]]
 ) -> None:
-    own = architecture == "of the program"
-    first = [] if own else ["set architecture riscv:rv64"]
-    listing = f"trace history {modifier}{KERNEL}"
-    commands = [*first, SOURCE, f"trace open {capture}", f"set trace hart {hart}", listing]
-    shown = rows(run_gdb(GTOD if own else None, commands)[listing])
-    assert len(shown) == 14
-    assert not [line for line in shown if "Cannot access memory" in line]
-    assert shown == without_comments(shell(capsys, capture, *f"{modifier}{KERNEL} --hart {hart}".split()))
+    lines = shown[hart, modifier]
+    assert len(lines) == 14
+    assert not [line for line in lines if "Cannot access memory" in line]
+    assert lines == without_comments(shell(*f"{modifier}{KERNEL} --hart {hart}".split()))
 
 
 def test_functions_of_the_process_have_their_names_without_its_elf(
-    capture: Path, capsys: pytest.CaptureFixture[str]
+    capture: Path, shell: Callable[..., list[str]]
 ) -> None:
-    everything = shell(capsys, capture, "--hart", "1")
+    everything = shell("--hart", "1")
     number = next(n for n, line in enumerate(everything, 1) if "<main+0>" in line)
     listing = f"trace history {number},+7"
     commands = ["set architecture riscv:rv64", SOURCE, f"trace open {capture}", "set trace hart 1", listing]

@@ -89,7 +89,7 @@ def compare_steps(hart: Hart, run: SpikeRun) -> None:
         hart.retired = []
         _allow_interrupt(hart, step.name if isinstance(step, SpikeTrap) else None)
         assert hart.step() is None
-        where = f"step {index}: {step}"
+        where = (index, step)  # for a message; a text would be made for each step
         assert list(told_by_hart(hart.retired)) == [_spike_told(step)], where
         if isinstance(step, Commit):
             _update(x, step.x)
@@ -174,11 +174,11 @@ def _update(registers: list[int], writes: dict[int, int]) -> None:
         registers[number] = value
 
 
-def _compare_csrs_and_stores(hart: Hart, step: Commit, where: str) -> None:
+def _compare_csrs_and_stores(hart: Hart, step: Commit, where: tuple[int, SpikeStep]) -> None:
     for number, value in step.csrs.items():
         if number not in _NOT_OURS:
             ours = hart.csr_read(_ALIASES.get(number, number), debug=True)
-            assert ours == value, f"CSR {number:#x} after {where}"
+            assert ours == value, f"CSR {number:#x} after step {where}"
     for address, nbytes, value in step.stores:
         if address != hart.data.tohost:  # HTIF has answered already
             assert hart.bus.read(address, nbytes) == value, where

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from session.proxy import Proxy
+from session.proxy import Proxy, watch
 from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import REGISTERS, Client, until
 from tests.session.proxy.pasts import ListedPast, NoPast
@@ -187,17 +187,19 @@ def test_a_range_is_stepped_through(between: Between) -> None:
     assert client.ask(b"vCont;r1000,1008:p1.1;c:p1.-1") == at(1)
 
 
-def test_interrupts_end_long_work(between: Between) -> None:
+def test_interrupts_end_long_work(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the trace is decoded, and while it is searched. Output tells how far it is."""
+    monkeypatch.setattr(watch, "FIRST_SECONDS", 0.2)
     between.past.slow = 0.01
     client = between.client()
     client.socket.sendall(b"$bc#c5")
-    time.sleep(1.5)
-    client.socket.sendall(b"\x03")
     begin = time.monotonic()
+    said = client.packet()
+    assert said[:1] == b"O" and bytes.fromhex(said[1:].decode()).startswith(b"decoding: ")
+    client.socket.sendall(b"\x03")
     assert client.answer() == b"T024000:%b;thread:p1.1;" % hexed(END + 1)
-    assert time.monotonic() - begin < 6
-    assert 1 <= len(client.output) <= 3 and client.output[0].startswith(b"decoding: ")
+    took = time.monotonic() - begin
+    assert 0.2 <= took < 6 and len(client.output) <= took / watch.NEXT_SECONDS
     between.past.slow = 0
     assert client.ask(b"bs") == at(END - 1)
     between.past.slow = 0.01
