@@ -1,17 +1,19 @@
 """`rvtrace data`: the accesses to memory in a trace, the same as `trace data` lists in gdb."""
 
 import argparse
-import sys
+from collections.abc import Iterator, Mapping
 
-from console import decode, hints, programs, raw
-from console.progress import ProgressLine
+from console import decode, hints, output, programs, raw
+from console.output import Output
+from decode.history import History
 from decode.image import Image
 from session import report
 from session.accesses import NO_ACCESSES, none_there
 from session.errors import NoTrace
+from session.reading import Decoded
 from session.session import Session
 from support.errors import RvtraceError
-from views import accesses
+from views import accesses, json_rows
 
 
 class DataError(RvtraceError):
@@ -33,6 +35,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
     )  # fmt: skip
     parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: all)")
+    output.add_arguments(parser, "each access")
     programs.add_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run, stop_at_error=False)
@@ -41,28 +44,32 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Print the accesses. Raises what `Session.look_at` and `Session.harts` raise, and DataError."""
-    session = Session()
-    about = decode.open_trace(session, args)
-    with ProgressLine() as progress:
-        decoded = session.harts(progress=progress)
-        hint = hints.of(session.capture(), decoded, progress)
-    found = decoded.harts.histories
-    if args.hart is not None:
-        found = {args.hart: found[decoded.harts.number(args.hart)]}
-    for line in (*about, *report.histories(decoded.harts), *session.warnings(), *hint):
-        print(line, file=sys.stderr)
-    if not any(history.accesses for history in found.values()):
-        raise NoTrace(NO_ACCESSES)
-    where = None if args.where is None else _place(args.where, decoded.image)
-    shown = False
-    for hart, history in found.items():
-        before = f"hart {hart}\t" if len(found) > 1 else ""
-        for line in accesses.lines(history, decoded.program, where):
-            shown = True
-            sys.stdout.write(f"{before}{line}\n")
-    if where is not None and not shown:
-        print(none_there((access for history in found.values() for access in history.accesses), where), file=sys.stderr)
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = decode.open_trace(session, args)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints.of(session.capture(), decoded, shown.progress)
+        found = decoded.harts.histories
+        if args.hart is not None:
+            found = {args.hart: found[decoded.harts.number(args.hart)]}
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        if not any(history.accesses for history in found.values()):
+            raise NoTrace(NO_ACCESSES)
+        where = None if args.where is None else _place(args.where, decoded.image)
+        if not shown.rows(_rows(found, decoded, where, json=shown.json)) and where is not None:
+            shown.say([none_there((access for history in found.values() for access in history.accesses), where)])
     return 0
+
+
+def _rows(
+    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, *, json: bool
+) -> Iterator[str]:
+    for hart, history in found.items():
+        if json:
+            yield from json_rows.accesses(hart, history, decoded.program, where)
+            continue
+        before = f"hart {hart}\t" if len(found) > 1 else ""
+        yield from (before + line for line in accesses.lines(history, decoded.program, where))
 
 
 def _place(text: str, image: Image) -> tuple[int, int]:

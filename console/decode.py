@@ -1,13 +1,11 @@
 """`rvtrace decode`: the listing of a capture file, the same as `trace history` prints in gdb."""
 
 import argparse
-import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from console import hints, programs, raw
-from console.progress import ProgressLine
+from console import follow, hints, output, programs, raw
+from console.output import Output
 from decode import merged
 from decode.history import History
 from session import report
@@ -16,9 +14,10 @@ from session.errors import NoTrace
 from session.reading import Decoded
 from session.session import Session
 from support.errors import RvtraceError
-from views import events, listing
+from support.progress import Progress
+from views import events, json_rows, listing
 from views.disassembly import Disassemblers
-from views.listing import Modifiers
+from views.listing import Modifiers, Shape
 
 ALL = 0  # the size of a listing that has no limit
 
@@ -33,7 +32,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "decode",
         help="list the instructions in a capture file or in raw trace bytes",
         usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
-        "                      [--hart N|all] [--events] [options]",
+        "                      [--hart N|all] [--events] [options]\n"
+        "       rvtrace decode --follow SOURCE (--ntrace | --etrace | --settings RVT)\n"
+        "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]",
         description="Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
         " there is one, else from objdump, else the bare encodings are shown.",
     )
@@ -50,6 +51,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )  # fmt: skip
     parser.add_argument("--events", action="store_true", help="what happened between the instructions, a line each")
     parser.add_argument("--stop-at-error", action="store_true", help="decode up to the first loss only")
+    output.add_arguments(parser, "each instruction and gap; with --events, for each event")
+    follow.add_arguments(parser)
     programs.add_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run)
@@ -62,56 +65,60 @@ def run(args: argparse.Namespace) -> int:
     if args.events and args.range:
         raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
     hart = _hart(args.hart)
-    session = Session()
-    about = open_trace(session, args)
-    with ProgressLine() as progress:
-        decoded = session.harts(progress=progress)
-        hint = hints.of(session.capture(), decoded, progress)
-    if hart is not None or len(decoded.harts.histories) == 1:
-        hart = decoded.harts.number(hart)
-    with Disassemblers(decoded.program) as source:
-        shown = _Shown(session, decoded, source, hart)
-        try:
-            said, lines = shown.events() if args.events else shown.listing(modifiers, numbers)
-        except NoTrace:
-            _say(hint)
-            raise
-        _say([*about, *report.histories(decoded.harts), *said, *hint])
-        for line in lines:
-            sys.stdout.write(line + "\n")
+    if args.follow:
+        return follow.run(args, hart)
+    follow.check_unused(args)
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = open_trace(session, args)
+        decoded = session.harts(progress=shown.progress)
+        hint = hints.of(session.capture(), decoded, shown.progress)
+        if hart is not None or len(decoded.harts.histories) == 1:
+            hart = decoded.harts.number(hart)
+        with Disassemblers(decoded.program) as source:
+            asked = _Asked(session, decoded, source, hart, shown.progress, shown.json)
+            try:
+                said, lines, count = asked.events() if args.events else asked.listing(modifiers, numbers)
+            except NoTrace:
+                shown.say(hint)
+                raise
+            shown.say([*about, *report.histories(decoded.harts), *said, *hint])
+            shown.rows(lines, "writing (lines)", count)
     return 0
 
 
-def _say(lines: Iterable[str]) -> None:
-    """Beside the listing."""
-    for line in lines:
-        print(line, file=sys.stderr)
-
-
-class _Shown(NamedTuple):
-    """What is shown of a trace: all harts', or only *hart*'s. The lines come with what to say before them."""
+class _Asked(NamedTuple):
+    """What is shown of a trace: all harts', or only *hart*'s. Lines come after what to say, and before how many."""
 
     session: Session
     decoded: Decoded
     source: Disassemblers
     hart: int | None
+    progress: Progress
+    json: bool
 
     @property
     def histories(self) -> dict[int, History]:
         found = self.decoded.harts.histories
         return found if self.hart is None else {self.hart: found[self.hart]}
 
-    def events(self) -> tuple[list[str], Iterator[str]]:
-        return self.session.warnings(), events.lines(self.histories)
+    def events(self) -> tuple[list[str], Iterator[str], int]:
+        found = self.histories
+        lines = json_rows.events(found, self.decoded.program) if self.json else events.lines(found)
+        return self.session.warnings(), lines, sum(len(history.events) for history in found.values())
 
-    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str]]:
+    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str], int]:
         xlen = self.decoded.image.xlen
+        shape: Shape = json_rows.HistoryRows() if self.json else modifiers
         if self.hart is None:
             said = [*self.session.warnings(), *_order(self.histories, numbers)]
-            return said, listing.merged_lines(self.histories, self.source, xlen, modifiers)
-        asked = self.session.history(numbers, ALL, Context(hart=self.hart))
+            lines = listing.merged_lines(self.histories, self.source, xlen, shape, self.progress)
+            return said, lines, sum(len(history) for history in self.histories.values())
+        asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.progress)
         history = self.histories[self.hart]
-        return asked.lines, listing.lines(history, self.source, xlen, asked.begin, asked.end, modifiers)
+        begin, end = asked.begin, asked.end
+        lines = listing.lines(history, self.source, xlen, begin, end, shape, self.progress, self.hart)
+        return asked.lines, lines, end - begin
 
 
 def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
@@ -132,11 +139,9 @@ def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
     if dump is not None:
         capture, elf = dump, None
     elif raw.is_raw(args):
-        capture, elf = raw.capture(args, args.capture), None
+        capture, elf = raw.capture(args, args.capture), raw.elf_of_settings(args)
     else:
-        if len(args.elf) > 1:
-            raise DecodeError("--elf is given more than once: a capture has one program")
-        capture, elf = raw.load(args.capture), os.path.abspath(args.elf[0]) if args.elf else None
+        capture, elf = raw.load(args.capture), raw.one_elf(args)
     return session.look_at(capture, raw.title(args.capture), elf, stop_at_error=args.stop_at_error)
 
 

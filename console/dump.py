@@ -1,17 +1,18 @@
 """`rvtrace dump`: every message of a trace, a line each, for people and for grep."""
 
 import argparse
-import sys
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from console import hints, raw
+from console import hints, output, raw
+from console.output import Output
 from session import formats, harts
 from session.captured import Captured
 from session.formats import AnyHow, How
 from session.ranges import Cursor, RangeError
 from support.errors import RvtraceError
-from views import dump
+from views import dump, json_rows
 
 _UNBOUNDED = 1 << 62
 _PIECE = 1 << 16
@@ -30,6 +31,8 @@ class _Trace(NamedTuple):
     xlen: int
     wrapped: bool = False
     imported: bool = False
+    size: int | None = None
+    """Bytes, where it is known."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -58,6 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--elf", action="append", default=[], metavar="FILE", help="the program; only core dumps of ESP-IDF need it"
     )
+    output.add_arguments(parser, "each message")
     raw.add_arguments(parser, program=False)
     parser.set_defaults(run=run)
     return parser
@@ -66,11 +70,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Print the messages. Raises CaptureError, RawError, Unsupported, NoTrace, RangeError, DumpError."""
     numbers, with_bytes = _range(args.range)
-    traces = list(_traces(args))
-    for trace in traces:
-        if len(traces) > 1:
-            print(f"sink {trace.name}:", file=sys.stderr)
-        _print(trace, numbers, args, raw=args.raw or with_bytes)
+    with Output(args, "reading the trace") as shown:
+        traces = list(_traces(args))
+        for trace in traces:
+            if len(traces) > 1:
+                shown.say([f"sink {trace.name}:"])
+            _print(shown, trace, numbers, args, raw=args.raw or with_bytes)
     return 0
 
 
@@ -83,34 +88,44 @@ def _range(words: Sequence[str]) -> tuple[range, bool]:
     return range(selected.begin, selected.end), bool(modifiers)
 
 
-def _print(trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
-    beginning = bytearray()
-    shown = count = 0
-    data = _noted(trace.data, beginning)
-    itemizer, wording = formats.itemizer(trace.how, trace.xlen, wrapped=trace.wrapped), formats.wording(trace.how)
-    for number, item, line in dump.lines_of(data, itemizer, wording, raw=raw):
-        if number >= numbers.stop:
-            break
-        count = number
-        if number < numbers.start or (args.offset is not None and item.end <= args.offset):
-            continue
-        if args.src is None or formats.source_of(item) == args.src:
-            shown += 1
-            sys.stdout.write(line + "\n")
-    hint: list[str] = []
+def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
+    looked = _Looked(trace, numbers, args)
+    shown.rows(looked.rows(shown, raw=raw))
     if trace.imported and isinstance(trace.how, How):
-        hint = hints.of_messages(bytes(beginning), trace.how, trace.xlen, trace.wrapped)
-    for line in hint:
-        print(line, file=sys.stderr)
-    if not shown:
-        raise RangeError(_nothing_there(trace, numbers, args, count))
+        shown.say(hints.of_messages(bytes(looked.beginning), trace.how, trace.xlen, trace.wrapped))
+    if not looked.shown:
+        raise RangeError(_nothing_there(trace, numbers, args, looked.count))
 
 
-def _noted(pieces: Iterable[bytes], beginning: bytearray) -> Iterator[bytes]:
-    """The pieces; what they begin with is added to *beginning*."""
-    for piece in pieces:
-        beginning += piece[: _PIECE - len(beginning)]
-        yield piece
+class _Looked:
+    """The messages of a trace, those that are wanted. *shown*: how many; *count*: how many were looked at."""
+
+    def __init__(self, trace: _Trace, numbers: range, args: argparse.Namespace) -> None:
+        self._trace, self._numbers, self._args = trace, numbers, args
+        self.beginning = bytearray()
+        self.shown = self.count = self._read = 0
+
+    def rows(self, output: Output, *, raw: bool) -> Iterator[str]:
+        trace, numbers, args = self._trace, self._numbers, self._args
+        itemizer, wording = formats.itemizer(trace.how, trace.xlen, wrapped=trace.wrapped), formats.wording(trace.how)
+        for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=raw):
+            if number >= numbers.stop:
+                break
+            self.count = number
+            if number < numbers.start or (args.offset is not None and item.end <= args.offset):
+                continue
+            if args.src is None or formats.source_of(item) == args.src:
+                self.shown += 1
+                text = line.partition(" ")[2]
+                yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
+
+    def _pieces(self, output: Output) -> Iterator[bytes]:
+        """The trace; what it begins with is kept."""
+        for piece in self._trace.data:
+            output.progress("reading messages", self._read, self._trace.size)
+            self.beginning += piece[: _PIECE - len(self.beginning)]
+            self._read += len(piece)
+            yield piece
 
 
 def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, count: int) -> str:
@@ -123,17 +138,27 @@ def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, coun
 
 def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
     if raw.is_raw(args, also_for_captures=("src",)):
-        yield _Trace(args.file, raw.pieces(args.file), raw.how(args), args.xlen or 64, args.wrapped, imported=True)
+        how = raw.how(args)
+        size = _size(args.file)
+        yield _Trace(args.file, raw.pieces(args.file), how, args.xlen or 64, args.wrapped, imported=True, size=size)
         return
     capture = raw.core_dump(args, args.file) or raw.load(args.file)
     for sink in capture.sinks:
         how = harts.options_of(harts.feeding(sink, capture.encoders))
-        yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped)
+        yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped, size=len(sink.data))
     for made in capture.records:
-        yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen)
+        yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen, size=len(made.data))
 
 
 def _pieces(sink: Captured) -> Iterator[bytes]:
     """In pieces, so that the first lines come at once."""
     for start in range(0, len(sink.data), _PIECE):
         yield sink.data[start : start + _PIECE]
+
+
+def _size(file: str) -> int | None:
+    """Bytes of a file; None of what is none."""
+    try:
+        return os.path.getsize(file) or None
+    except OSError:
+        return None

@@ -6,16 +6,15 @@ the hardware has, and compare the bytes.
 
 import argparse
 import dataclasses
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import PurePath
 
-from console import encode_etrace, encode_ntrace, programs
+from console import encode_etrace, encode_ntrace, output, programs
 from console.encoding import Encoding
-from console.progress import ProgressLine
+from console.output import Output
 from decode.executed.log import Log
 from decode.executed.reading import READERS, Executed
 from decode.image import Image
@@ -24,7 +23,7 @@ from session import formats
 from session.importing import Raw, capture_of
 from support.errors import RvtraceError
 from support.output import replacing
-from views import dump
+from views import dump, json_rows
 
 _FORMATS = ("--ntrace", "--etrace")
 
@@ -38,8 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "encode",
         help="make the trace of what Spike, QEMU or another simulator executed",
-        usage="%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace] [-o FILE]\n"
-        "                      [--dump] [options]",
+        usage="%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace] [-o FILE]\n                      [--dump] [options]",
         description="Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
         " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int.",
     )
@@ -64,6 +62,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help='.rvt: a capture, which knows its options; else raw bytes; "-": standard output',
     )
     parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
+    output.add_arguments(parser, "what was written; with --dump, for each message")
     parser.set_defaults(run=run)
     parser.prepare = _add_options  # type: ignore[attr-defined]
     return parser
@@ -82,20 +81,34 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.dump and args.output == "-":
         raise EncodeError("--dump and -o - would both write to standard output")
-    image = Image.from_elf(args.elf[0])
-    programs.add_others(image, args.elf[1:])
-    encoding = (encode_etrace if args.etrace else encode_ntrace).encoding(args, image)
-    with Log(args.pcs) as log, ProgressLine(not args.dump) as progress:
-        executed = Executed(
-            log, image, format=args.format, hart=args.hart, starts=_starts(args.start, image), limit=args.limit,
-            contexts=encoding.contexts, progress=progress,
-        )  # fmt: skip
-        with _destination(args, executed, image, encoding) as write:
-            _pass_on(encoding.pieces(executed), write, encoding if args.dump else None, image.xlen)
-    for note in (*encoding.notes(executed), *executed.notes):
-        print(f"note: {note}", file=sys.stderr)
-    print(encoding.summary(executed), file=sys.stderr)
+    if args.json and args.output == "-":
+        raise EncodeError("--json and -o - would both write to standard output")
+    with Output(args, "reading the program") as shown:
+        image = Image.from_elf(args.elf[0])
+        programs.add_others(image, args.elf[1:])
+        encoding = (encode_etrace if args.etrace else encode_ntrace).encoding(args, image)
+        with Log(args.pcs) as log:
+            executed = Executed(
+                log, image, format=args.format, hart=args.hart, starts=_starts(args.start, image), limit=args.limit,
+                contexts=encoding.contexts, progress=shown.progress,
+            )  # fmt: skip
+            with _destination(args, executed, image, encoding) as write:
+                pieces = _written(encoding.pieces(executed), write)
+                if args.dump:
+                    shown.rows(_messages(pieces, encoding, image.xlen, json=shown.json))
+                else:
+                    deque(pieces, maxlen=0)
+        notes = [*encoding.notes(executed), *executed.notes]
+        if shown.json and not args.dump:
+            shown.facts(_facts(args, encoding, executed, notes))
+        else:
+            shown.say([*(f"note: {note}" for note in notes), encoding.summary(executed)])
     return 0
+
+
+def _facts(args: argparse.Namespace, encoding: Encoding, executed: Executed, notes: Sequence[str]) -> dict[str, object]:
+    form = "etrace" if args.etrace else "ntrace"
+    return {"file": args.output, "format": form, **encoding.facts(executed), "messages": notes}
 
 
 @contextmanager
@@ -116,22 +129,18 @@ def _destination(
         capture_file.save(dataclasses.replace(capture, target=target, notes=tuple(executed.notes)), args.output)
 
 
-def _pass_on(
-    pieces: Iterator[bytes], write: Callable[[bytes], object], shown: Encoding | None, xlen: int
-) -> None:
-    """Writes the pieces of a trace; *shown*: and prints the messages in them, which were made so."""
+def _written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
+    """The pieces of a trace, as they are written."""
+    for piece in pieces:
+        write(piece)
+        yield piece
 
-    def written() -> Iterator[bytes]:
-        for piece in pieces:
-            write(piece)
-            yield piece
 
-    if shown is None:
-        deque(written(), maxlen=0)
-    else:
-        itemizer, wording = formats.itemizer(shown.how, xlen), formats.wording(shown.how)
-        for _, _, line in dump.lines_of(written(), itemizer, wording):
-            print(line)
+def _messages(pieces: Iterator[bytes], encoding: Encoding, xlen: int, *, json: bool) -> Iterator[str]:
+    """The messages in the pieces of a trace."""
+    itemizer, wording = formats.itemizer(encoding.how, xlen), formats.wording(encoding.how)
+    for number, item, line in dump.lines_of(pieces, itemizer, wording):
+        yield json_rows.message("", number, item.offset, line.partition(" ")[2]) if json else line
 
 
 def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:

@@ -62,6 +62,15 @@ class Encoding(ABC):
             f" {8 * self._bytes / max(instructions, 1):.3f} bits per instruction"
         )
 
+    def facts(self, executed: Executed) -> dict[str, object]:
+        """As `summary`, for programs. *items*: messages or packets."""
+        instructions = executed.instructions
+        density = round(8 * self._bytes / max(instructions, 1), 6)
+        return {
+            "instructions": instructions, "traps": self._traps, "items": self._messages, "bytes": self._bytes,
+            "bits-per-instruction": density,
+        }  # fmt: skip
+
     def count(self, messages: int) -> None:
         """So many more were sent."""
         self._messages += messages

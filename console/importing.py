@@ -3,11 +3,12 @@
 import argparse
 import sys
 
-from console import hints, programs, raw
-from console.progress import ProgressLine
+from console import facts, hints, output, programs, raw
+from console.output import Output
 from session import capture as capture_file
 from session import report
 from session.session import Session
+from support.errors import RvtraceError
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -25,6 +26,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
     )
+    output.add_arguments(parser, "what was written")
     programs.add_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
     parser.set_defaults(run=run)
@@ -33,14 +35,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Write the capture, and say what is in it. Raises what `raw.capture` and `capture.save` raise."""
-    capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
-    capture_file.save(capture, args.output)
-    session = Session()
-    said = session.look_at(capture, raw.title(args.output), None)[1:]
-    with ProgressLine() as progress:
-        decoded = session.harts(progress=progress)
-        hint = hints.of(capture, decoded, progress)
-    said += [*report.histories(decoded.harts), *session.warnings(), *hint]
-    for line in (report.saved(capture, args.output), *said):
-        print(line, file=sys.stderr if args.output == "-" else sys.stdout)
+    if args.json and args.output == "-":
+        raise RvtraceError("--json and -o - would both write to standard output")
+    with Output(args, "reading the trace") as shown:
+        capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
+        capture_file.save(capture, args.output)
+        session = Session()
+        said = session.look_at(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
+        decoded = session.harts(progress=shown.progress)
+        hint = hints.of(capture, decoded, shown.progress)
+        if shown.json:
+            known = {**facts.of_capture(capture), **facts.of_histories(decoded.harts)}
+            shown.facts({"file": args.output, **known, "messages": [*session.warnings(), *hint]})
+        else:
+            said = [report.saved(capture, args.output), *said, *report.histories(decoded.harts)]
+            shown.say([*said, *session.warnings(), *hint], sys.stderr if args.output == "-" else sys.stdout)
     return 0

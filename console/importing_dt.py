@@ -32,6 +32,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="[SINK=]START:SIZE",
         help="memory for a RAM sink to write to, which nothing else may use; SINK: its name in the description",
     )
+    parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
     parser.set_defaults(run=run)
     return parser
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     with replacing(args.output) as output:
         output.write(found.text.encode())
     counted = ", ".join(f"{component.name} at {component.base:#x}" for component in found.description.components)
-    for line in (f"{args.output}: {counted}", *found.notes):
+    for line in () if args.quiet else (f"{args.output}: {counted}", *found.notes):
         print(line, file=sys.stderr)
     return 0
 

@@ -4,17 +4,20 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
 from session.version import tool
 from support.errors import RvtraceError
+from support.starting import starting
 
 _MODULES = {
     "console": "console",
     "run": "run",
     "sim": "sim",
     "qemu": "qemu",
+    "usb": "usb",
     "decode": "decode",
     "dump": "dump",
     "data": "data",
@@ -76,7 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open
     words = sys.argv[1:] if argv is None else argv
-    arguments = parser(words[0] if words else None).parse_args(words)
+    with starting() if argv is None else nullcontext():
+        arguments = parser(words[0] if words else None).parse_args(words)
     try:
         status = int(arguments.run(arguments))
         sys.stdout.flush()

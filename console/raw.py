@@ -16,11 +16,11 @@ from decode.ntrace.dialect import DIALECTS, RATIFIED
 from decode.ntrace.layout import MAX_SRC_BITS
 from decode.ntrace.options import ImplicitReturn, Options
 from session import capture as capture_file
-from session import esp32
+from session import esp32, harts
 from session.captured import Capture
 from session.etrace import ETrace
 from session.formats import How
-from session.importing import Raw, capture_of
+from session.importing import Raw, capture_of, with_settings
 from support.errors import RvtraceError
 
 _RETURNS = {
@@ -35,7 +35,7 @@ _MAX_SRC = (1 << _MAX_SRC_BITS) - 1
 _ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
 _PIECE = 1 << 16
 _NO_TRACES = {
-    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: without --ntrace, --etrace and `rvtrace import`",
+    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: without --ntrace, --etrace, --settings, `rvtrace import`",
     b"\x7fELF": "is an ELF file, not a trace",
 }
 """How files begin that are not raw bytes."""
@@ -56,12 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
     formats.add_argument("--ntrace", action="store_true", help=f"the file is raw N-Trace bytes{rest}")
     rest = ", not a capture" if capture else ""
     formats.add_argument("--etrace", action="store_true", help=f"the file is raw E-Trace bytes{rest}")
+    formats.add_argument(
+        "--settings", metavar="FILE.rvt",
+        help=f"the file is raw bytes{rest}, made as the trace whose settings `trace save` has kept in FILE.rvt",
+    )  # fmt: skip
     group.add_argument(
         "--xlen", type=int, choices=(32, 64), help=f"of the hart (default: {'of the ELF' if program else '64'})"
     )
     group.add_argument(
-        "--src-bits", type=number_from(0, _MAX_SRC_BITS), metavar="N",
-        help="width of SRC or srcID (trTeSrcBits), default 0"
+        "--src-bits",
+        type=number_from(0, _MAX_SRC_BITS),
+        metavar="N",
+        help="width of SRC or srcID (trTeSrcBits), default 0",
     )
     group.add_argument("--src", type=number_from(0, _MAX_SRC), metavar="N", help="only messages of this SRC")
     group.add_argument(
@@ -105,7 +111,11 @@ def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
 
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
     """Whether the file is raw bytes, not a capture. Raises `RawError` for options a capture has no use for."""
-    if args.ntrace or args.etrace:
+    if args.settings is not None:
+        told = (*_ONLY_NTRACE, *etrace_options.own_options(), *_EITHER)
+        for name in _given(args, [name for name in told if name not in (*also_for_captures, "wrapped")]):
+            raise RawError(f"{name}: the settings of {args.settings} say how the bytes were made, leave it out")
+    if args.ntrace or args.etrace or args.settings is not None:
         return True
     found = (
         (_ONLY_NTRACE, "--ntrace"),
@@ -132,7 +142,12 @@ def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
 
 
 def how(args: argparse.Namespace, xlen: int | None = None) -> How:
-    """How the bytes were made. *xlen*: of the program, where it is known. Raises `RawError`, `BadETrace`."""
+    """How the bytes were made. *xlen*: of the program, where it is known.
+
+    Raises `RawError`, `BadETrace`, CaptureError, Unsupported.
+    """
+    if args.settings is not None:
+        return how_of(settings(args.settings))
     return etrace(args, xlen) if args.etrace else options(args)
 
 
@@ -182,12 +197,37 @@ def load(file: str) -> Capture:
     return capture_file.parse(sys.stdin.buffer.read(), title(file)) if file == "-" else capture_file.load(file)
 
 
+def settings(file: str) -> Capture:
+    """The capture in *file*, whose encoders say how other bytes were made. Raises CaptureError, `RawError`."""
+    found = load(file)
+    if not found.encoders:
+        raise RawError(f"{file}: has no settings of a trace encoder")
+    return found
+
+
+def how_of(found: Capture) -> How:
+    """How the bytes that left the chip were made. Raises Unsupported."""
+    return harts.options_of(list(with_settings(found, "", b"").encoders))
+
+
+def elf_of_settings(args: argparse.Namespace) -> str | None:
+    """The program to read bytes with that were made as --settings say, where it is given. Raises `RawError`."""
+    return None if args.settings is None else one_elf(args)
+
+
+def one_elf(args: argparse.Namespace) -> str | None:
+    """The program to read a capture with, if it is not the capture's. Raises `RawError`."""
+    if len(args.elf) > 1:
+        raise RawError("--elf is given more than once: a capture has one program")
+    return os.path.abspath(args.elf[0]) if args.elf else None
+
+
 def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
     """The trace in a core dump of ESP-IDF as a capture, None where *file* is something else.
 
     Raises BadSnapshot, BadElf, `RawError`.
     """
-    if args.ntrace or args.etrace or file == "-":
+    if args.ntrace or args.etrace or args.settings is not None or file == "-":
         return None
     try:
         content = Path(file).read_bytes()
@@ -203,12 +243,21 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
     """The raw bytes in *file* as a capture. Raises as `how` and `programs.of_arguments`."""
+    if args.settings is not None:
+        known = settings(args.settings)
+        how_of(known)
+        return with_settings(known, title(file), b"".join(pieces(file)), wrapped=args.wrapped)
     how(args)  # what is wrong with the options is said before what is wrong with files
     image, images = programs.of_arguments(args)
-    if args.xlen not in (None, image.xlen):
-        raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
+    check_xlen(args, image)
     data = b"".join(pieces(file))
     return capture_of(Raw(title(file), data, how(args, image.xlen), image, images, args.wrapped, args.src))
+
+
+def check_xlen(args: argparse.Namespace, image: Image) -> None:
+    """Raises `RawError` when the program is not for such a hart."""
+    if args.xlen not in (None, image.xlen):
+        raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
 
 
 def pieces(file: str) -> Iterator[bytes]:
@@ -219,7 +268,7 @@ def pieces(file: str) -> Iterator[bytes]:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as source:
             while data := source.read1(_PIECE):
                 if first:
-                    _check_beginning(data, name)
+                    check_beginning(data, name)
                 first = False
                 yield data
     except OSError as error:
@@ -233,7 +282,8 @@ def title(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-def _check_beginning(data: bytes, name: str) -> None:
+def check_beginning(data: bytes, name: str) -> None:
+    """Raises `RawError` for what cannot be a trace."""
     for beginning, what in _NO_TRACES.items():
         if data.startswith(beginning):
             raise RawError(f"{name}: {what}")

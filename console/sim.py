@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import sim_ctr, sim_encoder, sim_etrace, sim_target
+from console import output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_target
+from console.progress import ProgressLine
 from console.sim_files import openocd_config, target_description
 from console.sim_streams import Streams
 from session.description import Description
@@ -92,6 +93,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--log-retired", metavar="FILE",
         help="write the address of each instruction retired while traced, to compare; of several harts to FILE.0, ...",
     )  # fmt: skip
+    output.add_arguments(parser, "what it serves, and for what happens")
     parser.set_defaults(run=run)
     return parser
 
@@ -110,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
 def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     described = sim_target.loaded(args)
     streams = Streams(cleanup)
-    machine = _machine(args, described, streams)
+    with ProgressLine(not args.quiet, "loading the program"):
+        machine = _machine(args, described, streams)
     listener = _listener(args, cleanup)
     side_door = _side_door(args, machine, cleanup)
     config = openocd_config(
@@ -124,14 +127,11 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     _stop_on_signals(server.stop, cleanup)
     if args.log_retired:
         _log_retired(machine, args.log_retired, cleanup)
-    machine.printed = _print_output
-    machine.exited = lambda status: print(f"program ended with status {status}", flush=True)
-    machine.fired = lambda name, number: print(f"{name}: trigger output {number}", flush=True)
+    said = (sim_said.Objects if args.json else sim_said.Lines)(quiet=args.quiet)
+    machine.printed, machine.exited, machine.fired = said.printed, said.exited, said.fired
     if not args.run_at_once:
         machine.halt_at_start()
-    for name, where in streams.opened.items():
-        print(f"what {name} sends goes to {where}")
-    _announce(args, machine, config, listener)
+    said.serving(args, machine, config, _name(listener), streams.opened)
     server.serve()
 
 
@@ -229,26 +229,9 @@ def _write(path: str, text: str) -> None:
         raise SimError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _print_output(text: bytes) -> None:
-    sys.stdout.write(text.decode("utf-8", "replace"))
-    sys.stdout.flush()
-
-
 def _name(listener: socket.socket) -> str:
     name = listener.getsockname()
     return name if isinstance(name, str) else f"{name[0]}:{name[1]}"
-
-
-def _announce(args: argparse.Namespace, machine: Machine, config: str, listener: socket.socket) -> None:
-    hart = machine.hart
-    state = "runs" if args.run_at_once else "waits for the debugger"
-    several = f"{len(machine.harts)} harts " if len(machine.harts) > 1 else ""
-    print(f"{several}RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
-    print("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
-    print("".join(f"    {line}\n" for line in config.splitlines()))
-    if args.side_door:
-        print(f"the side door is {args.side_door} (transport/simulated/side_door.py tells how)")
-    print(f"listening on {_name(listener)}; end with Ctrl-C", flush=True)
 
 
 def _size(text: str) -> int:

@@ -31,7 +31,7 @@ def read(component: Component, progress: Progress = silent) -> dict[int, int | s
         return values
     registers = [register for register in block.registers if not register.port]
     for done, register in enumerate(registers):
-        progress(f"reading registers of {component.name}", done, len(registers))
+        progress(f"reading registers of {component.name} (registers)", done, len(registers))
         if register is not block.control:
             values[register.offset] = _value(component, register)
     return values

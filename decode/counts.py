@@ -195,7 +195,7 @@ def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Ent
     """How often each entry was followed by which: the only loop over all of them."""
     followed: Counter[tuple[Entry, Entry]] = Counter()
     for start in range(0, len(entries), _BLOCK):
-        progress("counting", start, len(entries))
+        progress("counting (parts)", start, len(entries))
         block = entries[start : start + _BLOCK + 1]
         followed.update(zip(block, islice(block, 1, None), strict=False))
     return followed

@@ -323,6 +323,9 @@ class History:
 class HistoryBuilder:
     """Collects a history while a decoder runs. `append` is the hot path."""
 
+    keeps_accesses = True
+    """Whether the history is to have the accesses of the trace."""
+
     def __init__(self) -> None:
         self._pending: list[Path | RepeatPath] = []
         self.append = self._pending.append

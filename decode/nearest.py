@@ -175,7 +175,7 @@ class Nearest:
             at = begin if direction < 0 else end
             size = min(2 * size, _BLOCK)
             if size == _BLOCK:
-                progress("looking through the history", abs(at - entry), len(entries))
+                progress("looking through the history (parts)", abs(at - entry), len(entries))
         return None
 
 

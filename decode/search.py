@@ -113,7 +113,7 @@ class Search:
         """How many there are in each span."""
         of_step, tallies = self._of_step.__getitem__, self._calls.tallies
         for number, (steps, times) in enumerate(tallies):
-            progress("searching the history", number, len(tallies))
+            progress("searching the history (parts)", number, len(tallies))
             yield sum(map(mul, map(of_step, steps), times))
 
     def _find_resumed(self, function: int) -> None:

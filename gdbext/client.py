@@ -35,10 +35,16 @@ class Client:
     """A running session process; started on the first request, and again when it has gone."""
 
     def __init__(
-        self, home: str, progress: ProgressCallback | None = None, answerer: Answerer | None = None
+        self,
+        home: str,
+        progress: ProgressCallback | None = None,
+        answerer: Answerer | None = None,
+        idle: Callable[[], object] | None = None,
     ) -> None:
+        """*idle* is called now and then while the session says nothing."""
         self._home = home
         self._progress = progress
+        self._idle = idle
         self._answerer = answerer
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = b""
@@ -50,7 +56,9 @@ class Client:
 
     def request(self, method: str, **params: Any) -> Any:
         """The result of `method`. Raises SessionError, or KeyboardInterrupt after telling the session to stop."""
-        if not self.running:
+        if self._process is not None and not self.running:  # what it had of the trace is gone: that is to be known
+            raise self._gone()
+        if self._process is None:
             self._start()
         return self._exchange(method, params)
 
@@ -163,15 +171,19 @@ class Client:
                 self._buffer += data
             elif timeout is not None:
                 raise SessionError("the rvtrace session does not answer", "SessionTimeout")
+            elif self._idle is not None:
+                self._idle()
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
     def _gone(self) -> SessionError:
+        """What is said of it, once: the next request starts another."""
         process = self._process
-        if process is not None:
-            process.wait()
+        status = None if process is None else process.wait()
+        self.close()
+        how = "" if not status else f", killed by signal {-status}" if status < 0 else f" with status {status}"
         return SessionError(
-            "the rvtrace session has ended unexpectedly; the next trace command starts a new one"
+            f"the rvtrace session has ended unexpectedly{how}; the next trace command starts a new one"
             " (a running trace goes on in the target: `trace start` takes it over)",
             "SessionGone",
         )

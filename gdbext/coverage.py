@@ -60,7 +60,8 @@ class Coverage(gdb.Command):
         if place in ("", "-all"):
             coverage_table.show(_counted(numbers, functions=True), everything=bool(place))
             return
-        found = _source(place)
+        with tracer().at_work("looking up lines"):
+            found = _source(place)
         if found:
             for i, shown in enumerate(found):
                 _show_source(shown, numbers, named=len(found) > 1, said=not i)
@@ -149,13 +150,15 @@ def _named(place: str, chain: list[Scope]) -> Scope | None:
 
 def _show_source(shown: Shown, numbers: str, *, named: bool, said: bool) -> None:
     """Print the source. *named*: with the name of the file; *said*: with what is to be said about what was counted."""
-    begin, end = shown.lines.span()
+    with tracer().at_work("looking up lines"):
+        begin, end = shown.lines.span()
     result = _counted(numbers, ranges=[begin, end], branches=True)
     if said:
         print_lines(result)
     if named:
         print(f"{shown.file}:")
-    counts = shown.lines.counts(dict(result["counts"]))
+    with tracer().at_work("counting lines"):
+        counts = shown.lines.counts(dict(result["counts"]))
     hints = _hints(shown, result["branches"])
     text = _text(shown.file)
     missing = f"in {os.path.basename(shown.file)}"

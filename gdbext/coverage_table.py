@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 import gdb
 
 from .coverage_lines import NEVER, Lines, tables
-from .tracer import print_lines
+from .tracer import print_lines, tracer
 
 
 class Row(NamedTuple):
@@ -42,7 +42,8 @@ def show(result: dict[str, Any], *, everything: bool) -> None:
     """Print the table for an answer of the session. *everything*: also what is in files of which nothing ran."""
     print_lines(result)
     counts = dict(result["counts"])
-    files = _files(result["functions"])
+    with tracer().at_work("looking up lines"):
+        files = _files(result["functions"])
     print(f"{'entered':>10}{'lines run':>20}{'instructions run':>20}  function")
     hidden = 0
     for name in sorted(files, key=lambda name: (name is None, name)):

@@ -13,6 +13,12 @@ from .progress import ProgressLine
 
 HARTS_AT_MOST = 4096
 ADDRESSES = (1 << 64) - 1
+_DOING = {
+    "start": "setting up the trace", "ctr_start": "setting up the trace", "stop": "stopping the trace",
+    "ctr_stop": "stopping the trace", "connect": "connecting", "open": "opening the capture",
+    "save": "writing the capture", "info": "looking at the trace components", "regs": "reading registers",
+}  # fmt: skip
+"""What a request is for, as long as the session says nothing of it."""
 
 
 class Tracer:
@@ -20,7 +26,7 @@ class Tracer:
 
     def __init__(self, home: str) -> None:
         self._progress = ProgressLine()
-        self._client = Client(home, self._progress, csrs.answer)
+        self._client = Client(home, self._progress, csrs.answer, self._progress.tick)
         self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
         self._tvec: int | None = None
         self.connection: int | None = None
@@ -30,6 +36,7 @@ class Tracer:
 
     def request(self, method: str, **params: Any) -> Any:
         """The session's result; its errors become gdb.GdbError, one line."""
+        self._progress.begin(_DOING.get(method, "working"))
         try:
             if self.connection is not None and csrs.connection() not in (None, self.connection):
                 self.connection = csrs.connection()
@@ -38,7 +45,11 @@ class Tracer:
         except SessionError as error:
             raise gdb.GdbError(str(error)) from None
         finally:
-            self._progress.clear()
+            self._progress.end()
+
+    def at_work(self, label: str) -> contextlib.AbstractContextManager[None]:
+        """gdb works for long, without a request and without printing anything: how long is shown."""
+        return self._progress.at_work(label)
 
     def context(self) -> dict[str, Any]:
         """The program and the target as gdb and the user's settings have them now."""

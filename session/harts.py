@@ -113,6 +113,11 @@ def decode_all(
     return Harts(dict(sorted(histories.items())), account, tuple(notes), places)
 
 
+def sources(fed: list[CapturedEncoder], told: bool) -> list[tuple[int, int]]:
+    """(source, hart) of the encoders that feed a sink, before anything is decoded. *told*: messages say the source."""
+    return _sources(fed, told, {})
+
+
 def _sources(fed: list[CapturedEncoder], told: bool, found: dict[int, History]) -> list[tuple[int, int]]:
     """(source, hart) of the encoders. *told*: messages say it.
 

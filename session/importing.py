@@ -5,7 +5,7 @@ register tells, beside them. So they are decoded as any other capture is.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -35,7 +35,7 @@ from session.formats import How
 from session.importing_etrace import etrace_encoder, etrace_sources
 from session.version import tool
 
-__all__ = ["Raw", "capture_of", "captured_image", "etrace_encoder", "is_imported", "sources_in"]
+__all__ = ["Raw", "capture_of", "captured_image", "etrace_encoder", "is_imported", "sources_in", "with_settings"]
 
 _MAX_WIDTH = (1 << timestamp.CONTROL.by_name["trTsWidth"].width) - 1
 
@@ -46,7 +46,7 @@ class Raw:
 
     *name*: of the file. *options*: how they were made. *image*: the program. *images*: see `captured_image`.
     *wrapped*: they start anywhere. *source*: they are taken for one hart's, which sends this; of N-Trace `src_id` says
-    so.
+    so. *sources*: who speaks in them, where that is known already.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Raw:
     images: tuple[CapturedImage, ...] = field(default=())
     wrapped: bool = False
     source: int | None = None
+    sources: tuple[int, ...] | None = None
 
 
 def capture_of(raw: Raw) -> Capture:
@@ -63,20 +64,51 @@ def capture_of(raw: Raw) -> Capture:
     encoders = tuple(_encoders(raw))
     names = tuple(traced.in_force.name for traced in encoders)
     return Capture(
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created=_now(),
         tool=tool(),
         target=f"an unknown target, imported from {PurePath(raw.name).name}",
         xlen=raw.image.xlen,
         elf=identity_of(raw.image) if raw.image.path else None,
         encoders=encoders,
-        sinks=(CapturedSink(_sink(raw), raw.data, raw.wrapped, 0, names, ()),),
+        sinks=(_sink(raw.name, raw.data, raw.wrapped, names),),
         code=tuple(raw.image.code),
         images=raw.images,
     )
 
 
+def with_settings(settings: Capture, name: str, data: bytes, *, wrapped: bool = False) -> Capture:
+    """The bytes as a capture, made as the registers said when *settings* were saved. *name*: of the file.
+
+    The bytes left the chip, so they are of the encoders that feed no buffer, if there are such.
+    """
+    buffered = {encoder for sink in settings.sinks for encoder in sink.encoders}
+    others = tuple(made for made in settings.encoders if made.in_force.name not in buffered)
+    encoders = others or settings.encoders
+    names = tuple(made.in_force.name for made in encoders)
+    return replace(
+        settings,
+        created=_now(),
+        tool=tool(),
+        encoders=encoders,
+        sinks=(_sink(name, data, wrapped, names),),
+        records=(),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _encoders(raw: Raw) -> Iterator[CapturedEncoder]:
     how = raw.options
+    if raw.sources is not None:
+        for source in raw.sources:
+            yield (
+                etrace_encoder(f"encoder{source}", source, how, source)
+                if isinstance(how, ETrace)
+                else _encoder(source, how)
+            )
+        return
     if isinstance(how, ETrace):
         sources = [raw.source] if raw.source is not None else etrace_sources(raw.data, how, wrapped=raw.wrapped)
         for source in sources:
@@ -164,8 +196,9 @@ def _encoder(source: int, options: Options) -> CapturedEncoder:
     return CapturedEncoder(source, in_force, unregistered)
 
 
-def _sink(raw: Raw) -> SinkInForce:
+def _sink(name: str, data: bytes, wrapped: bool, encoders: tuple[str, ...]) -> CapturedSink:
     """A buffer that is full to the last byte."""
     control = ram_sink.CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
     impl = ram_sink.IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
-    return SinkInForce(PurePath(raw.name).name, 0, control, impl, 0, max(len(raw.data) - 1, 0), 1)
+    in_force = SinkInForce(PurePath(name).name, 0, control, impl, 0, max(len(data) - 1, 0), 1)
+    return CapturedSink(in_force, data, wrapped, 0, encoders, ())

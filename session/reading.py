@@ -85,9 +85,15 @@ class Reading:
 
     def _sinks(self) -> tuple[Captured, ...]:
         if not self.capture.captured and self._target is not None:
-            raise NoTrace("this trace leaves the chip, no RAM sink keeps it: `rvtrace import` reads a probe's record")
+            raise NoTrace(
+                "this trace leaves the chip, no RAM sink keeps it: a probe records it; `trace save FILE.rvt` keeps what"
+                " its record is read with (`rvtrace decode --settings`)"
+            )
         if not self.capture.captured:
-            raise NoTrace("the capture holds no trace: it has no sink")
+            raise NoTrace(
+                "the capture holds no trace, only its settings: `rvtrace decode --settings` reads a probe's record with"
+                " them"
+            )
         return self.capture.captured
 
     def _sink(self, hart: int | None) -> Captured:

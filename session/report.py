@@ -167,6 +167,11 @@ def stopped(captured: Captured) -> list[str]:
 
 def saved(capture: Capture, file: str) -> str:
     """What was written where."""
+    if not capture.captured:
+        return (
+            f"Saved the settings of the trace to {file}: `rvtrace decode --settings {file} RECORD` reads with them"
+            " what a probe recorded."
+        )
     stored = sum(len(stored.data) for stored in capture.captured)
     code = sum(len(data) for _, data in capture.code)
     beside = f" and {code} bytes of code that is not in the ELF" if code else ""

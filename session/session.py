@@ -304,6 +304,9 @@ class Session:
             self._decode(context, progress)  # which finds out what code is needed that the ELF lacks
         except (BadElf, Unsupported) as error:
             lines.append(report.line("note", f"saved without decoding it: {error}"))
+        except NoTrace:  # what leaves the chip is recorded by a probe: what it is read with is kept
+            if self.capture().captured or not self.capture().encoders:
+                raise
         capture = self.capture()
         capture_file.save(capture, path)
         return [report.saved(capture, str(path)), *lines]

@@ -8,7 +8,11 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """*done* of *total* units, which are bytes unless the label says otherwise; total None: not known."""
+    """*done* of *total*, None: not known.
+
+    A label may end with the unit in brackets, "encoding (instructions)"; without one it is bytes. (ms), and (parts), of
+    which only the share means something, are units too. Where there is nothing to count, *done* is 0, *total* None.
+    """
 
     def __call__(self, label: str, done: int, total: int | None = None) -> None: ...
 

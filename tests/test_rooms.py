@@ -12,7 +12,7 @@ HOME = Path(__file__).resolve().parent.parent
 # room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
 # tables of options one inside `gdbext`: they run without gdb.
 TABLES = "gdbext tables"
-TABLE_MODULES = ("gdbext.options", "gdbext.start_options")
+TABLE_MODULES = ("gdbext.bars", "gdbext.options", "gdbext.start_options")
 ARROWS: dict[str, set[str]] = {
     "support": set(),
     "controlregs": {"support"},

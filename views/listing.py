@@ -36,10 +36,35 @@ class Source(Protocol):
         ...
 
 
-class Stretch(NamedTuple):
-    """The positions numbered *begin* to *end* - 1 of a history, and what their lines begin with."""
+class Shape(Protocol):
+    """How rows look."""
 
-    prefix: str
+    @property
+    def raw(self) -> bool:
+        """Whether the bytes of instructions are wanted."""
+        ...
+
+    def before(self, hart: int, several: bool) -> str:
+        """What rows of a hart begin with, which is one of *several* or not."""
+        ...
+
+    def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
+        """What rows of the instruction at an address have in common."""
+        ...
+
+    def row(self, before: str, number: int, body: str) -> str:
+        """The row of an instruction."""
+        ...
+
+    def gap(self, before: str, number: int, what: str) -> str:
+        """The row of a gap."""
+        ...
+
+
+class Stretch(NamedTuple):
+    """The positions numbered *begin* to *end* - 1 of a history, and what their rows begin with."""
+
+    before: str
     history: History
     begin: int
     end: int
@@ -47,7 +72,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Modifiers:
-    """The letters after a slash: /r raw bytes, /f offsets without function names; /p (no "=>") changes nothing."""
+    """The `Shape` of lines. Letters after a slash: /r raw bytes, /f offsets without function names; /p: nothing."""
 
     raw: bool = False
     omit_function: bool = False
@@ -68,6 +93,19 @@ class Modifiers:
                 raise ModifierError(f"Invalid modifier: {letter}.")
         return cls("r" in letters, "f" in letters), rest
 
+    def before(self, hart: int, several: bool) -> str:
+        """See `Shape`."""
+        return prefix(hart) if several else ""
+
+    def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
+        return line(pc, text, xlen, raw, self.omit_function)
+
+    def row(self, before: str, number: int, body: str) -> str:
+        return f"{before}{number}\t   {body}"
+
+    def gap(self, before: str, number: int, what: str) -> str:
+        return f"{before}{number}\t[{what}]"
+
 
 def lines(
     history: History,
@@ -75,23 +113,27 @@ def lines(
     xlen: int,
     begin: int,
     end: int,
-    modifiers: Modifiers = Modifiers(),
+    shape: Shape = Modifiers(),
     progress: Progress = silent,
+    hart: int = 0,
 ) -> Iterator[str]:
-    """The lines for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
-    return _lines([Stretch("", history, begin, end)], source, xlen, modifiers, progress)
+    """The rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
+    return _lines([Stretch(shape.before(hart, False), history, begin, end)], source, xlen, shape, progress)
 
 
 def merged_lines(
     histories: Mapping[int, History],
     source: Source,
     xlen: int,
-    modifiers: Modifiers = Modifiers(),
+    shape: Shape = Modifiers(),
     progress: Progress = silent,
 ) -> Iterator[str]:
-    """All lines of several harts in the order of their times, each after "hart N" and a tab."""
-    stretches = (Stretch(prefix(run.hart), histories[run.hart], run.begin + 1, run.end + 1) for run in runs(histories))
-    return _lines(stretches, source, xlen, modifiers, progress)
+    """All rows of several harts in the order of their times; as lines, each after "hart N" and a tab."""
+    stretches = (
+        Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
+        for run in runs(histories)
+    )
+    return _lines(stretches, source, xlen, shape, progress)
 
 
 def prefix(hart: int) -> str:
@@ -99,10 +141,8 @@ def prefix(hart: int) -> str:
     return f"hart {hart}\t"
 
 
-def _lines(
-    stretches: Iterable[Stretch], source: Source, xlen: int, modifiers: Modifiers, progress: Progress
-) -> Iterator[str]:
-    bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, modifiers))
+def _lines(stretches: Iterable[Stretch], source: Source, xlen: int, shape: Shape, progress: Progress) -> Iterator[str]:
+    bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
     rows = chain.from_iterable(_rows(stretch, source, bodies_of) for stretch in stretches)
     while page := list(islice(rows, _AT_ONCE)):
         wanted: dict[_Bodies, list[int]] = {}
@@ -113,31 +153,31 @@ def _lines(
             bodies.learn(pcs, progress)
         for before, number, pc, bodies, history in page:
             if pc == GAP:
-                yield f"{before}{number}\t[{history.gap_at(number - 1).as_gap}]"
+                yield shape.gap(before, number, history.gap_at(number - 1).as_gap)
             else:
-                yield f"{before}{number}\t   {bodies.known[pc]}"
+                yield shape.row(before, number, bodies.known[pc])
 
 
 class _Bodies:
-    """What follows the number in the lines of one program, by address."""
+    """What follows the number in the rows of one program, by address."""
 
-    def __init__(self, disassembler: Disassembler, xlen: int, modifiers: Modifiers) -> None:
+    def __init__(self, disassembler: Disassembler, xlen: int, shape: Shape) -> None:
         self.known: dict[int, str] = {}
-        self._disassembler, self._xlen, self._modifiers = disassembler, xlen, modifiers
+        self._disassembler, self._xlen, self._shape = disassembler, xlen, shape
 
     def learn(self, pcs: list[int], progress: Progress) -> None:
         texts = self._disassembler.texts(pcs, progress)
         for pc in pcs:
-            raw = self._disassembler.raw(pc) if self._modifiers.raw else ""
-            self.known[pc] = line(pc, texts[pc], self._xlen, raw, self._modifiers.omit_function)
+            raw = self._disassembler.raw(pc) if self._shape.raw else ""
+            self.known[pc] = self._shape.body(pc, texts[pc], self._xlen, raw)
 
 
 _Row = tuple[str, int, int, _Bodies, History]
-"""(prefix, number, pc, the lines of its program, history)."""
+"""(what it begins with, number, pc, the rows of its program, history)."""
 
 
 def _rows(stretch: Stretch, source: Source, bodies_of: Callable[[Disassembler], _Bodies]) -> Iterator[_Row]:
-    """The positions of a stretch, each with the lines of the program in the context it ran in."""
+    """The positions of a stretch, each with the rows of the program in the context it ran in."""
     history, begin = stretch.history, stretch.begin
     while begin < stretch.end:
         following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
@@ -145,7 +185,7 @@ def _rows(stretch: Stretch, source: Source, bodies_of: Callable[[Disassembler], 
         end = min(stretch.end, history.contexts[following][0] + 1) if changes else stretch.end
         bodies = bodies_of(source.of(history.context_at(begin - 1)))
         for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
-            yield stretch.prefix, number, pc, bodies, history
+            yield stretch.before, number, pc, bodies, history
         begin = end
 
 

@@ -25,7 +25,7 @@ def read_entries(hart: Hart, depth: int, progress: Progress = silent) -> list[En
     entries: list[Entry] = []
     with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
         for first in range(0, depth, BATCH):
-            progress("reading control transfer records", first, depth)
+            progress("reading control transfer records (records)", first, depth)
             entries += [Entry(*words) for words in _read(hart, first, BATCH, *hart.indirect.entry)]
             if not all(entry.valid for entry in entries[first:]):
                 break
@@ -53,7 +53,7 @@ def clear_entries(hart: Hart, depth: int, progress: Progress = silent) -> None:
     indirect = hart.indirect
     with hart.keeping(indirect.select, hart.read(indirect.select)):
         for first in range(0, depth, BATCH):
-            progress("clearing control transfer records", first, depth)
+            progress("clearing control transfer records (records)", first, depth)
             found = enumerate(_read(hart, first, BATCH, *indirect.entry), first)
             _zero(hart, [entry for entry, words in found if any(words)])
 

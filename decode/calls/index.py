@@ -129,7 +129,7 @@ class CallHistory:
         counted: Counter[Step] = Counter()
         for block in range(blocks):
             if block % _TOLD == 0:
-                progress("calls", block, blocks)
+                progress("finding calls (parts)", block, blocks)
             self._checkpoints.append((state, len(self._lows) - 1))
             taken = self._taken(block, state)
             state = taken[-1].state

@@ -93,7 +93,7 @@ class _Tree:
         for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
             for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
                 if number % _TOLD == 0:
-                    progress("call tree", done, done + height + 1)
+                    progress("making the tree of calls (parts)", done, done + height + 1)
                 self._expand(work, times)
         _add_up(self._root)
         return self._root

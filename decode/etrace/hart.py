@@ -38,13 +38,20 @@ _VARIANTS = 8  # of one packet, by the states of the predictor
 
 
 class HartDecoder:
-    """Decodes what one hart sent. *memo_limit*: steps to remember at most, 0 for none."""
+    """Decodes what one hart sent. *memo_limit*: steps to remember at most, 0 for none. *builder*: see there."""
 
-    def __init__(self, program: Program, options: Options, *, memo_limit: int = MEMO_LIMIT) -> None:
+    def __init__(
+        self,
+        program: Program,
+        options: Options,
+        *,
+        memo_limit: int = MEMO_LIMIT,
+        builder: HistoryBuilder | None = None,
+    ) -> None:
         self._program = program
         self._options = options
         self._automaton = Automaton(program, options)
-        self._builder = HistoryBuilder()
+        self._builder = builder or HistoryBuilder()
         self._state = self._automaton.initial
         self._setup = self._state.place.setup
         self._codec = self._codec_of(self._setup)
@@ -87,6 +94,8 @@ class HartDecoder:
             except Malformed as error:
                 self.note(offset, f"te_data: {error}")
                 self._data.lost()
+        if not self._builder.keeps_accesses:
+            self._data.forget()
 
     def ignore(self, packets: Packets) -> None:
         """Packets of another kind: they are the hart's, and not about its instructions or data."""
@@ -114,7 +123,7 @@ class HartDecoder:
             self._report(self._automaton.end(self._state), offset)
         accounting = Accounting(self._total, self._total - self._unused, 0, self._unused)
         history = self._builder.finish(accounting)
-        if self._data.accesses:
+        if self._data.accesses and self._builder.keeps_accesses:
             history.accesses = attach(history, self._program, self._data.accesses)
         return history
 

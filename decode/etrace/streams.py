@@ -6,7 +6,7 @@ from decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packe
 from decode.etrace.hart import MEMO_LIMIT, HartDecoder
 from decode.etrace.options import Options
 from decode.history import Accounting
-from decode.streams import Lost, Program, Streams
+from decode.streams import Builders, Losses, Lost, Program, Streams, whole
 from support.progress import Progress, silent
 
 _PIECE = 1 << 16  # bytes between two signs of life
@@ -35,7 +35,8 @@ class StreamDecoder:
     """Decodes the traces of several harts, fed in pieces of any size.
 
     *split*: by source; else all packets are taken for one hart's. *only*: this source's packets alone count. *total*:
-    bytes to expect, for *progress* only. *memo_limit*: steps to remember at most for each hart, 0 for none.
+    bytes to expect, for *progress* only. *memo_limit*: steps to remember at most for each hart, 0 for none. *builders*:
+    what collects the histories, by source.
     """
 
     def __init__(
@@ -50,19 +51,20 @@ class StreamDecoder:
         memo_limit: int = MEMO_LIMIT,
         split: bool = True,
         only: int | None = None,
+        builders: Builders = whole,
     ) -> None:
         self._programs = programs
         self._options = options
         self._progress = progress
         self._expected = total
         self._memo_limit = memo_limit
+        self._builders = builders
         self._split = split
         self._only = only
         self._deframer = encapsulation.deframer(wrapped=wrapped)
         self._harts: dict[int, HartDecoder] = {}
         self._idle = self._skipped = 0
-        self._losses: list[Lost] = []  # each hart is told when it speaks the next time
-        self._told: dict[int, int] = {}  # how many of them each hart was told of
+        self._losses = Losses()
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the trace. Raises only what *progress* raises."""
@@ -104,9 +106,13 @@ class StreamDecoder:
         else:
             self._skipped += item.length
             if item.why:
-                self._losses.append(item)
+                self._losses.add(item)
                 if not self._split:
                     self._hart(0)
+                if self._losses.full:
+                    for source in self._harts:
+                        self._hart(source)
+                    self._losses.forget()
 
     def _packets(self, packets: Packets) -> None:
         source = packets.source if self._split else 0
@@ -124,12 +130,10 @@ class StreamDecoder:
         """A hart's decoder, which knows what was lost so far."""
         if source not in self._harts:
             program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
-            self._harts[source] = HartDecoder(program, self._options, memo_limit=self._memo_limit)
-        hart, told = self._harts[source], self._told.get(source, 0)
-        missed = self._losses[told:]
-        if missed:
-            first = missed[0]
-            why = first.why if len(missed) == 1 else f"{first.why}, the first of {len(missed)} places"
-            hart.lose(Lost(first.offset, sum(lost.length for lost in missed), why))
-            self._told[source] = len(self._losses)
-        return hart
+            self._harts[source] = HartDecoder(
+                program, self._options, memo_limit=self._memo_limit, builder=self._builders(source)
+            )
+        missed = self._losses.missed(source)
+        if missed is not None:
+            self._harts[source].lose(missed)
+        return self._harts[source]

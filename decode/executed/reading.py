@@ -122,7 +122,7 @@ class Executed:
             if self._log.size is not None:
                 self._progress("reading the log", self._log.done, self._log.size)
             else:
-                self._progress("instructions", self.instructions)
+                self._progress("reading the log (instructions)", self.instructions)
             yield piece
 
     def _selected(self, pieces: Iterator[Piece]) -> Iterator[Piece]:

@@ -36,15 +36,24 @@ _AGAIN = b"\xff"  # before a branch message: the same once more, which is no mes
 
 
 class HartDecoder:
-    """Decodes what one hart sent. *walkers*: shared by harts. *memo_limit*: steps to remember at most, 0 for none."""
+    """Decodes what one hart sent. *walkers*: shared by harts. *memo_limit*: steps to remember at most, 0 for none.
+
+    *builder*: what collects the history.
+    """
 
     def __init__(
-        self, program: Program, options: Options, walkers: Walkers | None = None, *, memo_limit: int = MEMO_LIMIT
+        self,
+        program: Program,
+        options: Options,
+        walkers: Walkers | None = None,
+        *,
+        memo_limit: int = MEMO_LIMIT,
+        builder: HistoryBuilder | None = None,
     ) -> None:
         self._options = options
         self._layouts = options.dialect.layouts
         self._automaton = Automaton(program, options, walkers)
-        self._builder = HistoryBuilder()
+        self._builder = builder or HistoryBuilder()
         self._clock = Clock(options)
         self._state = self._automaton.lost
         self._ahead = 0

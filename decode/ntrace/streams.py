@@ -14,7 +14,7 @@ from decode.ntrace.layout import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
 from decode.ntrace.memo import MEMO_LIMIT
 from decode.ntrace.options import Options
 from decode.ntrace.walk import Walkers
-from decode.streams import Lost, Program, Streams
+from decode.streams import Builders, Losses, Lost, Program, Streams, whole
 from support.progress import Progress, silent
 
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS) // MDO_BITS)  # bytes that hold TCODE and SRC
@@ -44,7 +44,7 @@ class StreamDecoder:
     """Decodes the traces of several harts, fed in pieces of any size.
 
     *split*: by SRC; else all messages are taken for one hart's. *total*: bytes to expect, for *progress* only.
-    *memo_limit*: steps to remember at most for each hart, 0 for none.
+    *memo_limit*: steps to remember at most for each hart, 0 for none. *builders*: what collects the histories, by SRC.
     """
 
     def __init__(
@@ -57,12 +57,14 @@ class StreamDecoder:
         total: int | None = None,
         memo_limit: int = MEMO_LIMIT,
         split: bool = True,
+        builders: Builders = whole,
     ) -> None:
         self._programs = programs
         self._options = options
         self._progress = progress
         self._expected = total
         self._memo_limit = memo_limit
+        self._builders = builders
         nobody = isinstance(programs, Mapping) and 0 not in programs  # who could have sent what has no SRC
         self._split = (split and options.src_bits > 0) or nobody
         self._framer = Framer(wrapped=wrapped)
@@ -70,9 +72,7 @@ class StreamDecoder:
         self._idle = self._skipped = 0
         self._walkers = Walkers(options)
         self._sources: dict[bytes, int] = {}  # by the head of a frame
-        self._losses: list[Lost] = []  # each hart is told when it speaks the next time
-        self._lost = [0]  # bytes of the losses before each
-        self._told: dict[int, int] = {}  # how many losses each hart was told of
+        self._losses = Losses()
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the trace. Raises only what *progress* raises."""
@@ -161,24 +161,25 @@ class StreamDecoder:
         """A hart's decoder, which knows what was lost so far."""
         if src not in self._harts:
             program = self._programs[src] if isinstance(self._programs, Mapping) else self._programs
-            self._harts[src] = HartDecoder(program, self._options, self._walkers, memo_limit=self._memo_limit)
-        hart, told = self._harts[src], self._told.get(src, 0)
-        missed = len(self._losses) - told
-        if missed:
-            first, length = self._losses[told], self._lost[-1] - self._lost[told]
-            why = first.why if missed == 1 else f"{first.why}, the first of {missed} places"
-            hart.lose(Lost(first.offset, length, why))
-            self._told[src] = len(self._losses)
-        return hart
+            self._harts[src] = HartDecoder(
+                program, self._options, self._walkers, memo_limit=self._memo_limit, builder=self._builders(src)
+            )
+        missed = self._losses.missed(src)
+        if missed is not None:
+            self._harts[src].lose(missed)
+        return self._harts[src]
 
     def _lose(self, lost: Lost) -> None:
         """Bytes no hart can use, and any may have sent. Not worth a word at the start of a wrapped buffer."""
         self._skipped += lost.length
         if lost.why:
-            self._losses.append(lost)
-            self._lost.append(self._lost[-1] + lost.length)
+            self._losses.add(lost)
             if not self._split:
                 self._hart(0)
+            if self._losses.full:
+                for src in self._harts:
+                    self._hart(src)
+                self._losses.forget()
 
 
 def source_of(frame: bytes, src_bits: int) -> int:

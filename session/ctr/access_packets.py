@@ -68,7 +68,7 @@ class PacketAccess:
         numbers = self._opened()
         answers: list[Answer] = []
         for at in range(0, len(accesses), _AT_ONCE):
-            progress("reading CSRs", at, len(accesses))
+            progress("reading CSRs (registers)", at, len(accesses))
             part = accesses[at : at + _AT_ONCE]
             answers += self._part(numbers, part)
             if len(answers) < at + len(part) or (answers and isinstance(answers[-1], str)):

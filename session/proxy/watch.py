@@ -1,5 +1,6 @@
 """Long work while gdb waits for a stop: it is shown on gdb's console, and Ctrl-C in gdb ends it."""
 
+import re
 import time
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ from support.errors import Cancelled
 FIRST_SECONDS = 1.0  # before the first line
 NEXT_SECONDS = 2.0
 _LOOK_SECONDS = 0.02  # between two looks at what gdb sends
+_UNIT = re.compile(r" \([a-z]+\)$")  # see support/progress.py
 
 
 class Watch:
@@ -31,7 +33,7 @@ class Watch:
 
 
 def _line(label: str, done: int, total: int | None) -> str:
-    """Percent where the whole is known: what *done* counts, the label alone knows."""
+    """Percent where the whole is known, without the unit behind the label then."""
     if total:
-        return f"{label}: {min(100 * done // total, 100)} %"
+        return f"{_UNIT.sub('', label)}: {min(100 * done // total, 100)} %"
     return f"{label}: {done:,}"

@@ -184,7 +184,7 @@ def test_when_the_target_is_gone_that_is_the_error() -> None:
 
 def test_reading_can_be_cancelled() -> None:
     def watch(label: str, done: int, total: int | None = None) -> None:
-        assert (label, total) == ("reading registers of encoder", len(block("encoder").registers))
+        assert (label, total) == ("reading registers of encoder (registers)", len(block("encoder").registers))
         if done == 3:
             raise Cancelled
 

@@ -1,6 +1,9 @@
 """gdb's side of the session's questions: answers, what goes wrong, and Ctrl-C in the middle. A real session process."""
 
+import os
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from tests.gdb.running import HOME
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
 # A session whose method "work" asks to read, and whatever comes of it, to restore.
 _SESSION = f"""
+import os
 import sys
 sys.path.insert(0, {str(HOME)!r})
 import session.methods
@@ -24,7 +28,7 @@ def work(it, params, progress):
     finally:
         it.ask({{"do": "restore"}})
 
-session.methods._MODULES += ({{"work": work}},)
+session.methods._MODULES += ({{"work": work, "work_id": lambda it, params, progress: os.getpid()}},)
 sys.exit(main())
 """
 Make = Callable[[Answerer | None], Client]
@@ -104,3 +108,14 @@ def test_ctrl_c_in_an_answer_still_lets_things_be_put_back(make: Make) -> None:
     assert asked == ["read", "restore"]
     asked.append("")
     assert client.request("work") is None, "the line is quiet"
+
+
+def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make) -> None:
+    """Its trace is gone with it: the next request says so, the one after that has a new session."""
+    client = make(None)
+    os.kill(client.request("work_id"), signal.SIGKILL)
+    while client.running:
+        time.sleep(0.01)
+    with pytest.raises(SessionError, match=r"^the rvtrace session has ended unexpectedly, killed by signal 9; "):
+        client.request("hello")
+    assert client.request("hello")["protocol"] == 1

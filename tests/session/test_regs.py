@@ -122,7 +122,7 @@ def test_the_target_is_gone(tmp_path: Path) -> None:
 
 def test_it_can_be_interrupted(tmp_path: Path) -> None:
     def watch(label: str, done: int, total: int | None = None) -> None:
-        assert label == "reading registers of e"
+        assert label == "reading registers of e (registers)"
         if done:
             raise Cancelled
 

@@ -54,6 +54,12 @@ class DataDecoder:
         self._sizes.clear()
         self._waiting.clear()
 
+    def forget(self) -> None:
+        """Nobody asks for the accesses so far; those whose value is to come stay."""
+        waiting = sorted(self._waiting.items(), key=lambda item: item[1])
+        self.accesses = [self.accesses[index] for _, index in waiting]
+        self._waiting = {lrid: index for index, (lrid, _) in enumerate(waiting)}
+
     def packet(self, payload: bytes, offset: int = 0, after: int = 0) -> None:
         """One packet, which begins at trace byte *offset*, *after* so many positions of the history were known.
 

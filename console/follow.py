@@ -1,0 +1,251 @@
+"""`rvtrace decode --follow`: what a trace probe delivers is decoded as it arrives."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from types import FrameType
+
+from console import follow_source, hints, raw
+from console.follow_output import Rows
+from console.follow_source import Made
+from console.follow_status import Status, of, summary
+from console.progress import ProgressLine
+from session import following
+from session.beginning import elf_of
+from session.captured import Capture
+from session.decoding import other_elf
+from session.errors import WrongXlen
+from session.following import Following
+from session.following_keep import Kept
+from session.following_reading import Reader, Spool, Stream, open_stream
+from session.program import Program
+from session.session import Session
+from support.errors import RvtraceError
+from support.progress import silent
+from views.disassembly import Disassemblers
+from views.json_rows import HistoryRows
+from views.listing import Modifiers
+
+_TURN = 0.1  # seconds
+_BEGINNING = 1 << 15  # bytes that other options are tried with, where these do not fit
+
+
+class FollowError(RvtraceError):
+    """Arguments of `rvtrace decode --follow` that do not fit together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that are for --follow."""
+    group = parser.add_argument_group("following")
+    group.add_argument(
+        "--follow", action="store_true",
+        help="FILE is raw bytes that arrive: a file that grows, a named pipe, a serial device, tcp:HOST:PORT,"
+        ' unix:PATH, "-"; decode as they do, up to the end or Ctrl-C',
+    )  # fmt: skip
+    group.add_argument("--baud", type=raw.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
+    group.add_argument("-o", "--output", metavar="FILE.rvt", help="keep the bytes as a capture, too")
+
+
+def check_unused(args: argparse.Namespace) -> None:
+    """Raises `FollowError` for options that nothing is followed with."""
+    for name in ("baud", "output"):
+        if getattr(args, name) not in (None, False):
+            raise FollowError(f"{'-o' if name == 'output' else '--baud'} is for bytes that arrive: add --follow")
+
+
+def run(args: argparse.Namespace, hart: int | None) -> int:
+    """Decode up to the end. *hart*: the only one that is shown. Raises RvtraceError."""
+    modifiers, numbers = Modifiers.split(" ".join(args.range))
+    if numbers:
+        raise FollowError(f"{numbers}: --follow lists all that arrives")
+    made = follow_source.made(args)
+    program, said = _program(args, made.capture)
+    contexts = program.in_contexts(program.image())
+    with ExitStack() as cleanup:
+        stream = open_stream(args.capture, baud=args.baud)
+        cleanup.callback(stream.close)
+        status = Status(stream.name, not args.quiet)
+        status.say([*said, *([] if args.quiet else [_beginning(stream)])])
+        source = cleanup.enter_context(Disassemblers(contexts))
+        several = hart is None and not made.source.alone
+        shape = HistoryRows() if args.json else modifiers
+        output = Rows(source, contexts, shape, several=several, happened=args.events)
+        decoder = Following(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
+        kept = None if args.output is None else cleanup.enter_context(closing(Kept(args.output)))
+        spool = Spool(None if kept is None else kept.file)
+        followed = _Followed(args, stream, spool, decoder, output, status, hart, made)
+        with _keeping(kept, followed):
+            why = followed.to_the_end()
+        return _ended(followed, why, args, hart)
+
+
+@contextmanager
+def _keeping(kept: Kept | None, followed: "_Followed") -> Iterator[None]:
+    """Whatever ends it, what has come becomes a capture. Raises CaptureError."""
+    try:
+        yield
+    except raw.RawError:
+        if kept is not None:
+            kept.remove()  # that is no trace
+        kept = None
+        raise
+    finally:
+        followed.reader.join()
+        followed.status.clear()
+        if kept is not None:
+            followed.save(kept)
+
+
+class _Followed:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        stream: Stream,
+        spool: Spool,
+        decoder: Following,
+        output: Rows,
+        status: Status,
+        hart: int | None,
+        made: Made,
+    ) -> None:
+        self.reader, self.decoder, self.status = Reader(stream, spool), decoder, status
+        self._args, self._stream, self._spool, self._output, self._hart = args, stream, spool, output, hart
+        self._made = made
+        self._warned: set[str] = set()
+        self._stopped: str | None = None
+        self._first = True
+        self.beginning = bytearray()
+        self.harts: set[int] = set()
+
+    def to_the_end(self) -> str:
+        """Decode what comes; why it ended. Raises RvtraceError for what cannot be a trace."""
+        with _stopping(self._stop):
+            self.reader.start()
+            while (data := self._spool.get(_TURN)) is not None:
+                self.status.say(self._stream.notices())
+                if data:
+                    self._take(data)
+                self.status.show(self.decoder.counts, self._spool.waiting, ending=self._stopped is not None)
+            self.status.say(self._stream.notices())
+            self._print(self.decoder.finish())
+            why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
+            self._write(self._output.end(self.decoder.counts, why))
+        return why
+
+    def save(self, kept: Kept) -> None:
+        """What has come. Raises CaptureError."""
+        size, quiet = self._spool.written, self._args.quiet
+        if not size:
+            kept.remove()
+            self.status.say([f"warning: nothing came: {kept.path} is not written"])
+            return
+        with ProgressLine(not quiet) as progress:
+            kept.save(size, lambda data: self._made.finished(data, self.decoder.started), progress)
+        if not quiet:
+            self.status.say([f"Saved {size} bytes of trace to {kept.path}."])
+
+    def _stop(self, why: str) -> None:
+        """What has come is decoded still; a second Ctrl-C gives that up."""
+        if self._stopped is not None:
+            raise KeyboardInterrupt
+        self._stopped = why
+        self.reader.stop()
+
+    def _take(self, data: bytes) -> None:
+        if self._first:
+            raw.check_beginning(data, self._stream.name)
+            self._first = False
+        self.beginning += data[: _BEGINNING - len(self.beginning)]
+        self._print(self.decoder.feed(data))
+        counts = self.decoder.counts
+        if counts.problem is not None and not self._warned:
+            self._warn(following.problem(counts))
+            self.status.say(self.hint())
+        if counts.strangers:
+            self._warn(following.strangers(counts))
+        if self._args.stop_at_error and counts.losses and self._stopped is None:
+            self._stop("the first loss, as asked")
+
+    def _print(self, arrived: Iterator[following.Arrived]) -> None:
+        for one in arrived:
+            self.harts.add(one.hart)
+            if self._hart is None or one.hart == self._hart:
+                self._write(self._output.of(one))
+
+    def _write(self, lines: Iterator[str]) -> None:
+        written = False
+        for line in lines:
+            if not written:
+                self.status.clear()
+            sys.stdout.write(line + "\n")
+            written = True
+        if written:
+            sys.stdout.flush()
+
+    def hint(self) -> list[str]:
+        """A line when what came first fits other options far better, or none."""
+        session = Session()
+        try:
+            capture = self._made.finished(bytes(self.beginning), self.decoder.started)
+            session.look_at(capture, self._stream.name, raw.elf_of_settings(self._args))
+            return hints.of(capture, session.harts(), silent)
+        except RvtraceError:
+            return []
+
+    def _warn(self, line: str | None) -> None:
+        """Once."""
+        if line is not None and line not in self._warned:
+            self._warned.add(line)
+            self.status.say([line])
+
+
+@contextmanager
+def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
+    """Ctrl-C and kill end it in order; what is ignored (nohup) stays so."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        stop("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _program(args: argparse.Namespace, capture: Capture) -> tuple[Program, list[str]]:
+    """What runs, and what to say of it. Raises NoElf, BadElf, WrongXlen."""
+    path = raw.elf_of_settings(args) or elf_of(capture, args.settings or "the command line")
+    program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
+    image = program.image()
+    if image.xlen != capture.xlen:
+        raise WrongXlen(program.path, image.xlen, args.settings, capture.xlen)
+    other = other_elf(capture.elf, image)
+    return program, [] if other is None else [other]
+
+
+def _beginning(stream: Stream) -> str:
+    end = "Ctrl-C ends" if stream.endless else "up to its end or Ctrl-C"
+    return f"following {stream.name} ({stream.kind}); {end}"
+
+
+def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int | None) -> int:
+    """Say how it ended; the exit status. *wanted*: the hart that was asked for."""
+    counts, failure = followed.decoder.counts, followed.reader.failure
+    if not args.quiet:
+        followed.status.say([f"{why}: {summary(counts)}"])
+    if counts.bytes and not counts.instructions and counts.problem is None:
+        what = "without a synchronizing message that anything can be decoded after"
+        followed.status.say([f"warning: {of(counts.bytes, 'byte')} {what}", *followed.hint()])
+    if wanted is not None and followed.harts and wanted not in followed.harts:
+        there = ", ".join(map(str, sorted(followed.harts)))
+        followed.status.say([f"warning: hart {wanted} is not in this stream, which has hart {there}"])
+    if failure is not None:
+        raise failure
+    return 0

@@ -1,0 +1,146 @@
+"""Reading a stream while what came before is decoded: a probe that is not read from in time loses bytes."""
+
+import os
+import threading
+import time
+from collections import deque
+from typing import BinaryIO
+
+from support.errors import RvtraceError
+from transport.stream.interface import Stream
+from transport.stream.opening import open_stream
+
+__all__ = ["NotKept", "Reader", "Spool", "Stream", "open_stream"]
+
+_PIECE = 1 << 16  # bytes given away at once
+_WAITING = 1 << 26  # bytes in memory that may wait
+_TURN = 0.1  # seconds
+_DRAINING = 1.0
+
+
+class NotKept(RvtraceError):
+    """What arrived cannot be written any more. *file*: where it was to be kept."""
+
+    def __init__(self, file: str, error: OSError) -> None:
+        super().__init__(f"{file}: cannot be written: {error.strerror}: what came up to then is kept")
+        self.file = file
+
+
+class Spool:
+    """Bytes on their way from the reader to the decoder, in order.
+
+    With a *file* they go there, all of them, and wait on disk; else so many wait in memory, and the reader with them.
+    """
+
+    def __init__(self, file: BinaryIO | None = None, *, limit: int = _WAITING) -> None:
+        self._file, self._limit = file, limit
+        self._pieces: deque[bytes] = deque()
+        self._written = self._taken = 0
+        self._ended = False
+        self._changed = threading.Condition()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were not taken yet."""
+        return self._written - self._taken
+
+    @property
+    def written(self) -> int:
+        """Bytes so far."""
+        return self._written
+
+    def put(self, data: bytes) -> None:
+        """More of them. Raises NotKept."""
+        with self._changed:
+            if self._file is None:
+                while self.waiting >= self._limit and not self._ended:
+                    self._changed.wait(_TURN)
+                self._pieces.append(data)
+                self._written += len(data)
+            else:
+                self._keep(data, self._file)
+            self._changed.notify_all()
+
+    def _keep(self, data: bytes, file: BinaryIO) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                count = os.pwrite(file.fileno(), view, self._written)
+            except OSError as error:
+                raise NotKept(str(file.name), error) from None
+            self._written += count
+            view = view[count:]
+
+    def get(self, wait: float) -> bytes | None:
+        """The next ones; b"" if none came within *wait* seconds, None at the end."""
+        with self._changed:
+            if not self.waiting and not self._ended:
+                self._changed.wait(wait)
+            if not self.waiting:
+                return None if self._ended else b""
+            data = self._next()
+            self._taken += len(data)
+            self._changed.notify_all()
+        return data
+
+    def _next(self) -> bytes:
+        if self._file is not None:
+            return os.pread(self._file.fileno(), min(_PIECE, self.waiting), self._taken)
+        size, pieces = 0, []
+        while self._pieces and size < _PIECE:
+            pieces.append(self._pieces.popleft())
+            size += len(pieces[-1])
+        return b"".join(pieces)
+
+    def end(self) -> None:
+        """No more of them."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+class Reader:
+    """Reads *stream* into *spool*, in a thread, from `start` to its end or `stop`."""
+
+    def __init__(self, stream: Stream, spool: Spool) -> None:
+        self.failure: RvtraceError | None = None
+        """Why it ended, if that was not its end."""
+        self._stream, self._spool = stream, spool
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="stream", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Read no more than what is there. The spool ends soon."""
+        self._stopping.set()
+
+    def join(self) -> None:
+        """Wait for the end, after `stop`."""
+        self._stopping.set()
+        self._spool.end()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _read(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                data = self._stream.read(_TURN)
+                if data is None:
+                    break
+                if data:
+                    self._spool.put(data)
+            else:
+                self._read_what_is_there()
+        except RvtraceError as error:
+            self.failure = error
+        finally:
+            self._spool.end()
+
+    def _read_what_is_there(self) -> None:
+        """It has come, too. Of who sends faster than we read, not for ever."""
+        end = time.monotonic() + _DRAINING
+        while time.monotonic() < end and (data := self._stream.read(0)):
+            self._spool.put(data)

@@ -1,0 +1,101 @@
+"""JSON rows, by hand."""
+
+import json
+
+from decode.history import Accounting, Context, EventKind, History, HistoryBuilder, Path
+from decode.memory_access import CSR, LOAD, Access
+from tests.views.test_accesses import ACCESSES, history, program
+from views import json_rows
+from views.json_rows import HistoryRows
+from views.listing import lines, merged_lines
+from views.text import Text
+
+HERE = {"addr": "0x80000000", "func": "main", "offset": 0}
+
+
+class Texts:
+    """Instruction text for any address."""
+
+    def of(self, context: Context) -> "Texts":
+        return self
+
+    def texts(self, addresses: object, progress: object = None) -> "Texts":
+        return self
+
+    def __getitem__(self, pc: int) -> Text:
+        return Text(("main", pc & 0xFF) if pc < 0x8000_0010 else None, 'add\t"ü"')
+
+    def raw(self, pc: int) -> str:
+        return "0001"
+
+
+def ran() -> History:
+    builder = HistoryBuilder()
+    builder.event(EventKind.TRACE_ON, 0, "trace enabled", next_pc=0x8000_0000)
+    builder.append(Path([(0x8000_0000,)]))
+    builder.gap(EventKind.LOSS, 9, 'it is "lost"')
+    builder.time(4711)
+    builder.context(Context(prv=3))
+    builder.append(Path([(0x8000_0100,)]))
+    builder.event(EventKind.TRAP, 12, "interrupt", last_pc=0x8000_0100, next_pc=0x8000_0004)
+    return builder.finish(Accounting(0, 0, 0, 0))
+
+
+def test_instructions_and_gaps() -> None:
+    shown = lines(ran(), Texts(), 32, 1, 4, HistoryRows(), hart=7)  # type: ignore[arg-type]
+    text = {"opcodes": "0001", "inst": 'add\t"ü"'}
+    assert [json.loads(row) for row in shown] == [
+        {"number": 1, "hart": 7, **HERE, **text},
+        {"number": 2, "hart": 7, "gap": 'it is "lost"; trace byte 0x9'},
+        {"number": 3, "hart": 7, "addr": "0x80000100", **text},
+    ]
+
+
+def test_several_harts_say_whose_row_it_is() -> None:
+    rows = merged_lines({3: ran(), 5: ran()}, Texts(), 64, HistoryRows())  # type: ignore[arg-type]
+    assert sorted((json.loads(row)["hart"], json.loads(row)["number"]) for row in rows) == [
+        (hart, number) for hart in (3, 5) for number in (1, 2, 3)
+    ]
+
+
+def test_events() -> None:
+    on, loss, trap = map(json.loads, json_rows.events({2: ran()}, program()))
+    assert on == {
+        "number": 1, "hart": 2, "position": 1, "kind": "trace-on", **HERE, "text": "trace enabled", "to": HERE,
+        "trace-byte": 0,
+    }  # fmt: skip
+    assert (loss["what"], loss["position"], loss["from"]) == ("gap", 2, HERE)
+    assert trap == {
+        "number": 3, "hart": 2, "position": 4, "kind": "trap", "what": "end", "text": "interrupt", "time": 4711,
+        "from": {"addr": "0x80000100", "func": "buffer", "offset": 0},
+        "to": {"addr": "0x80000004", "func": "main", "offset": 4}, "prv": 3, "v": 0, "trace-byte": 12,
+    }  # fmt: skip
+
+
+def test_accesses() -> None:
+    csr = Access(CSR, 4, "rs", 0x300, 0xA, 8, position=1)
+    failed = Access(LOAD, 4, "", 0x8000_0300, position=1, failed=True)
+    first, second, far, nowhere, control, refused = map(
+        json.loads, json_rows.accesses(1, history(*ACCESSES, csr, failed), program())
+    )
+    assert first == {
+        "number": 1, "hart": 1, "position": 1, **HERE, "kind": "load", "size": 4, "trace-byte": 0,
+        "value": "0x0000002a", "memory": {"addr": "0x80000108", "symbol": "buffer", "offset": 8},
+        "text": "load 4 bytes at 0x80000108 <buffer+8> = 0x0000002a",
+    }  # fmt: skip
+    assert second["memory"] == {"addr": "0x80000300"} and second["position"] == 3
+    assert "position" not in far and far["note"] == "its place is not known" and far["trace-byte"] == 0x1F0
+    assert "memory" not in nowhere and nowhere["value"] == "0x00000003"
+    assert (control["csr"], control["operation"], control["operand"]) == ("0x300", "rs", "0x00000008")
+    assert refused["failed"] is True
+    assert len(list(json_rows.accesses(1, history(*ACCESSES), program(), (0x8000_0100, 16)))) == 2
+
+
+def test_messages() -> None:
+    row = json_rows.message("ram0", 3, 16, "Error TCODE=8 ECODE=0x1 RAW=00ff # lost = gone # yes")
+    assert json.loads(row) == {
+        "number": 3, "sink": "ram0", "trace-byte": 16, "name": "Error", "fields": {"TCODE": 8, "ECODE": "0x1"},
+        "bytes": "00ff", "text": "lost = gone # yes",
+    }  # fmt: skip
+    digits = json.loads(json_rows.message("", 1, 0, "Idle BYTES=2 RAW=1234"))
+    assert digits == {"number": 1, "trace-byte": 0, "name": "Idle", "fields": {"BYTES": 2}, "bytes": "1234"}

@@ -1,0 +1,1 @@
+"""Bytes that arrive: files that grow, pipes, sockets, serial lines."""

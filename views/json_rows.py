@@ -1,0 +1,135 @@
+"""Rows for programs: JSON, an object a line, with the names that the MI commands have (docs/json.md).
+
+    {"number": 3, "hart": 0, "addr": "0x80000004", "func": "main", "offset": 4, "opcodes": "1141", "inst": "ret"}
+
+Addresses and values are text in hexadecimal, for JSON readers that know floating point only; what is not known has no
+field.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from decode.access_wording import words
+from decode.history import GAP, Context, Event, History
+from decode.memory_access import CSR, Access
+from decode.streams import Program
+from views.accesses import chosen
+from views.text import Text
+
+Fields = dict[str, Any]
+
+
+def line(fields: Mapping[str, Any]) -> str:
+    """An object as one line. Lists of nothing and None are left out."""
+    return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+
+
+class HistoryRows:
+    """The shape of rows of a history, see `views.listing.Shape`."""
+
+    raw = True
+
+    def before(self, hart: int, several: bool) -> str:
+        return f'"hart": {hart}'
+
+    def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
+        fields = {**place(pc, text.symbol, xlen), "opcodes": raw or None, "inst": text.instruction}
+        return line(fields)[1:]
+
+    def row(self, before: str, number: int, body: str) -> str:
+        return f'{{"number": {number}, {before}, {body}'
+
+    def gap(self, before: str, number: int, what: str) -> str:
+        return f'{{"number": {number}, {before}, {line({"gap": what})[1:]}'
+
+
+def place(pc: int, symbol: tuple[str, int] | None, xlen: int) -> Fields:
+    """An address of code."""
+    name, offset = (None, None) if symbol is None else symbol
+    return {"addr": f"0x{pc:0{xlen // 4}x}", "func": name, "offset": offset}
+
+
+def events(histories: Mapping[int, History], program: Program) -> Iterator[str]:
+    """What happened between the instructions, in the order of the bytes. Numbers are those of `trace events`."""
+    found = sorted(
+        (event.offset, hart, order) for hart, history in histories.items() for order, event in enumerate(history.events)
+    )
+    for _, hart, order in found:
+        yield event(hart, order + 1, histories[hart].events[order], histories[hart], program)
+
+
+def event(hart: int, number: int, event: Event, history: History, program: Program) -> str:
+    """An event of a history, with its number among them."""
+    return line({"number": number, "hart": hart, **_Shown(history, program).event(event)})
+
+
+def accesses(hart: int, history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
+    """Each access, or each to the memory *where*: (first byte, how many)."""
+    shown = _Shown(history, program)
+    for number, access in enumerate(chosen(history.accesses, where), 1):
+        yield line({"number": number, "hart": hart, **shown.access(access)})
+
+
+def message(sink: str, number: int, offset: int, text: str) -> str:
+    """A message of a trace. *sink*: "" where there is none; *text*: its line without number and offset."""
+    columns, _, meaning = text.partition(" # ")
+    name, *pairs = columns.split(" ")
+    fields: Fields = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        fields[key] = int(value) if value.isdecimal() else value
+    raw = fields.pop("RAW", None)
+    row = {"number": number, "sink": sink or None, "trace-byte": offset, "name": name, "fields": fields}
+    return line({**row, "bytes": None if raw is None else str(raw), "text": meaning or None})
+
+
+class _Shown(NamedTuple):
+    """Rows of one history."""
+
+    history: History
+    program: Program
+
+    def place(self, pc: int | None, position: int) -> Fields | None:
+        """*position*: whose context says which program is meant."""
+        if pc is None:
+            return None
+        image = self.program.image_of(self.history.context_at(max(position, 0)))
+        found = place(pc, image.symbol(pc), self.program.xlen)
+        return {name: value for name, value in found.items() if value is not None}
+
+    def event(self, event: Event) -> Fields:
+        history, position = self.history, event.position
+        here = history.pc(position) if position < len(history) else None
+        what = {"what": "end"} if here is None else {"what": "gap"} if here == GAP else self.place(here, position)
+        fields = {"position": position + 1, "kind": event.kind.value.replace(" ", "-"), **(what or {})}
+        fields |= {"text": event.text or None, "from": self.place(event.last_pc, position - 1)}
+        fields |= {"to": self.place(event.next_pc, position), "time": history.time_at(position)}
+        return {**fields, "trace-byte": event.offset, **_context(history.context_at(position))}
+
+    def access(self, access: Access) -> Fields:
+        position = access.position
+        at = self.place(self.history.pc(position), position) if position is not None else None
+        image = self.program.image_of(self.history.context_at(max(access.after if position is None else position, 0)))
+        fields = {"position": None if position is None else position + 1, **(at or {}), "kind": access.kind}
+        fields |= {"operation": access.operation or None, "size": access.size, "trace-byte": access.offset}
+        if access.address is not None:
+            fields |= _csr(access.address) if access.kind == CSR else self._memory(access.address, position)
+        for name, value in (("value", access.value), ("operand", access.operand)):
+            fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
+        text = words(access._replace(note=""), self.program.xlen, image.symbol)
+        return {**fields, "failed": access.failed or None, "note": access.note or None, "text": text}
+
+    def _memory(self, address: int, position: int | None) -> Fields:
+        found = self.place(address, position or 0) or {}
+        name = {"symbol": found.pop("func")} if "func" in found else {}
+        return {"memory": {"addr": found.pop("addr"), **name, **found}}
+
+
+def _csr(number: int) -> Fields:
+    return {"csr": f"0x{number:03x}"}
+
+
+def _context(context: Context) -> Fields:
+    virtual = None if context.prv is None else int(context.virtual)
+    return {"prv": context.prv, "v": virtual, "scontext": context.scontext, "hcontext": context.hcontext}
