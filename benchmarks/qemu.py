@@ -1,5 +1,6 @@
 """How fast QEMU is with a recorder, as a share of plain QEMU: `python -m benchmarks.qemu [ROUNDS]`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.qemu.machine import arguments, recorded, ticks
+from tests.qemu.machine import arguments, rvtrace, ticks
 from transport.qemu import build, launch
 from transport.qemu.ring import QMP
 
@@ -32,30 +33,39 @@ def with_plugin(elf: Path, *, recording: bool) -> float:
         return seconds(command)
 
 
+def steady(folder: Path, rounds: int, source: str) -> tuple[float, float]:
+    """Instructions a round, and millions of them a second into a capture, without what it takes to begin."""
+    counts, times = [], []
+    for many in (100, 100 + rounds):
+        elf = ticks(folder, "rv64imac_zicsr", "-DQUIET", f"-DROUNDS={many}")
+        begin = time.monotonic()
+        words = ["qemu", "--json", "--source", source, "-o", str(folder / "all.rvt"), "--elf", str(elf), "--"]
+        done = rvtrace(*words, *arguments(elf))
+        times.append(time.monotonic() - begin)
+        counts.append(json.loads(done.stdout.splitlines()[-1])["instructions"])
+    more = counts[1] - counts[0]
+    return more / rounds, more / (times[1] - times[0]) / 1e6
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        few, many = 200, rounds
-        options = ("-DQUIET",)
-        short = ticks(folder, "rv64imac_zicsr", *options, f"-DROUNDS={few}")
-        begin = time.monotonic()
-        found, _ = recorded(short, folder)
-        streaming = time.monotonic() - begin
-        each = found.histories[0].instructions / few
-        begin = time.monotonic()
-        recorded(short, folder, "--source", "log")
-        log = time.monotonic() - begin
-        long = ticks(folder, "rv64imac_zicsr", *options, f"-DROUNDS={many}")
-        total = each * many
-        plain = seconds(arguments(long, icount=False))
-        print(f"{total / 1e6:.0f} M instructions, in millions a second")
-        print(f"plain QEMU              {total / plain / 1e6:8.1f}")
-        for name, taken in (("plugin, switched off", with_plugin(long, recording=False)),
-                            ("plugin, into the ring", with_plugin(long, recording=True))):  # fmt: skip
-            print(f"{name:24}{total / taken / 1e6:8.1f}   {plain / taken:.2f} of plain")
-        print(f"{'plugin, into a capture':24}{each * few / streaming / 1e6:8.2f}   with starting Python")
-        print(f"{'log, into a capture':24}{each * few / log / 1e6:8.2f}   with starting Python")
+        each, capture = steady(folder, 4000, "plugin")
+        _, log = steady(folder, 1000, "log")
+        elf = ticks(folder, "rv64imac_zicsr", "-DQUIET", f"-DROUNDS={rounds}")
+        total = each * rounds / 1e6
+        plain = total / seconds(arguments(elf, icount=False))
+        rates = (
+            ("plugin, switched off", total / with_plugin(elf, recording=False)),
+            ("plugin, into the ring", total / with_plugin(elf, recording=True)),
+            ("plugin, into a capture", capture),
+            ("log, into a capture", log),
+        )
+        print(f"{total:.0f} M instructions, in millions a second")
+        print(f"plain QEMU              {plain:8.1f}")
+        for what, rate in rates:
+            print(f"{what:24}{rate:8.2f}   {rate / plain:.4f} of plain")
 
 
 if __name__ == "__main__":

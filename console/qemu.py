@@ -1,9 +1,10 @@
 """`rvtrace qemu`: run a program on QEMU, which records what it runs for `trace start` in gdb, or into a capture."""
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from console.progress import ProgressLine
 from session.qemu.running import DEFAULT_BYTES, Run, run_qemu
@@ -43,6 +44,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--etrace", action="store_true", help="-o: encode E-Trace, not N-Trace")
     parser.add_argument("--context", action="store_true", help="-o: tell privilege modes, too (N-Trace)")
     parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
+    parser.add_argument(
+        "--json", action="store_true",
+        help="a JSON object on standard output when QEMU is up, and another of what -o has; nothing else but errors",
+    )  # fmt: skip
     parser.set_defaults(run=run, arguments=[])
     parser.prepare = _keep_arguments  # type: ignore[attr-defined]
     return parser
@@ -63,11 +68,17 @@ def run(args: argparse.Namespace) -> int:
     if not args.arguments:
         raise QemuUsage("give QEMU's arguments behind --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
 
-    def say(line: str) -> None:
-        if not args.quiet:
-            print(f"rvtrace qemu: {line}", file=sys.stderr, flush=True)
+    with ProgressLine(_shows_progress(args)) as progress:
 
-    with ProgressLine(not args.quiet) as progress:
+        def say(line: str) -> None:
+            if not args.quiet and not args.json:
+                progress.clear()
+                print(f"rvtrace qemu: {line}", file=sys.stderr, flush=True)
+
+        def tell(what: Mapping[str, object]) -> None:
+            if args.json:
+                print(json.dumps(what), flush=True)
+
         options: dict[str, object] = {"context": args.context}
         if args.etrace:
             options["format"] = "etrace"
@@ -75,7 +86,13 @@ def run(args: argparse.Namespace) -> int:
             arguments=tuple(args.arguments), program=args.program, source=args.source, ring_bytes=args.ring,
             write_target=args.write_target, output=args.output, elf=args.elf, options=options,
         )  # fmt: skip
-        return run_qemu(wish, os.environ, say, progress)
+        return run_qemu(wish, os.environ, say, progress, tell)
+
+
+def _shows_progress(args: argparse.Namespace) -> bool:
+    """Of a capture that is made, unless the terminal is the program's."""
+    taken = any(word.lstrip("-") == "nographic" or "stdio" in word for word in args.arguments)
+    return args.output is not None and not (args.quiet or args.json or taken)
 
 
 def _size(text: str) -> int:

@@ -91,6 +91,9 @@ def _of_target(description: Description, connect: Connect, in_use: bool, progres
     """Every component, where trace begins first."""
     file = f" ({description.file})" if description.file else ""
     yield Entry("target", (f"{description.name}{file}, {description.way}",))
+    if description.qemu:
+        yield Entry("note", ("QEMU has no trace components: it is traced in software, as `trace status` shows",))
+        return
     topology = Topology(description)
     with _Asked(description, connect, in_use, progress) as asked:
         for component in description.components:

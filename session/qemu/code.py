@@ -1,5 +1,6 @@
 """The code that ran, as QEMU's translation blocks: the recorder writes down each one once, before it first runs."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from decode.errors import CodeMissing, UndecodableInstruction
 from decode.history import Context
 from decode.image import Image
 from decode.ingress import UNINFERABLE, Block
-from decode.instructions import Instruction, classify
+from decode.instructions import Instruction, IType, classify
 from transport.qemu.errors import QemuError
 from transport.qemu.ring import CODE, Ring
 
@@ -22,9 +23,10 @@ class Entered:
     block     all of it
     repeated  where its last instruction is, unless that can lead to itself: when execution goes on there, it did not
               retire, but is begun anew
+    followers the blocks that were seen to come after all of it, as its code has it, and in the same mode
     """
 
-    __slots__ = ("_instructions", "_parts", "_xlen", "block", "mode", "pc", "pcs", "repeated")
+    __slots__ = ("_instructions", "_parts", "_xlen", "block", "followers", "mode", "pc", "pcs", "repeated")
 
     def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int) -> None:
         self.pc, self._instructions, self._xlen = pc, instructions, xlen
@@ -33,6 +35,7 @@ class Entered:
         for instruction in instructions[:-1]:
             self.pcs.append(self.pcs[-1] + instruction.length)
         self._parts: dict[tuple[int, int], Block] = {}
+        self.followers: set[Entered] = set()
         self.block = self.part(0, len(instructions))
         self.repeated = _NOWHERE if self.may_stay(len(instructions)) else self.pcs[-1]
 
@@ -79,6 +82,13 @@ class Code:
         for line in data.splitlines():
             self.blocks.append(self._block(line))
 
+    def why_missing(self, number: int) -> str:
+        """For the user: why a block is not there."""
+        if self._ring.failed:
+            said = os.strerror(self._ring.failed)
+            return f"{self._path}: the recorder cannot write down the code that runs there: {said}"
+        return f"{self._path}: the recorder has not told what block {number} is"
+
     def take_fresh(self) -> list[tuple[int, bytes]]:
         """(address, bytes) of the blocks that were read since this was last asked."""
         fresh, self._fresh = self._fresh, []
@@ -107,7 +117,17 @@ class Code:
                 return self._image.instruction(address)
         except (CodeMissing, UndecodableInstruction):
             pass
-        return classify(int.from_bytes(code[:4], "little"), self._image.xlen)
+        return instruction_of(code, self._image.xlen)
+
+
+def instruction_of(code: bytes, xlen: int) -> Instruction:
+    """What these bytes are by themselves; what is no instruction at all raises an exception, and has the length that
+    QEMU says.
+    """
+    try:
+        return classify(int.from_bytes(code[:4], "little"), xlen)
+    except UndecodableInstruction:
+        return Instruction(len(code), IType.EXCEPTION)
 
 
 def may_follow(block: Block, pc: int) -> bool:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from itertools import repeat
 from typing import Any, cast
 
 from decode.etrace import encoder as etrace
@@ -28,13 +29,14 @@ class HartEncoder(ABC):
     def feed(self, items: Sequence[Item]) -> bytes:
         """The bytes these make."""
         begin = 0
-        for at, item in enumerate(items):
-            if isinstance(item, Jumped):
-                self._retire(items[begin:at])
-                self._jump()
-                begin = at + 1
+        if Jumped in map(type, items):
+            for at, item in enumerate(items):
+                if isinstance(item, Jumped):
+                    self._retire(items[begin:at])
+                    self._jump()
+                    begin = at + 1
         self._retire(items[begin:] if begin else items)
-        self.instructions += sum(item.instructions for item in items if isinstance(item, Block))
+        self.instructions += sum(map(getattr, items, repeat("instructions"), repeat(0)))  # of blocks
         return self._taken()
 
     def end(self, items: Sequence[Item]) -> bytes:

@@ -48,7 +48,7 @@ class HartTrace:
         end = self._ring.written(self.hart)
         begin = max(self._at, end - self._ring.size)
         while self._at < end:
-            progress(f"hart {self.hart}: encoding blocks", self._at - begin, end - begin)
+            progress(f"hart {self.hart}: encoding (blocks)", self._at - begin, end - begin)
             self._take(min(end, self._at + BATCH))
 
     def close_up(self, *, stopped: bool) -> None:

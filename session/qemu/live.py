@@ -1,5 +1,6 @@
 """A trace that is being made of what QEMU runs. See `session.making.Making`."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from decode.image import Image
@@ -13,7 +14,7 @@ from session.qemu.wanted import Wanted
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
 from transport.qemu import control
-from transport.qemu.errors import QemuGone
+from transport.qemu.errors import QemuError, QemuGone
 from transport.qemu.ring import Ring
 
 _WORD = 4  # bytes
@@ -65,11 +66,17 @@ class QemuTrace:
         return next(it.instructions for it in self._harts if it.hart == hart)
 
     def started(self) -> list[str]:
-        return [*report.encoders(self.encoders), report.ring(self._ring, self._harts), *report.notes(self.notes)]
+        return [
+            *report.encoders(self.encoders, tracing=self.tracing),
+            report.ring(self._ring, self._harts),
+            *report.notes(self.notes),
+        ]
 
     def status(self) -> list[str]:
+        if self.tracing:
+            self._settle()
         return [
-            *report.encoders(self.encoders),
+            *report.encoders(self.encoders, tracing=self.tracing),
             *report.harts(self._harts, read=not self.behind),
             *report.notes(self.notes),
             *report.failure(self.failure),
@@ -86,6 +93,7 @@ class QemuTrace:
         return None if runs is None else (runs, *(hart.behind for hart in self._harts))
 
     def unread(self) -> int:
+        self._settle()
         return _WORD * sum(hart.behind for hart in self._harts)
 
     def read_out(self, progress: Progress = silent) -> None:
@@ -143,6 +151,12 @@ class QemuTrace:
                 self.tracing = False
                 self.notes.append(report.gone(self._ring))
         return True
+
+    def _settle(self) -> None:
+        """What is in the ring is all that ran, if the program is stopped: it may be on its way there."""
+        with suppress(QemuError):
+            if not control.runs(self._folder):
+                control.settle(self._folder)
 
     def _tell_code(self) -> None:
         """The program's image gets what ran and is not in its ELF: a boot ROM, what a loader put there."""

@@ -1,8 +1,11 @@
 """The recorder of a QEMU without a plugin: a pipe with its log in, the ring out, and the commands of a session."""
 
+import fcntl
 import os
 import select
 import socket
+import sys
+import termios
 from pathlib import Path
 
 from session.qemu.log_source import LogSource, pipe
@@ -45,16 +48,28 @@ class LogServer:
         self._ring.close()
 
     def _read(self) -> bool:
+        return bool(self._piece(_PIECE))
+
+    def _piece(self, size: int) -> bytes:
+        """At most so many bytes of the log, which are taken."""
         try:
-            data = os.read(self._log, _PIECE)
+            data = os.read(self._log, size)
         except BlockingIOError:
-            return False
+            return b""
         self._source.feed(data)
-        return bool(data)
+        return data
 
     def _drain(self) -> None:
         while self._read():
             pass
+
+    def _read_waiting(self) -> None:
+        """What is in the pipe by now; while the program runs it never gets empty."""
+        waiting = bytearray(4)
+        fcntl.ioctl(self._log, termios.FIONREAD, waiting)
+        left = int.from_bytes(waiting, sys.byteorder)
+        while left > 0 and (data := self._piece(left)):
+            left -= len(data)
 
     def _obey(self) -> None:
         caller, _ = self._calls.accept()
@@ -62,7 +77,7 @@ class LogServer:
             caller.settimeout(1)
             try:
                 command = caller.recv(64).decode(errors="replace").strip()
-                self._drain()  # what QEMU wrote before belongs to what was before
+                self._read_waiting()  # what QEMU wrote before belongs to what was before
                 if command == "settle":
                     self._source.settle()
                 else:

@@ -12,23 +12,25 @@ when it is translated (in_asm); what was executed of it:
 Sources: as `decode.executed.qemu`; target/riscv/op_helper.c (helper_wfi).
 """
 
+import errno
 import os
 import re
 from array import array
 from pathlib import Path
 
-from decode.errors import UndecodableInstruction
 from decode.executed.qemu import MODE_LINE, STOPPED_LINE, TRAP_LINE
-from decode.instructions import classify
-from session.qemu.code import Entered, may_follow
+from session.qemu.code import Entered, instruction_of, may_follow
+from transport.qemu.errors import QemuError
 from transport.qemu.ring import BEGIN, BLOCK, CODE, DATA, FIELD, PARTIAL, TRAP, Ring
 
-_TRACE = re.compile(rb"Trace (\d+): \S+ (\[[0-9a-f]+/([0-9a-f]+)/\S+\])")
+_TRACE = re.compile(rb"Trace (\d+): (\S+) (\[[0-9a-f]+/([0-9a-f]+)/\S+\])")
 _REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)")
 _CODE = re.compile(rb"0x([0-9a-f]+):  ([0-9a-f]+)\s")
 _WFI = b"10500073"
 _UNKNOWN, _GUEST = 0xF, 4
-_MOST_LINES = 1 << 20  # that are remembered
+_ENDLESS = "QEMU's log hangs at an instruction that its disassembler does not know: use --source plugin"
+_LONGEST_BLOCK = 512  # instructions: QEMU's TCG_MAX_INSNS
+_MOST_LINES = 1 << 16  # that are remembered
 
 
 class _Hart:
@@ -50,7 +52,9 @@ class LogSource:
         self._rest = b""
         self._blocks: list[Entered] = []
         self._numbers: dict[bytes, int] = {}  # of blocks, by what is written down of them
+        self._texts: list[bytes] = []  # the other way round
         self._lines: dict[bytes, tuple[int, _Hart]] = {}  # what is known of a line of the log
+        self._homes: dict[bytes, int] = {}  # by where QEMU keeps what it translated
         self._places: dict[bytes, int] = {}
         self._fresh: dict[int, int] = {}  # translated, not executed yet: number by address
         self._listing: list[tuple[int, bytes]] | None = None
@@ -129,23 +133,28 @@ class LogSource:
         found = _TRACE.match(line)
         if found is None or int(found[1]) >= len(self._harts):
             return
-        pc = int(found[3], 16)
+        pc = int(found[4], 16)
         number = self._fresh.pop(pc, None)
         if number is None:
-            number = self._lines[line][0] if line in self._lines else self._places.get(found[2])
+            number = self._homes.get(found[2], self._places.get(found[3]))
         if number is None:
             return  # its listing was not there: QEMU's log began later
+        if self._blocks[number].pc != pc:
+            number = self._moved(number, pc)
         if len(self._lines) >= _MOST_LINES:
             self._lines.clear()
+            self._homes.clear()
         hart = self._harts[int(found[1])]
-        self._lines[line], self._places[found[2]] = (number, hart), number
+        self._lines[line], self._homes[found[2]], self._places[found[3]] = (number, hart), number, number
         self._enter(number, hart)
 
     def _lists(self, line: bytes) -> bool:
         """Takes a line of in_asm; whether it was one."""
         assert self._listing is not None
         if found := _CODE.match(line):
-            if not any(code == _WFI for _, code in self._listing[-1:]):
+            if self._listing and self._listing[-1][0] == int(found[1], 16):
+                raise QemuError(f"0x{found[1].decode()}: {_ENDLESS}")
+            if len(self._listing) < _LONGEST_BLOCK and not any(code == _WFI for _, code in self._listing[-1:]):
                 self._listing.append((int(found[1], 16), found[2]))
         elif found := MODE_LINE.match(line):
             self._mode = int(found[1]) | (_GUEST if found[2] == b"1" else 0)
@@ -158,18 +167,35 @@ class LogSource:
 
     def _translated(self, listing: list[tuple[int, bytes]]) -> None:
         pc = listing[0][0]
-        text = b"%x %x %s\n" % (pc, self._mode, b" ".join(code for _, code in listing))
+        self._fresh[pc] = self._number(b"%x %x %s\n" % (pc, self._mode, b" ".join(code for _, code in listing)))
+
+    def _moved(self, number: int, pc: int) -> int:
+        """The same code at another address: QEMU translates it once, wherever the memory is mapped."""
+        text = self._texts[number]
+        return self._number(b"%x %s" % (pc, text[text.index(b" ") + 1 :]))
+
+    def _number(self, text: bytes) -> int:
+        """Of the block that is written down so, a new one perhaps."""
         number = self._numbers.get(text)
         if number is None:
-            try:
-                instructions = [classify(int(code[-8:], 16), self._xlen) for _, code in listing]
-            except UndecodableInstruction:
-                return
+            pc, mode, *codes = text.split()
+            instructions = [instruction_of(bytes.fromhex(code[-8:].decode())[::-1], self._xlen) for code in codes]
             number = self._numbers[text] = len(self._blocks)
-            self._blocks.append(Entered(pc, self._mode, instructions, self._xlen))
-            os.write(self._code, text)
-            self._ring.set_code_bytes(self._ring.code_bytes + len(text))
-        self._fresh[pc] = number
+            self._blocks.append(Entered(int(pc, 16), int(mode, 16), instructions, self._xlen))
+            self._texts.append(text)
+            self._write_down(text)
+        return number
+
+    def _write_down(self, text: bytes) -> None:
+        if self._ring.failed:
+            return
+        try:
+            if os.write(self._code, text) == len(text):
+                self._ring.set_code_bytes(self._ring.code_bytes + len(text))
+                return
+            self._ring.fail(errno.ENOSPC)
+        except OSError as error:
+            self._ring.fail(error.errno or errno.EIO)
 
     def _trap(self, found: "re.Match[bytes]") -> None:
         number = int(found[1])

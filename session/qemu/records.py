@@ -17,11 +17,15 @@ from typing import NamedTuple
 
 from decode.history import Context
 from decode.ingress import Block, Trap
+from decode.instructions import Instruction, IType
 from session.qemu.code import Code, Entered, may_follow
 from transport.qemu.errors import QemuError
 from transport.qemu.ring import BEGIN, BLOCK, DATA, FIELD, PARTIAL, TAG, TRAP, TRAP_WORDS
 
 _ALL = -1
+_MOST_TRAPS = 32
+"""Of a handler that itself traps, for ever: the first ones and the newest are kept, as the plugin has it."""
+_HINDERED = Entered(0, 0, [Instruction(2, IType.NONE)], 64)
 _CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
@@ -61,28 +65,51 @@ class Records:
         """What is known by now, oldest first. Raises QemuError."""
         out: list[Item] = []
         self._out = out
-        blocks = self._code.blocks
+        append, blocks = out.append, self._code.blocks
+        last, given = self._unhindered(), self._block
         for word in words:
             if word < DATA:
                 if word >= len(blocks):
                     self._code.refresh()
-                entered = self._entered(word)
-                last, block = self._last, self._block
-                if last is not None and self._count == _ALL and not self._traps and last.repeated != entered.pc:
-                    if block is None or last.pc == block.fall or may_follow(block, last.pc):
-                        self._block = last.block
-                        out.append(last.block)
-                    else:
-                        self._give(last.block)
-                else:
-                    self._settle(entered.pc)
-                if self._contexts and entered.mode != self._mode and entered.mode is not None:
-                    self._mode = entered.mode
-                    out.append(entered.mode)
-                self._last, self._count = entered, _ALL
+                entered = self._entered(word) if word >= len(blocks) else blocks[word]
+                if entered in last.followers:
+                    given = last.block
+                    append(given)
+                    last = entered
+                    continue
+                if last is not _HINDERED:
+                    self._last, self._block = last, given
+                self._enter(entered)
             else:
+                if last is not _HINDERED:
+                    self._last, self._block = last, given
                 self._other(word)
+            last, given = self._unhindered(), self._block
+        if last is not _HINDERED:
+            self._last, self._block = last, given
         return out
+
+    def _unhindered(self) -> Entered:
+        """The block that was entered last if it goes without saying that it is given out when one of its `followers` is
+        entered.
+        """
+        last, block = self._last, self._block
+        if last is None or self._count != _ALL or self._traps:
+            return _HINDERED
+        return last if block is None or may_follow(block, last.pc) else _HINDERED
+
+    def _enter(self, entered: Entered) -> None:
+        last = self._last
+        if last is not None and self._count == _ALL and not self._traps and last.repeated != entered.pc:
+            self._give(last.block)
+            if may_follow(last.block, entered.pc) and last.mode == entered.mode:
+                last.followers.add(entered)
+        else:
+            self._settle(entered.pc)
+        if self._contexts and entered.mode != self._mode and entered.mode is not None:
+            self._mode = entered.mode
+            self._out.append(entered.mode)
+        self._last, self._count = entered, _ALL
 
     def open_end(self, began: int) -> list[Item]:
         """What of the block that was entered last retired, when *began* of its instructions have begun and the program
@@ -105,7 +132,7 @@ class Records:
         try:
             return self._code.blocks[number]
         except IndexError:
-            raise QemuError(f"the recorder has not told what block {number} is") from None
+            raise QemuError(self._code.why_missing(number)) from None
 
     def _other(self, word: int) -> None:
         tag = word & TAG
@@ -119,6 +146,8 @@ class Records:
             self._data.append(word & FIELD)
             if len(self._data) == TRAP_WORDS:
                 epc, cause, tval = (sum(self._data[i + n] << 30 * n for n in range(3)) for i in (0, 3, 6))
+                if len(self._traps) == _MOST_TRAPS:
+                    self._traps.pop()
                 self._traps.append(Happened(self._interrupt, epc, cause & _CAUSE_MASK, tval))
 
     def _settle(self, pc: int) -> None:

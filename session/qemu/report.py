@@ -17,9 +17,12 @@ def target(name: str, file: str, ring: Ring) -> str:
     return common.line("target", f"{name}{f' ({file})' if file else ''}, {which}")
 
 
-def encoders(made: Iterable[CapturedEncoder]) -> list[str]:
+def encoders(made: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
+    state = "tracing" if tracing else "off"
     return [
-        common.line("encoder", f"{it.in_force.name}, hart {it.hart}, in software: {common.protocol(it.in_force)}")
+        common.line(
+            "encoder", f"{it.in_force.name}, hart {it.hart}, in software: {state}, {common.protocol(it.in_force)}"
+        )
         for it in made
     ]
 

@@ -1,8 +1,8 @@
 """Running QEMU with a recorder, from the first word of its command line to its end."""
 
+import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -13,6 +13,7 @@ from typing import Any
 from session.description import Description, DescriptionError, OpenOcd
 from session.description_text import text
 from session.program import Program
+from session.qemu.folder import made
 from session.qemu.log_server import LogServer
 from session.qemu.streaming import Streaming
 from session.qemu.wanted import wanted
@@ -24,11 +25,12 @@ from transport.qemu.errors import QemuError, QemuGone
 from transport.qemu.ring import Ring
 
 DEFAULT_BYTES = 1 << 22
-_MEMORY = Path("/dev/shm")  # a file system in memory
 _PATIENCE = 60.0  # seconds, until QEMU's recorder is there
 _PAUSE = 0.02  # seconds
+_TIMES = 3  # a QEMU that hangs is asked to end before it is ended
 _WORD = 4  # bytes
 Say = Callable[[str], None]
+Tell = Callable[[Mapping[str, object]], None]
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress) -> int:
-    """Runs QEMU to its end; its exit status. *say* gets lines for the user.
+def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress, tell: Tell = lambda _: None) -> int:
+    """Runs QEMU to its end; its exit status. *say* gets lines for the user, *tell* the same for a program: once QEMU is
+    up, and of what *output* has.
 
     Raises QemuError, DescriptionError, BadElf, CaptureError.
     """
@@ -58,21 +61,13 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress)
     program = None if run.elf is None else Program(run.elf)
     if program is not None:
         program.image()
+    for path in (run.output, run.write_target):
+        _check_folder(path)
     plugin = _plugin(run.source, qemu, environ, say)
     with ExitStack() as resources:
-        base = _MEMORY if _MEMORY.is_dir() else None
-        folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="rvtrace-", dir=base)))
-        words = run.ring_bytes // _WORD
-        server = None
-        if plugin is None:
-            server = LogServer(folder, words, launch.harts(options), qemu.xlen, stalling=run.output is not None)
-            resources.callback(server.close)
-            command = launch.recorded_by_log(qemu, options, folder)
-        else:
-            command = launch.recorded_by_plugin(
-                qemu, options, plugin, folder, words=words, stalling=run.output is not None
-            )
-        child = resources.enter_context(subprocess.Popen(command))
+        folder = made(resources, run.ring_bytes, launch.harts(options))
+        server, command = _recorder(run, qemu, options, plugin, folder, resources)
+        child = resources.enter_context(launch.begin(command))
         resources.callback(_end, child)
         _forward_signals(child, resources)
         ring = _ring(folder, child)
@@ -82,6 +77,12 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress)
         if run.write_target is not None:
             _write_target(run.write_target, qemu, folder)
             say(f"the target description is in {run.write_target}: `set trace target {run.write_target}` in gdb")
+        tell(
+            {
+                "qemu": _version(qemu), "process": child.pid, "source": "log" if plugin is None else "plugin",
+                "harts": ring.harts, "folder": str(folder), "target": run.write_target,
+            }
+        )  # fmt: skip
         stream = None
         if run.output is not None and program is not None:
             encoder, notes = wanted(trace_request(run.options), program.image().xlen, run.options)
@@ -89,12 +90,44 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress)
                 say(note)
             stream = Streaming(ring, encoder, program, f"QEMU {_version(qemu)}", resources)
         _serve(child, server, stream, progress)
-        if stream is not None and not stream.instructions and child.returncode:
-            return child.returncode  # it has said itself why it did not begin
-        if stream is not None and run.output is not None:
-            stream.save(run.output, progress=progress)
-            say(f"{stream.instructions} instructions are in {run.output}")
+        if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
+            _save(stream, run.output, say, tell, progress)
         return child.returncode
+
+
+def _check_folder(path: str | None) -> None:
+    """What cannot be written in the end is not begun."""
+    above = Path(os.path.realpath(path or ".")).parent
+    if path not in (None, "-") and not above.is_dir():
+        raise QemuError(f"{path}: there is no folder {above}")
+    if path not in (None, "-") and not os.access(above, os.W_OK):
+        raise QemuError(f"{path}: no permission to write in {above}")
+
+
+def _recorder(
+    run: Run, qemu: launch.Qemu, options: list[str], plugin: Path | None, folder: Path, resources: ExitStack
+) -> tuple[LogServer | None, list[str]]:
+    """What records besides QEMU, and QEMU's command line."""
+    words, stalling = run.ring_bytes // _WORD, run.output is not None
+    if plugin is not None:
+        return None, launch.recorded_by_plugin(qemu, options, plugin, folder, words=words, stalling=stalling)
+    try:
+        server = LogServer(folder, words, launch.harts(options), qemu.xlen, stalling=stalling)
+    except OSError as error:
+        raise QemuError(f"{folder}: the recorder cannot begin: {error.strerror}") from None
+    resources.callback(server.close)
+    return server, launch.recorded_by_log(qemu, options, folder)
+
+
+def _save(stream: Streaming, path: str, say: Say, tell: Tell, progress: Progress) -> None:
+    try:
+        stream.save(path, progress=progress)
+    except OSError as error:
+        raise QemuError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"{stream.instructions} instructions are in {path}: {stream.size} bytes of trace")
+    tell({"output": path, "instructions": stream.instructions, "bytes": stream.size})
+    if stream.failure is not None:
+        raise stream.failure
 
 
 def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say) -> Path | None:
@@ -142,7 +175,9 @@ def _serve(
             server.finish()
         if stream is not None:
             busy = stream.read() or busy
-            progress("instructions", stream.instructions)
+            progress("recording (instructions)", stream.instructions)
+            if stream.failure is not None and not ended:
+                child.terminate()
         if ended and not busy:
             return
         if not busy and (server is None or stream is not None):
@@ -159,9 +194,19 @@ def _write_target(path: str, qemu: launch.Qemu, folder: Path) -> None:
 
 
 def _forward_signals(child: "subprocess.Popen[bytes]", resources: ExitStack) -> None:
-    """Ctrl-C and SIGTERM end QEMU; rvtrace ends after it."""
+    """Ctrl-C and SIGTERM end QEMU, the third one whatever it does; rvtrace ends after it."""
+    asked = 0
+
+    def end(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked < _TIMES:
+            child.terminate()
+        else:
+            child.kill()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        before = signal.signal(number, lambda *_: child.terminate())
+        before = signal.signal(number, end)
         resources.callback(signal.signal, number, before)
 
 

@@ -24,10 +24,12 @@ from session.qemu.records import Records
 from session.qemu.wanted import Wanted
 from support.output import OutputError, replacing
 from support.progress import Progress, silent
+from transport.qemu.errors import QemuError
 from transport.qemu.ring import Ring
 
 _BATCH = 1 << 14  # words; the harts go on while these are encoded
 _PIECE = 1 << 20  # bytes
+_FAR = 1 << 62  # words: no ring gets there
 
 
 class _Hart:
@@ -48,8 +50,13 @@ class _Hart:
         self.file.write(self.encoder.feed(self._records.feed(words)))
         return True
 
-    def finish(self) -> None:
-        rest = self._records.open_end(self._ring.began(self.hart))
+    def drop(self) -> None:
+        """Nothing more is wanted."""
+        self._ring.done(self.hart, _FAR)
+
+    def finish(self, *, whole: bool) -> None:
+        """No more is read. *whole*: all that ran was."""
+        rest = self._records.open_end(self._ring.began(self.hart)) if whole else []
         tail = self.encoder.end(rest)
         self.encoder.instructions += sum(getattr(item, "instructions", 0) for item in rest)
         self.file.write(tail)
@@ -60,6 +67,8 @@ class Streaming:
     """`read` again and again, until it says that nothing is there and QEMU has ended; then `save`."""
 
     def __init__(self, ring: Ring, wanted: Wanted, program: Program, target: str, resources: ExitStack) -> None:
+        self.failure: QemuError | None = None
+        """Why what ran later is missing. The harts wait for nobody any more."""
         self._program, self._target, self._wanted = program, target, wanted
         self._image = program.image()
         self._code = Code(ring, self._image)
@@ -73,20 +82,30 @@ class Streaming:
         """Retired so far, of all harts."""
         return sum(hart.encoder.instructions for hart in self._harts)
 
+    @property
+    def size(self) -> int:
+        """Bytes of trace so far, of all harts."""
+        return sum(hart.file.tell() for hart in self._harts)
+
     def read(self) -> bool:
-        """Encodes what there is by now; whether there was anything. Raises QemuError."""
-        found = [hart.read() for hart in self._harts]
+        """Encodes what there is by now; whether there was anything. What cannot be encoded ends it: `failure`."""
+        try:
+            found = [hart.read() for hart in self._harts] if self.failure is None else []
+        except (QemuError, OSError) as error:
+            self.failure, found = _failure(error), []
+            for hart in self._harts:
+                hart.drop()
         for address, data in self._code.take_fresh():
             if not self._image.knows(address):
                 self._image.add_code(address, data)
         return any(found)
 
     def save(self, path: str, notes: tuple[str, ...] = (), progress: Progress = silent) -> None:
-        """What there was as a capture. Raises CaptureError."""
+        """What there was as a capture. Raises CaptureError, OSError."""
         with ExitStack() as maps:
             sinks = []
             for hart in self._harts:
-                hart.finish()
+                hart.finish(whole=self.failure is None)
                 sinks.append(in_force.sink(hart.hart, _mapped(hart.file, maps), wrapped=False))
             capture = replace(
                 begun(self._target, self._image),
@@ -96,6 +115,12 @@ class Streaming:
                 notes=notes,
             )
             _write(capture, path, progress)
+
+
+def _failure(error: QemuError | OSError) -> QemuError:
+    if isinstance(error, QemuError):
+        return error
+    return QemuError(f"{tempfile.gettempdir()}: what was encoded cannot be kept: {error.strerror}")
 
 
 def _file() -> IO[bytes]:

@@ -41,12 +41,12 @@ def ticks(folder: Path, march: str = "rv64imac_zicsr", *options: str) -> Path:
     return compile_program(folder, TICKS, march=march, options=options)
 
 
-def arguments(elf: Path, *more: str, icount: bool = True) -> list[str]:
+def arguments(elf: Path, *more: str, icount: bool = True, machine: str = "virt") -> list[str]:
     """The program and its arguments."""
     qemu = QEMU10.replace("riscv64", "riscv32") if "rv32" in elf.name else QEMU10
-    machine = [qemu, "-M", "virt", "-m", "64", "-bios", "none", "-kernel", str(elf), "-display", "none"]
-    machine += ["-serial", "null", "-monitor", "none", "-nodefaults"]
-    return [*machine, *(_ICOUNT if icount else []), *more]
+    command = [qemu, "-M", machine, "-m", "64", "-bios", "none", "-kernel", str(elf), "-display", "none"]
+    command += ["-serial", "null", "-monitor", "none", "-nodefaults"]
+    return [*command, *(_ICOUNT if icount else []), *more]
 
 
 def rvtrace(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -57,11 +57,14 @@ def rvtrace(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-def recorded(elf: Path, folder: Path, *options: str, more: Sequence[str] = ()) -> tuple[harts.Harts, str]:
+def recorded(
+    elf: Path, folder: Path, *options: str, more: Sequence[str] = (), machine: str = "virt"
+) -> tuple[harts.Harts, str]:
     """What `rvtrace qemu -o` has recorded of a whole run, and what it said."""
     file = folder / "recorded.rvt"
     file.unlink(missing_ok=True)
-    done = rvtrace("qemu", *options, "-o", str(file), "--elf", str(elf), "--", *arguments(elf, *more))
+    words = arguments(elf, *more, machine=machine)
+    done = rvtrace("qemu", *options, "-o", str(file), "--elf", str(elf), "--", *words)
     assert done.returncode == 0, done.stderr
     return histories(file), done.stderr
 
@@ -73,11 +76,13 @@ def histories(file: Path) -> harts.Harts:
     return harts.decode_all(capture.captured, capture.encoders, program.in_contexts(program.image()))
 
 
-def logged(elf: Path, folder: Path, *more: str) -> list[Ran]:
+def logged(elf: Path, folder: Path, *more: str, machine: str = "virt") -> list[Ran]:
     """What ran on each hart, by QEMU's log of a run of its own."""
     log = folder / "one.log"
     one = ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
-    subprocess.run([*arguments(elf, *more), *one], stdin=subprocess.DEVNULL, timeout=_PATIENCE, check=True)
+    subprocess.run(
+        [*arguments(elf, *more, machine=machine), *one], stdin=subprocess.DEVNULL, timeout=_PATIENCE, check=True
+    )
     return ran(log)
 
 

@@ -1,8 +1,12 @@
 """`rvtrace qemu` as a command: without a compiler, what it refuses, the target description."""
 
+import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +16,12 @@ from session.description import DescriptionError
 from session.description_file import parse
 from session.errors import Busy
 from session.session import Session
-from tests.qemu.machine import arguments, logged, recorded, rvtrace, same, ticks
+from tests.compiling import HOME
+from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 from tests.qemu.test_all_that_ran import address
 from transport.qemu import build, launch
 from transport.qemu.errors import QemuError, QemuGone
+from transport.qemu.ring import Ring
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +80,8 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
         (["--", "-d", "in_asm"], "-d: cannot be used with a recorder"),
         (["--program", "/no/such/qemu", "--", "-M", "virt"], "/no/such/qemu: there is no such program"),
         (["--ring", "1000", "--", "-M", "virt"], "is not a power of two"),
+        (["--ring", "16G", "--", "-M", "virt", "-smp", "512"], "make the rings smaller (--ring)"),
+        (["--write-target", "/no/such/t.toml", "--", "-M", "virt"], "/no/such/t.toml: there is no folder /no/such"),
     ],
 )
 def test_what_is_refused_is_one_line(words: list[str], said: str) -> None:
@@ -137,3 +145,46 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
     found, _ = recorded(elf, tmp_path)
     (expected,) = logged(elf, tmp_path)
     same(found.histories[0], expected, to=address(elf, "finish"))
+
+
+def running(tmp_path: Path, *options: str) -> "tuple[subprocess.Popen[str], dict[str, object]]":
+    """`rvtrace qemu` with a program that does not come to an end, and what it has said of it."""
+    endless = ticks(tmp_path, "rv64imac_zicsr", "-DROUNDS=4000000000u", "-DQUIET")
+    command = [sys.executable, "-m", "console.main", "qemu", "--json", *options, "--elf", str(endless)]
+    child = subprocess.Popen(
+        [*command, "--", *arguments(endless)], cwd=HOME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout
+    return child, json.loads(child.stdout.readline())
+
+
+def test_what_was_killed_leaves_nothing_that_runs_or_stays(tmp_path: Path, elf: Path) -> None:
+    child, up = running(tmp_path, "-o", str(tmp_path / "all.rvt"))
+    with child:
+        child.kill()
+    folder, qemu = Path(str(up["folder"])), Path("/proc", str(up["process"]))
+    deadline = time.monotonic() + 20
+    while qemu.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not qemu.exists(), "QEMU waits for a reader that is gone"
+    assert folder.is_dir()
+    recorded(elf, tmp_path, "--source", "log")
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("source", ["plugin", "log"])
+def test_what_is_ended_keeps_what_it_has(tmp_path: Path, source: str) -> None:
+    file = tmp_path / "all.rvt"
+    child, up = running(tmp_path, "--source", source, "-o", str(file))
+    with child:
+        assert (up["source"], up["harts"], up["target"]) == (source, 1, None)
+        ring = Ring.opened(Path(str(up["folder"])))
+        while not ring.written(0) and child.poll() is None:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT if source == "log" else signal.SIGTERM)
+        assert child.stdout
+        ended = json.loads(child.stdout.readline())
+    assert child.returncode == 0
+    found = histories(file).histories
+    assert sum(len(history) for history in found.values()) == ended["instructions"]
+    assert not any(history.gaps for history in found.values())

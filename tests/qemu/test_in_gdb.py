@@ -75,9 +75,12 @@ def test_retired_is_minstret_with_interrupts(tmp_path: Path, source: str) -> Non
     elf = ticks(tmp_path)
     commands = ["trace start", "break work"]
     for number in range(6):
-        commands += [f"continue{' ' * number}", *asked(number)[:3], f"print ticks{' ' * number}"]
+        commands += [f"continue{' ' * number}", *(["trace  status"] if number == 0 else [])]
+        commands += [*asked(number)[:3], f"print ticks{' ' * number}"]
         commands += [f"print faults{' ' * number}"]
     said = gdb(elf, tmp_path, commands, "--source", source)
+    assert re.search(r"hart0: 0 instructions, 0 bytes, [1-9]\d* bytes of the ring are not", said["trace  status"])
+    assert "in software: tracing, N-Trace" in said["trace  status"]
     for number in range(6):
         _, status, minstret, _ = asked(number)
         calls, interrupts = value(said[f"print faults{' ' * number}"]) // 2, value(said[f"print ticks{' ' * number}"])
@@ -147,25 +150,28 @@ def test_going_back_and_forth(elf: Path, tmp_path: Path) -> None:
 
 def test_two_harts(tmp_path: Path) -> None:
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "qemu" / "pair.c")
-    commands = ["trace start", "break second", "continue", "trace history -", "thread 1", "trace history - "]
-    commands += [f"trace save {tmp_path}/all.rvt"]
+    commands = ["trace start", "break second", "break first", "continue", "continue ", "trace history -", "thread 1"]
+    commands += ["trace history - ", f"trace save {tmp_path}/all.rvt"]
     gdb(elf, tmp_path, commands, more=("-smp", "2"), icount=False)
     expected = logged(elf, tmp_path, "-smp", "2")
     found = histories(tmp_path / "all.rvt").histories
     (first, _), (second, _) = told(found[0]), told(found[1])
-    assert second == expected[1].pcs[: expected[1].pcs.index(address(elf, "second"))]
-    both = min(len(first), len(expected[0].pcs))
-    assert both > 100 and first[:both] == expected[0].pcs[:both]
+    for pcs, ran, name in ((first, expected[0].pcs, "first"), (second, expected[1].pcs, "second")):
+        there = ran.index(address(elf, name))  # that one of them goes on from, when the other is not there yet
+        assert there > 100 and pcs[:there] == ran[:there]
 
 
 def test_rv32(tmp_path: Path) -> None:
     elf = ticks(tmp_path, "rv32imac_zicsr", "-DQUIET", "-DROUNDS=3")
     commands = ["trace start", "break finish", "continue", "trace history -", "trace status", "print $minstret"]
+    commands += ["monitor system_reset", "stepi 5", "trace history - ", "trace status ", "trace info"]
     said = gdb(elf, tmp_path, commands)
     (expected,) = logged(elf, tmp_path)
     there = expected.pcs.index(address(elf, "finish"))
     assert retired(said["trace status"]) == there
     assert value(said["print $minstret"]) == there + 3  # three ecalls
+    assert retired(said["trace status "]) == there + 5 and "1 gap" in said["trace status "]  # that is the reset
+    assert "QEMU has no trace components" in said["trace info"]
 
 
 def test_qemu_ends_before_it_is_asked(elf: Path, tmp_path: Path) -> None:

@@ -99,6 +99,14 @@ def test_a_trap_in_a_trap(ring: Ring) -> None:
     assert told(ring, words) == [first, second]
 
 
+def test_a_handler_that_traps_for_ever(code: Code) -> None:
+    """Nothing runs: what is remembered of it has a bound."""
+    records = Records(code)
+    records.feed(array("I", [BEGIN, STRAIGHT, partial(1), *(1000 * trap(0x80000000, 13))]))
+    found = records.feed(array("I", [*trap(0x90000000, 1), HANDLER]))
+    assert 10 < len(found) < 100 and found[-1] == Trap(0x90000000, False, 1, 0, 0x80000100)
+
+
 def test_where_no_code_leads(ring: Ring) -> None:
     assert told(ring, [BEGIN, STRAIGHT, HANDLER, STRAIGHT]) == [(0x80000000, 3), Jumped(0x80000100), (0x80000100, 1)]
 
@@ -126,6 +134,15 @@ def test_words_in_pieces_of_any_size(ring: Ring, code: Code) -> None:
         records = Records(code)
         items = [it for at in range(0, len(words), size) for it in records.feed(array("I", words[at : at + size]))]
         assert [_short(item) for item in items] == whole
+
+
+def test_what_is_no_instruction(ring: Ring) -> None:
+    """A halfword of ones, as QEMU lists it: it is only ever the one that traps."""
+    extra = "80000004 3 00a58593 ffff\n"
+    (ring.folder / "code").write_text(BLOCKS + extra)
+    ring.set_code_bytes(len(BLOCKS + extra))
+    found = told(ring, [BEGIN, 3, *trap(0x80000008, 2, 0xFFFF), HANDLER])
+    assert found == [(0x80000004, 1), Trap(0x80000008, False, 2, 0xFFFF, 0x80000100)]
 
 
 def test_a_block_nobody_knows(ring: Ring) -> None:

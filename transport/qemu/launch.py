@@ -1,7 +1,10 @@
 """QEMU's command line: the user's words, and what a recorder needs besides."""
 
+import ctypes
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from transport.qemu.ring import LOG, QMP
 PLUGIN_SINCE = (9, 1)
 """The first QEMU with version 3 of the plugin interface."""
 _PATIENCE = 60  # seconds
+_PR_SET_PDEATHSIG = 1  # Linux, prctl(2)
 _OURS = {
     "-d": "the log is the recorder's",
     "-D": "the log is the recorder's",
@@ -67,6 +71,22 @@ def harts(options: Sequence[str]) -> int:
     if first.isdecimal():
         return int(first)
     return _product(named)
+
+
+def begin(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Starts QEMU so that it ends when this process does, even if that is killed. Raises QemuError."""
+    control = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def bind() -> None:
+        control(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    try:
+        return subprocess.Popen(command, preexec_fn=bind)
+    except OSError as error:
+        raise QemuError(f"{command[0]}: cannot be run: {error.strerror}") from None
 
 
 def recorded_by_plugin(

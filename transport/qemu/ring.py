@@ -25,7 +25,7 @@ NAMES = RING, CODE, LOG, CONTROL, QMP = "ring", "code", "log", "control", "qmp"
 """The files in a recorder's folder."""
 
 _HEADER, _PLACE, _PAGE, _WORD = 4096, 64, 4096, 4  # bytes
-_WORDS, _HARTS, _FLAGS, _RECORDING, _ENDED, _READER, _CODE_BYTES = range(8, 64, 8)
+_WORDS, _HARTS, _FLAGS, _RECORDING, _ENDED, _READER, _CODE_BYTES, _FAILED = range(8, 72, 8)
 _WRITTEN, _READ, _BEGAN = 0, 8, 16
 _STALLING = 1
 _U64 = struct.Struct("<Q")
@@ -58,7 +58,7 @@ class Ring:
         size = _HEADER + -(-harts * _PLACE // _PAGE) * _PAGE + harts * words * _WORD
         file = os.open(folder / RING, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            os.ftruncate(file, size)
+            os.posix_fallocate(file, 0, size)  # not found missing later, as a signal
             memory = mmap.mmap(file, size)
         finally:
             os.close(file)
@@ -82,6 +82,11 @@ class Ring:
     def ended(self) -> bool:
         """QEMU has ended in an orderly way: all it ran is here."""
         return bool(self._get(_ENDED))
+
+    @property
+    def failed(self) -> int:
+        """The errno for which the recorder cannot write down the code that runs; 0: it can."""
+        return self._get(_FAILED)
 
     @property
     def stalling(self) -> bool:
@@ -141,6 +146,9 @@ class Ring:
 
     def end(self) -> None:
         _U64.pack_into(self._memory, _ENDED, 1)
+
+    def fail(self, errno: int) -> None:
+        _U64.pack_into(self._memory, _FAILED, errno)
 
     def set_began(self, hart: int, count: int) -> None:
         _U64.pack_into(self._memory, self._place(hart, _BEGAN), count)
