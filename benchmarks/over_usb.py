@@ -84,6 +84,8 @@ def measure(adapter: str, folder: Path) -> None:
         f"{adapter + ': OpenOCD, the same device':52} {openocd:8.2f} s, {openocd_rig.wire.transfers} transfers in all"
     )
     report(f"{adapter}: transfers in all", rig.wire.transfers, "", 900)
+    times = openocd_rig.wire.transfers / rig.wire.transfers
+    report(f"{adapter}: OpenOCD makes times as many transfers", times, "", 10.0, at_least=True)
     report(f"{adapter}: OpenOCD takes times as long", openocd / ours, "", 3.0, at_least=True)
 
 

@@ -155,7 +155,7 @@ def is_between() -> bool:
 def advise() -> None:
     """Say once that going back needs a connection of its own."""
     global _advised
-    if not _advised and not position.available():
+    if not _advised and not position.available() and gdb.selected_thread() is not None:
         _advised = True
         print("`trace connect` lets gdb go backward in what is traced.")
 

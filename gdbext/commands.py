@@ -30,6 +30,7 @@ from . import (
     start_options,
     tracepoint,
     triggering,
+    usb,
     window,
 )
 from .tracer import arguments, open_tracer, print_lines, tracer
@@ -37,7 +38,7 @@ from .tracer import arguments, open_tracer, print_lines, tracer
 
 def _require_connection() -> None:
     inferior = gdb.selected_inferior()
-    if getattr(inferior, "connection", None) is None and not inferior.threads():
+    if getattr(inferior, "connection", None) is None and not inferior.threads() and not usb.described():
         raise gdb.GdbError(
             "Nothing to trace: gdb is not connected to a target. Start OpenOCD, then `trace connect`."
         )
@@ -56,6 +57,7 @@ Recording:
                      last jumps, calls and traps
     trace info       which trace hardware there is, and what it can do
     trace regs       the registers of the trace hardware, in words
+    trace usb        harts that are reached over USB, without OpenOCD
 
 Going back, after `trace connect` has put rvtrace between gdb and the
 target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
@@ -119,7 +121,8 @@ beside the program."""
         asked = triggering.resolved(filtering.resolved(options))
         result = tracer().request("start", context=tracer().context(), options=asked)
         tracer().needs_tvec = bool(options.get("implicit_exceptions"))
-        osabi.set_for_tracing()
+        if gdb.selected_thread() is not None:
+            osabi.set_for_tracing()
         print_lines(result)
         between.advise()
 
@@ -153,7 +156,7 @@ Usage: trace status"""
         print_lines(tracer().request("status", context=tracer().context()))
 
 
-MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr, regs)
+MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr, regs, usb)
 COMMANDS: tuple[Callable[[], object], ...] = (Trace, Start, Stop, Status, *(it for m in MODULES for it in m.COMMANDS))
 
 

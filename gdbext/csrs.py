@@ -36,7 +36,8 @@ class Refused(Exception):
 
 
 def way(wish: str | None = None) -> dict[str, Any] | None:
-    """The parameter *access* of a request, None: there is no target. *wish*: auto, openocd, packets or named."""
+    """The parameter *access* of a request, None: there is no target. *wish*: auto, openocd, packets, named
+    or usb."""
     wish = wish or parameters.ctr_access()
     host, port = parameters.openocd()
     found = _way(wish, asked_for=host is not None or port is not None)
@@ -44,18 +45,21 @@ def way(wish: str | None = None) -> dict[str, Any] | None:
         return None
     if found["way"] == "openocd":
         found.update(host=host, port=port)
-    return {**found, "version": parameters.ctr_version(), "connection": connection()}
+    number = None if found["way"] in ("usb", "auto") else connection()
+    return {**found, "version": parameters.ctr_version(), "connection": number}
 
 
 def _way(wish: str, *, asked_for: bool) -> dict[str, Any] | None:
     """*asked_for*: it was set where OpenOCD is. OpenOCD does not say where its Tcl server listens; but it is behind
-    gdb's connection, too.
+    gdb's connection, too. Whether there is a USB adapter the session knows.
     """
+    if wish == "usb":
+        return {"way": "usb"}
     connected = gdb.selected_thread() is not None
     if wish in ("auto", "openocd") and asked_for:
         return {"way": "openocd"}
     if not connected:
-        return {"way": "openocd"} if wish == "openocd" else None
+        return {"way": wish} if wish in ("openocd", "auto") else None
     openocd = _is_openocd()
     if wish == "openocd":
         return {"way": "monitor" if openocd else "openocd"}

@@ -51,9 +51,10 @@ SETTINGS = (
         "ctr_access",
         "how the CSRs of Control Transfer Records are reached.\n"
         "openocd: OpenOCD's Tcl server; packets: the remote protocol's packets for\n"
-        "registers, by number; named: gdb's registers, by name; auto: the first of\n"
-        "these that this connection has.",
-        ("auto", "openocd", "packets", "named"),
+        "registers, by number; named: gdb's registers, by name; usb: the adapter in\n"
+        "the table [usb] of the target description, whatever gdb is connected to;\n"
+        "auto: the first of these that gdb's connection has; usb if it has none.",
+        ("auto", "openocd", "packets", "named", "usb"),
     ),
     Setting(
         "ctr-version",
@@ -150,7 +151,7 @@ def hart() -> int | None:
 
 
 def ctr_access() -> str:
-    """How the CSRs of Control Transfer Records are to be reached: auto, openocd, packets or named."""
+    """How the CSRs of Control Transfer Records are to be reached: auto, openocd, packets, named or usb."""
     return str(_value("ctr_access"))
 
 

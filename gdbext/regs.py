@@ -33,10 +33,10 @@ COMPONENT: the name of an encoder, funnel, or sink in the target description,
 or ctr0, ctr1, ...: the Control Transfer Records of hart 0, 1, ..., which has
 to stand still for it. Without one: all there are.
 
-Trace components are read through OpenOCD, also while the program runs or is
-traced; nothing is changed, and trace that waits in a register is left there.
-While a capture file is open, the registers that are in it are shown: as they
-were when its trace was begun."""
+Trace components are read through OpenOCD or over USB, also while the program
+runs or is traced; nothing is changed, and trace that waits in a register is
+left there. While a capture file is open, the registers that are in it are
+shown: as they were when its trace was begun."""
 
     def __init__(self) -> None:
         super().__init__("trace regs", gdb.COMMAND_STATUS)

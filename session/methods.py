@@ -14,6 +14,7 @@ from session import (
     methods_pages,
     methods_past,
     methods_regs,
+    methods_usb,
     methods_window,
 )
 from session.params import PROTOCOL, BadRequest, Params
@@ -33,6 +34,7 @@ _MODULES: tuple[Mapping[str, Method], ...] = (
     methods_pages.METHODS,
     methods_past.METHODS,
     methods_regs.METHODS,
+    methods_usb.METHODS,
     methods_window.METHODS,
 )
 

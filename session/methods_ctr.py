@@ -18,19 +18,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from session.ctr import commands, showing
-from session.params import BadRequest, Params
+from session.ctr.access_errors import NoWay
+from session.ctr.access_usb import resolved
+from session.params import Params
 from session.session import Session
 from support.progress import Progress
 
+Method = Callable[[Session, Params, Progress], Any]
+_NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."
+
 
 def _access(params: Params) -> Mapping[str, Any] | None:
-    return params.table("access") if params.given("access") else None
+    return resolved(params.table("access"), params.context()) if params.given("access") else None
 
 
 def start(session: Session, params: Params, progress: Progress) -> Any:
     way = _access(params)
     if way is None:
-        raise BadRequest("ctr_start: access is missing")
+        raise NoWay(_NO_TARGET)
     return _lines(commands.start(session, params.context(), way, params.table("options"), progress))
 
 
@@ -65,11 +70,23 @@ def _lines(lines: list[str]) -> dict[str, list[str]]:
 
 
 def connected(session: Session, params: Params, progress: Progress) -> Any:
-    commands.connected(session, _access(params))
+    commands.connected(session, params.table("access") if params.given("access") else None)
     return {}
 
 
-METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+def _letting_go(method: Method) -> Method:
+    """*method*, and afterwards others may use the adapter."""
+
+    def run(session: Session, params: Params, progress: Progress) -> Any:
+        try:
+            return method(session, params, progress)
+        finally:
+            commands.let_go(session)
+
+    return run
+
+
+_METHODS: Mapping[str, Method] = {
     "ctr_start": start,
     "ctr_stop": stop,
     "ctr_connected": connected,
@@ -79,3 +96,4 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "ctr_rows": rows,
     "ctr_stack": stack,
 }
+METHODS: Mapping[str, Method] = {name: _letting_go(method) for name, method in _METHODS.items()}

@@ -16,15 +16,20 @@ from typing import Any
 
 from session import info, regs
 from session.choices import choices
+from session.ctr.access_usb import resolved
+from session.ctr.commands import let_go
 from session.params import Params
 from session.session import Session
 from support.progress import Progress
 
 
 def show(session: Session, params: Params, progress: Progress) -> Any:
-    access = params.table("access") if params.given("access") else None
+    access = resolved(params.table("access"), params.context()) if params.given("access") else None
     wish = regs.Wish(params.texts("names"), params.given("everything"), params.given("live"), access)
-    return regs.show(session, params.context(), wish, progress)._asdict()
+    try:
+        return regs.show(session, params.context(), wish, progress)._asdict()
+    finally:
+        let_go(session)
 
 
 def topology(session: Session, params: Params, progress: Progress) -> Any:

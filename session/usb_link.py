@@ -1,17 +1,19 @@
 """The way to a target over USB, as its description says: in the place of OpenOCD, which is then not there.
 
-A USB device can be claimed once only, so all links of this process to the same device share one connection.
+A USB device can be claimed once only, so all links of this process to the same device share one connection. Where they
+are to differ (another description, with another speed or TAP), whoever uses the device last has it, and the others
+connect anew when they want it again.
 """
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import Lock, RLock
 
 from controlregs.csr_access import Access, Answer
 from controlregs.errors import HartRuns
 from session.description import Usb
 from session.errors import HartUnreachable
 from support.progress import Progress, silent
-from transport.usb.errors import HartNotHalted
+from transport.usb.errors import Claimed, HartNotHalted
 from transport.usb.esp_jtag import EspJtag
 from transport.usb.jtag import Chain, Jtag
 from transport.usb.mpsse import LAYOUT, Mpsse
@@ -19,6 +21,8 @@ from transport.usb.target import UsbConnection, UsbCsrs, UsbTarget
 
 _CONNECTIONS: dict[Usb, UsbConnection] = {}
 _LOCK = Lock()
+_ONE_AT_A_TIME = RLock()
+"""Of all connections: one may take the device from another, which must not be using it then."""
 
 
 class UsbLink(UsbTarget):
@@ -31,6 +35,17 @@ class UsbLink(UsbTarget):
             known = f"{len(self.targets)} ({', '.join(self.targets)})"
             raise HartUnreachable(hart, f"the debug module has {known}; correct `hart` in the target description")
         return HartCsrs(self.csrs(hart), hart)
+
+
+class HartRunsOverUsb(HartRuns):
+    """A hart's registers are wanted over USB, and nothing else may have a hold on it."""
+
+    def __init__(self, hart: int) -> None:
+        super().__init__()
+        self.hart = hart
+
+    def __str__(self) -> str:
+        return f"hart {self.hart} runs: halt it first (`trace usb halt`, or in a shell `rvtrace usb halt`)"
 
 
 class HartCsrs:
@@ -55,15 +70,27 @@ class HartCsrs:
 
     def _in_words(self, error: HartNotHalted) -> HartRuns | HartUnreachable:
         if error.state == "running":
-            return HartRuns(self.name)
+            return HartRunsOverUsb(self._hart)
         return HartUnreachable(self._hart, f"its state is {error.state}: is it powered, and out of reset?")
 
 
 def link_by(usb: Usb) -> UsbLink:
     """A link to the device that *usb* describes. It is opened when first used."""
     with _LOCK:
-        connection = _CONNECTIONS.setdefault(usb, UsbConnection(lambda: Chain(_adapter(usb), usb.ir_lengths, usb.tap)))
+        connection = _CONNECTIONS.setdefault(usb, UsbConnection(lambda: _chain(usb), _ONE_AT_A_TIME))
     return UsbLink(connection)
+
+
+def _chain(usb: Usb) -> Chain:
+    """Raises UsbError leaves."""
+    try:
+        return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
+    except Claimed as error:
+        with _LOCK:
+            others = list(_CONNECTIONS.values())
+        if not any(other.give_up(error.device) for other in others):
+            raise
+    return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
 
 
 def _adapter(usb: Usb) -> Jtag:

@@ -6,9 +6,12 @@ A request's parameter *access* says the way; in gdb `gdbext/csrs.py` makes it:
     {"way": "monitor"}                                       the same scripts through gdb's `monitor`
     {"way": "packets", "openocd": false}                     p and P packets, by number; OpenOCD is the stub, or not
     {"way": "named"}                                         gdb's registers, by name
+    {"way": "usb"}                                           the adapter of the target description's table [usb]
+    {"way": "auto"}                                          gdb has no target: "usb" if there is such a table
 
 and besides *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD is to expose, and *connection*, the number of
-gdb's connection, null where it has none: what was found out of a target is no good for another.
+gdb's connection, null where it has none or where it does not matter: what was found out of a target is no good for
+another. `session.ctr.access_usb.resolved` comes before `open_access`: it knows the description.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +23,17 @@ from session.ctr.access_errors import NoWay
 from session.ctr.access_gdb import Gdb, NamedAccess
 from session.ctr.access_openocd import Monitored, OpenOcdAccess
 from session.ctr.access_packets import PacketAccess
+from session.ctr.access_usb import UsbAccess
+from session.description import Usb
 from session.params import BadRequest
 from session.session import Session
 from transport import openocd
 
 Way = Mapping[str, Any]
+_NOWHERE = (
+    "gdb has no target whose registers could be reached: connect it first (`target extended-remote`), or name a USB"
+    " adapter in the table [usb] of the target description"
+)
 
 
 def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAccess:
@@ -33,8 +42,8 @@ def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAcces
     Nothing is reached yet. Raises NoWay, BadRequest; what is opened, when it is used: HartRuns, NoWay,
     HartUnreachable, CannotAsk and the transport's errors.
     """
-    if way is None:
-        raise NoWay("gdb has no target whose registers could be reached: connect it first (`target extended-remote`)")
+    if way is None or way.get("way") == "auto":
+        raise NoWay(_NOWHERE)
     make = _WAYS.get(str(way.get("way")))
     if make is None:
         raise BadRequest(f"access: there is no way {way.get('way')!r}, there are {', '.join(_WAYS)}")
@@ -72,6 +81,15 @@ def _named(way: Way, session: Session, hart: int | None) -> CsrAccess:
     return NamedAccess(_gdb(way, session, hart), _packets(way, session, hart), openocd=bool(way.get("openocd")))
 
 
+def _usb(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    usb = way.get("usb")
+    if not isinstance(usb, Usb):
+        raise BadRequest("access: no description says which USB adapter")
+    access = UsbAccess(usb, hart or 0)
+    finalize(access, access.link.close)
+    return access
+
+
 def _gdb(way: Way, session: Session, hart: int | None) -> Gdb:
     connection = way.get("connection")
     return Gdb(session, hart, connection if isinstance(connection, int) else None)
@@ -87,4 +105,5 @@ _WAYS: Mapping[str, Callable[[Way, Session, int | None], CsrAccess]] = {
     "monitor": _monitor,
     "packets": _packets,
     "named": _named,
+    "usb": _usb,
 }

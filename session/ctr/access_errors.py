@@ -18,6 +18,16 @@ class CsrsNotExposed(NoWay):
         self.line = line
 
 
+class NoUsbTable(NoWay):
+    """*file*: the target description."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        super().__init__(
+            f"{file} has no table [usb], so no USB adapter leads to the CSRs: add it, or `set trace ctr-access auto`"
+        )
+
+
 class ErrorsHidden(NoWay):
     """OpenOCD tells gdb an old value where a register cannot be read."""
 

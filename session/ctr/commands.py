@@ -13,6 +13,7 @@ from session import beginning
 from session.context import Context
 from session.ctr import report
 from session.ctr.access import Way, open_access
+from session.ctr.access_usb import UsbAccess
 from session.ctr.live import CtrTrace, Recorder, captured
 from session.ctr.request import ctr_request
 from session.errors import Busy, NoElf, NoTrace, WrongXlen
@@ -34,7 +35,7 @@ def start(
     session.check_free(CtrTrace)
     connected(session, way)
     request, image = ctr_request(options), _image(context)
-    harts = list(options.get("harts") or [_hart(context)])
+    harts = list(options.get("harts") or _harts(session, context, way, options))
     before = session.live.recorders if isinstance(session.live, CtrTrace) else []
     recorders = [it for it in before if it.hart not in harts] if session.live and session.live.tracing else []
     replaced = {it.hart: it.found for it in before if it.found is not None}
@@ -171,6 +172,21 @@ def _image(context: Context) -> Image:
     if context.elf is None:
         raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
     return Program(context.elf).image()
+
+
+def let_go(session: Session) -> None:
+    """Others may use a USB adapter until it is used here again: harts record without it."""
+    if isinstance(session.live, CtrTrace):
+        session.live.let_go()
+
+
+def _harts(session: Session, context: Context, way: Way, options: Mapping[str, Any]) -> list[int]:
+    """All of them, if they are wanted and not named, where that can be found out; else the context's."""
+    if options.get("harts") is not None:
+        access = open_access(way, session, None)
+        if isinstance(access, UsbAccess):
+            return access.harts()
+    return [_hart(context)]
 
 
 def _hart(context: Context) -> int:

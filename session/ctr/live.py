@@ -15,6 +15,7 @@ from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
 from session.context import Context
 from session.ctr import report
 from session.ctr.access import Way
+from session.ctr.access_usb import UsbAccess
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
 
@@ -121,6 +122,12 @@ class CtrTrace:
     def close(self) -> None:
         """The hart goes on recording."""
 
+    def let_go(self) -> None:
+        """Others may use a USB adapter until it is used here again."""
+        for recorder in self.recorders:
+            if isinstance(recorder.access, UsbAccess):
+                recorder.access.let_go()
+
     def connected(self, way: Way, opened: Callable[[int], CsrAccess]) -> None:
         """Another connection leads to the harts now. One that does not record as it was set up was reset, or is another
         one: then what was read out is all there is, and nothing is put back.
@@ -155,6 +162,8 @@ class CtrTrace:
             self.failure = error
         else:
             self.behind = False
+        finally:
+            self.let_go()
 
     def _put_back(self, progress: Progress) -> None:
         left = [recorder for recorder in self.recorders if recorder.found is not None]

@@ -266,7 +266,8 @@ def test_without_a_target_there_is_no_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("setting", ["ctr-access", "ctr-version"])
 def test_settings_offer_what_there_is(setting: str, tmp_path: Path) -> None:
-    choices = {"ctr-access": ["auto", "named", "openocd", "packets"], "ctr-version": ["0.1.4", "1.0", "auto"]}[setting]
+    known = {"ctr-access": ["auto", "named", "openocd", "packets", "usb"], "ctr-version": ["0.1.4", "1.0", "auto"]}
+    choices = known[setting]
     wrong = f"set trace {setting} smoke"
     asked = ask(GDB, None, tmp_path, "echo", f"complete set trace {setting} ", f"show trace {setting}", wrong,
                 f"set trace {setting} {choices[0]}", f"show  trace {setting}")  # fmt: skip

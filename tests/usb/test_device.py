@@ -130,9 +130,10 @@ def test_unplugged_at_any_moment_and_plugged_in_again(rig: Rig, transfers: int) 
     if isinstance(rig.device, MpsseDevice):
         transfers //= 4
     rig.wire.unplug_after = rig.wire.transfers + transfers
-    said = r"is gone: it was unplugged.*\(\d+ of 16384 bytes were read and are kept\)"
-    with pytest.raises(Unplugged, match=said) as caught:
+    with pytest.raises(Unplugged, match="is gone: it was unplugged") as caught:
         target.read_block(BASE, 0x4000)
+    kept = f"({len(caught.value.partial)} of 16384 bytes were read and are kept)"
+    assert (kept in str(caught.value)) == bool(caught.value.partial)
     assert wanted.startswith(caught.value.partial) and len(caught.value.partial) < 0x4000
     if transfers >= 75:
         assert caught.value.partial
@@ -237,7 +238,7 @@ def test_a_wrong_chain() -> None:
         return Chain(EspJtag(backend=backend), lengths, position)
 
     for lengths, position, said in (
-        ([5, 5], 0, r"has 1 TAPs with 5 bits .*, not 2 \(5, 5 bits\): correct `ir_lengths`"),
+        ([5, 5], 0, r"has 1 TAP with 5 bits .*, not 2 \(5, 5 bits\): correct `ir_lengths`"),
         ([4], 0, r"not 1 \(4 bits\)"),
         (None, 1, "there is no TAP 1 in a chain of 1: correct `tap`"),
     ):

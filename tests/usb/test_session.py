@@ -28,9 +28,10 @@ from session.usb_link import UsbLink, link_by
 from tests.session.board import BUFFER, DEMO, ENCODER, SINK, SMALL_RAM, executed
 from tests.simulated.harts import machine_with
 from tests.usb.rig import Rig, esp, ftdi
-from transport.simulated.hart import DebugCause
-from transport.simulated.machine import Machine, build
-from transport.usb.errors import NoTcl
+from transport.simulated.bus import Bus
+from transport.simulated.hart import DebugCause, Hart
+from transport.simulated.machine import Machine, MemoryMap, build
+from transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl
 from transport.usb.esp_jtag import EspJtag
 from transport.usb.mpsse import Mpsse
 
@@ -203,6 +204,41 @@ def test_several_harts(plug: Callable[[Rig], Rig]) -> None:
     link.target = "hart2"
     assert link.state() == "halted" and link.read_gpr(3) == machine.harts[2].x[3]
     link.close()
+
+
+def test_a_hart_that_is_reset_in_the_middle(plug: Callable[[Rig], Rig]) -> None:
+    machine = halted()
+    link = usb(machine, plug)
+    link.write_gpr(5, 0x1234)
+    machine.debug_module.system_reset(True)
+    assert link.state() == "unavailable" and link.read32(0x8000_0000)
+    with pytest.raises(DebugModuleProblem, match=r"hart 0 is unavailable: is it powered, and out of reset\?"):
+        link.halt()
+    with pytest.raises(HartNotHalted, match=r"hart 0 is unavailable, .* is it powered, and out of reset\?"):
+        link.read_gpr(5)
+    with pytest.raises(HartUnreachable, match="its state is unavailable"):
+        csrs_of(link, 0, {}).run([("pc", None)])
+    machine.debug_module.system_reset(False)
+    assert link.state() == "running"
+    link.halt()
+    assert link.csrs().run([("pc", None)]) == [machine.hart.pc]
+    link.close()
+
+
+@pytest.mark.parametrize("make", [esp, ftdi])
+def test_addresses_of_64_bits(plug: Callable[[Rig], Rig], make: Callable[[Machine, int], Rig]) -> None:
+    """A block over the end of 4 GiB, too."""
+    base = 0x12_FFFF_FF00
+    bus = Bus(base, 1 << 12)
+    machine = Machine(Hart(bus, 64, "IMAC", base), MemoryMap(ram=base, ram_size=1 << 12))
+    machine.halt_at_start()
+    with make(machine, 0).target() as link:
+        link.write32(0x12_FFFF_FFFC, 0x1234_5678)
+        bus.write(0x13_0000_0000, 4, 0x9ABC_DEF0)
+        assert link.read_block(0x12_FFFF_FFFC, 8).hex() == "78563412f0debc9a"
+        assert link.read32(0x13_0000_0000) == 0x9ABC_DEF0
+        assert link.read_data_port(0x13_0000_0000, 2).hex() == "f0debc9a" * 2
+        assert link.csrs().run([("pc", None)]) == [base]
 
 
 def test_a_hart_that_there_is_not(tmp_path: Path, plug: Callable[[Rig], Rig]) -> None:

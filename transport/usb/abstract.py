@@ -115,7 +115,7 @@ class AbstractCommands:
             accesses += [*step.before, (COMMAND, step.command), *[(ABSTRACTCS, None)] * (self._pause + 1)]
             ends.append(len(accesses))
             accesses += [(DATA0 + n, None) for n in range(step.words)]
-        answers = self._dtm.run(accesses)
+        answers = self._dtm.watched(accesses)
         results: list[Result] = []
         for step, end in zip(steps, ends, strict=True):
             status = answers[end - 1]
@@ -144,7 +144,7 @@ class AbstractCommands:
         return Failed(error) if error else self._result(step)
 
     def _result(self, step: Step) -> int:
-        return _value(self._dtm.run([(DATA0 + n, None) for n in range(step.words)]))
+        return _value(self._dtm.watched([(DATA0 + n, None) for n in range(step.words)]))
 
 
 def _value(words: Sequence[int]) -> int:

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 
 from transport.usb.abstract import ABSTRACTCS, AbstractCommands
-from transport.usb.dtm import Dtm
+from transport.usb.dtm import DMACTIVE, DMCONTROL, Dtm
 from transport.usb.errors import DebugModuleProblem
 
-DMCONTROL, DMSTATUS = 0x10, 0x11
-HALTREQ, RESUMEREQ, DMACTIVE = 1 << 31, 1 << 30, 1
+DMSTATUS = 0x11
+HALTREQ, RESUMEREQ = 1 << 31, 1 << 30
 ACKHAVERESET = 1 << 28
 HARTSEL = 0xFFFFF << 6
 VERSION, AUTHENTICATED = 0xF, 1 << 7
@@ -58,7 +58,7 @@ class DebugModule:
         if hart >= self.harts:
             return "nonexistent"
         self.select(hart)
-        status = self.dtm.read(DMSTATUS)
+        (status,) = self.dtm.watched([(DMSTATUS, None)])
         names = {ALLHALTED: "halted", ALLRUNNING: "running", ALLUNAVAIL: "unavailable", ANYNONEXISTENT: "nonexistent"}
         return next((name for bit, name in names.items() if status & bit), "unknown")
 
@@ -91,7 +91,7 @@ class DebugModule:
 
     def _wait(self, hart: int, done: Callable[[int], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not done(self.dtm.read(DMSTATUS)):
+        while not done(self.dtm.watched([(DMSTATUS, None)])[0]):
             if time.monotonic() > deadline:
                 raise DebugModuleProblem(self.name, f"hart {hart} {what} within {PATIENCE:g} s")
 

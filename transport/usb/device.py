@@ -68,12 +68,12 @@ class UsbInterface:
         """All of *data* to the bulk OUT endpoint."""
         sent = 0
         while sent < len(data):
-            with self._in_words(doing):
+            with self._in_words(doing), self._stalling(self._out):
                 sent += self._out.write(data[sent:], timeout=_milliseconds(TIMEOUT))
 
     def read(self, size: int, doing: str, seconds: float = TIMEOUT) -> bytes:
         """What one transfer from the bulk IN endpoint brings: up to *size* bytes, which are whole packets."""
-        with self._in_words(doing, seconds):
+        with self._in_words(doing, seconds), self._stalling(self._in):
             return bytes(self._in.read(size, timeout=_milliseconds(seconds)))
 
     def discard(self, seconds: float = 0.05) -> None:
@@ -115,6 +115,17 @@ class UsbInterface:
             util.dispose_resources(self._device)
 
     @contextmanager
+    def _stalling(self, endpoint: Any) -> Iterator[None]:
+        """An endpoint that the device has stalled is set going again, for whoever opens the device next."""
+        try:
+            yield
+        except self._core.USBError as error:
+            if error.errno == errno.EPIPE:
+                with suppress(self._core.USBError, NotImplementedError):
+                    self._device.clear_halt(endpoint)
+            raise
+
+    @contextmanager
     def _in_words(self, doing: str, seconds: float = TIMEOUT) -> Iterator[None]:
         with _words(self._device, self.name, self._core, doing, seconds):
             yield
@@ -143,6 +154,41 @@ def find(
     return claimed
 
 
+@dataclass(frozen=True)
+class Present:
+    """A device that is plugged in. *serial*: None: it has none, or may not be asked. *problem*: why it cannot be used
+    now, as far as that is seen without taking it."""
+
+    kind: str
+    vendor: int
+    product: int
+    bus: int
+    address: int
+    serial: str | None
+    problem: str | None
+
+
+def present(wanted: Wanted, backend: Any = None) -> list[Present]:
+    """All devices of that kind. Nothing is claimed. Raises UsbError leaves."""
+    core = _pyusb_core()
+    return [_present(device, wanted.kind, core) for device in _all(wanted, core, backend)]
+
+
+def _present(device: Any, kind: str, core: Any) -> Present:
+    problem = None
+    try:
+        with _words(device, _name(device, core), core, "it was opened", TIMEOUT):
+            device.get_active_configuration()
+        holders = _holders(_node(device))
+        problem = f"in use by {', '.join(holders)}" if holders else None
+    except UsbError as error:
+        problem = str(error)
+    it = device.idVendor, device.idProduct, device.bus, device.address
+    found = Present(kind, *it, _serial(device, core), problem)
+    _pyusb_util().dispose_resources(device)
+    return found
+
+
 def _all(wanted: Wanted, core: Any, backend: Any) -> list[Any]:
     try:
         found = core.find(find_all=True, backend=backend)
@@ -161,6 +207,9 @@ def _only(wanted: Wanted, core: Any, backend: Any) -> tuple[Any, str]:
         raise NoSuchDevice(str(wanted), [_name(device, core) for device in devices])
     if len(fitting) > 1:
         raise SeveralDevices(str(wanted), [_name(device, core) for device in fitting])
+    for other in devices:  # not when the collector comes to it, which may be in the middle of anything
+        if other is not fitting[0]:
+            _pyusb_util().dispose_resources(other)
     return fitting[0], _name(fitting[0], core)
 
 

@@ -11,13 +11,14 @@ Ref: RISC-V Debug Specification 1.0, section 6.1 "JTAG Debug Transport Module" (
 import time
 from collections.abc import Sequence
 
-from transport.usb.errors import DmiFailed, JtagProblem
+from transport.usb.errors import DebugModuleLost, DmiFailed, JtagProblem
 from transport.usb.jtag import Chain
 
 Access = tuple[int, int | None]
 """(register of the debug module, value to write), or (register, None) to read it."""
 
 IR_DTMCS, IR_DMI = 0x10, 0x11
+DMCONTROL, DMACTIVE = 0x10, 1
 NOP, READ, WRITE = 0, 1, 2
 OK, FAILED, BUSY = 0, 2, 3
 DMIRESET = 1 << 16
@@ -64,6 +65,16 @@ class Dtm:
                     break  # those behind it were ignored
         return results
 
+    def watched(self, accesses: Sequence[Access]) -> list[int]:
+        """As `run`, of a debug module that is active, and still is behind them: what came meanwhile is good.
+
+        A target that is reset, or without power, answers zeros. Raises DebugModuleLost.
+        """
+        *answers, dmcontrol = self.run([*accesses, (DMCONTROL, None)])
+        if not dmcontrol & DMACTIVE:
+            raise DebugModuleLost(self.name)
+        return answers
+
     def read(self, address: int) -> int:
         return self.run([(address, None)])[0]
 
@@ -105,7 +116,7 @@ class Dtm:
                 raise DmiFailed(self.name, address, "failed")
             if time.monotonic() > deadline:
                 self._go_on()
-                raise DmiFailed(self.name, address, f"is not over after {PATIENCE:g} s: does its clock run?")
+                raise DmiFailed(self.name, address, f"is not over after {PATIENCE:g} s: is the target powered?")
 
     def _go_on(self) -> None:
         """Clear the sticky status."""

@@ -13,7 +13,7 @@ class UsbError(RvtraceError):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text} ({len(self.partial)} of {self.wanted} bytes were read and are kept)" if self.wanted else text
+        return f"{text} ({len(self.partial)} of {self.wanted} bytes were read and are kept)" if self.partial else text
 
 
 class UsbLost(UsbError):
@@ -111,12 +111,23 @@ class JtagProblem(UsbLost):
         super().__init__(f"{adapter}: {problem}")
 
 
-class DmiFailed(UsbError):
+class DmiFailed(UsbLost):
     """The debug transport refused an access to the register *dmi_address* of the debug module."""
 
     def __init__(self, adapter: str, dmi_address: int, problem: str) -> None:
         self.adapter, self.dmi_address = adapter, dmi_address
         super().__init__(f"{adapter}: access to debug module register {dmi_address:#x} {problem}")
+
+
+class DebugModuleLost(UsbLost):
+    """The debug module is not active any more: nobody but a reset does that."""
+
+    def __init__(self, adapter: str) -> None:
+        self.adapter = adapter
+        super().__init__(
+            f"{adapter}: the debug module forgot what it was told: the target was reset, or lost its power; repeat the "
+            "command"
+        )
 
 
 class DebugModuleProblem(UsbError):
@@ -130,7 +141,9 @@ class DebugModuleProblem(UsbError):
 class HartNotHalted(UsbError):
     """*state*: what hart number *hart* is instead."""
 
-    def __init__(self, adapter: str, hart: int, state: str, what: str = "its registers cannot be reached") -> None:
+    def __init__(self, adapter: str, hart: int, state: str, what: str = "") -> None:
+        do = "halt it first" if state == "running" else "is it powered, and out of reset?"
+        what = what or f"its registers cannot be reached; {do}"
         self.adapter, self.hart, self.state = adapter, hart, state
         super().__init__(f"{adapter}: hart {hart} is {state}, not halted: {what}")
 

@@ -115,7 +115,8 @@ class Chain:
 
     def _mismatch(self, total: int) -> str:
         lengths = ", ".join(map(str, self.ir_lengths))
+        taps = f"{self.taps} TAP" + ("s" if self.taps > 1 else "")
         return (
-            f"the scan chain has {self.taps} TAPs with {total} bits of instruction registers, not "
+            f"the scan chain has {taps} with {total} bits of instruction registers, not "
             f"{len(self.ir_lengths)} ({lengths} bits): correct `ir_lengths`, from TDO on"
         )

@@ -36,12 +36,13 @@ class UsbConnection:
     """The debug module behind an adapter, which several `UsbTarget` may share, also from several threads.
 
     It is opened by *open_chain* when first used, and anew after anything on the way to it went wrong; it is let go of
-    when nobody holds it any more. All methods raise UsbError leaves.
+    when nobody holds it any more. Connections that may lead to the same adapter need the same *lock*. All methods raise
+    UsbError leaves.
     """
 
-    def __init__(self, open_chain: Callable[[], Chain]) -> None:
+    def __init__(self, open_chain: Callable[[], Chain], lock: AbstractContextManager[object] | None = None) -> None:
         self._open_chain = open_chain
-        self._lock = RLock()
+        self._lock = RLock() if lock is None else lock
         self._holders: set[int] = set()
         self._harts = 0
         self._module: DebugModule | None = None
@@ -76,6 +77,21 @@ class UsbConnection:
             self._holders.discard(id(holder))
             if not self._holders:
                 self._disconnect()
+
+    @property
+    def bus_address_bits(self) -> int:
+        """While `used`: 0: there is no system bus access that can be used."""
+        return self._bus.address_bits if self._bus is not None else 0
+
+    def give_up(self, device: str) -> bool:
+        """Let another connection with the same lock have the adapter, if it is at *device*; the next use takes it back.
+        Whether it was."""
+        with self._lock:
+            module = self._module
+            if module is None or not module.name.endswith(device):
+                return False
+            self._disconnect()
+            return True
 
     def memory(self, hart: int) -> Memory:
         """While `used`: through the system bus, or *hart*."""
@@ -182,6 +198,15 @@ class UsbTarget:
         """ "running", "halted", "unavailable", "nonexistent" or "unknown"."""
         with self._used() as module:
             return module.state(self._hart(hart))
+
+    def described(self) -> str:
+        """The adapter and the debug module in words."""
+        with self._used() as module:
+            words = [f"debug module {module.version}", f"{module.harts} hart{'s' if module.harts > 1 else ''}"]
+            bits = self._connection.bus_address_bits
+            words += [f"system bus access with {bits} address bits" if bits else "no system bus access"]
+            words += [f"{module.progbufsize} words of program buffer"]
+            return f"{module.name}: {', '.join(words)}"
 
     def halted(self) -> bool:
         return self.state() == "halted"
