@@ -56,9 +56,11 @@ else:
             Saved,
             TraceEvent,
         )
-        from console.engine_state import Stop, TraceState
+        from console.engine_state import Stop
+        from console.engine_trace import TraceState
         from console.measuring import Latency
         from console.rig import Rig
+        from console.rig_qemu import QemuRig
 
     _LATER = {
         "Bench": "console.api",
@@ -67,11 +69,12 @@ else:
         "Latencies": "console.api_types",
         "Latency": "console.measuring",
         "NotReached": "console.api_types",
+        "QemuRig": "console.rig_qemu",
         "Rig": "console.rig",
         "Saved": "console.api_types",
         "Stop": "console.engine_state",
         "TraceEvent": "console.api_types",
-        "TraceState": "console.engine_state",
+        "TraceState": "console.engine_trace",
     }
     """Of scripted captures (docs/scripts.md): loaded when they are asked for, because few programs need them."""
 
@@ -94,6 +97,7 @@ else:
         "Latencies",
         "Latency",
         "NotReached",
+        "QemuRig",
         "Rig",
         "RvtraceError",
         "Saved",

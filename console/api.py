@@ -24,7 +24,7 @@ from console import measuring
 from console.api_gdb import WITHIN
 from console.api_target import Target
 from console.api_types import CheckFailed, Instruction, Latencies, Saved, TraceEvent
-from console.engine_state import TraceState
+from console.engine_trace import TraceState
 from console.mi import GdbError
 from console.mi_records import quoted
 

@@ -10,6 +10,7 @@ from typing import Any
 from console.api_gdb import Gdb
 from console.api_types import NotReached
 from console.engine_state import LOST, Stop, stop_of
+from console.mi import GdbError
 from console.mi_records import quoted
 from support.errors import RvtraceError
 
@@ -28,8 +29,8 @@ class Target(Gdb):
         return int(self.engine.query("-target-download").get("load-size", 0))
 
     def reset(self) -> Stop:
-        """Reset the target and halt it there, with OpenOCD's `reset halt`."""
-        self.engine.execute("monitor reset halt")
+        """Reset the target and halt it there, with OpenOCD's `reset halt`, or QEMU's `system_reset`."""
+        self.engine.execute("monitor system_reset" if self._is_qemu() else "monitor reset halt")
         self.engine.execute("maintenance flush register-cache")
         return self.where()
 
@@ -83,6 +84,13 @@ class Target(Gdb):
         return stop_of({"frame": self.engine.query("-stack-info-frame").get("frame", {})})
 
     # Below: how it is done
+
+    def _is_qemu(self) -> bool:
+        """Whether the stub is QEMU's: none else has an answer to this question (QEMU, gdbstub)."""
+        try:
+            return "ENABLE=" in self.engine.execute("maintenance packet qqemu.sstepbits")
+        except GdbError:
+            return False  # there is no stub: the reset says so
 
     def _inserted(self, location: str, *, temporary: bool) -> dict[str, Any]:
         flag = "-t " if temporary else ""

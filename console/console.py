@@ -1,8 +1,8 @@
 """`rvtrace console`: gdb's commands with line editing, completion and a status line, or lines from a pipe."""
 
 import argparse
-import contextlib
 import json
+import re
 import signal
 import sys
 import time
@@ -14,6 +14,8 @@ from console.console_status import Status
 from console.engine import Engine
 from console.mi import GdbGone
 from console.progress import ProgressLine
+from console.scripts.lines import UNNAMED
+from console.signals import ending, on_signals
 from console.targets import add_target_options, target_of
 from session.version import tool
 from support.errors import Cancelled, RvtraceError
@@ -38,12 +40,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Run it; its exit status: 2 if gdb is gone or cannot be started."""
     typed = sys.stdin.isatty() and not arguments.json
-    screen = Screen(progress=typed and not arguments.quiet, shown=not arguments.json)
+    screen = Screen(progress=not (arguments.quiet or arguments.json), shown=not arguments.json)
     try:
         if typed:
             _needs_the_prompt()
         with (
-            target_of(arguments) as (target, connect),
+            ending(),
+            target_of(arguments, lambda text: screen.said("target", text)) as (target, connect),
             Engine(
                 arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
                 progress=screen.progress,
@@ -52,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
             engine.silence = None  # who types has Ctrl-C, and a pipe its own patience
             begin = [f"trace connect {connect}"] if connect else []
             console = _Console(engine, screen, arguments, typed=typed)
-            with _ctrl_c(engine.interrupt):
+            with on_signals((signal.SIGINT,), lambda number: engine.interrupt()):  # the command that runs, no more
                 return console.run([*begin, *arguments.ex])
     except RvtraceError as error:
         screen.clear()
@@ -65,31 +68,42 @@ def _needs_the_prompt() -> None:
     import_module("console.console_prompt")
 
 
+_LONG = re.compile(r"(?:rv)?trace\s|load\b")
+
+
 class Screen:
     """Shows what gdb says as it comes, and progress besides. *shown*: False if nothing is to be shown now."""
 
     def __init__(self, *, progress: bool, shown: bool) -> None:
-        self._line = ProgressLine(progress)
-        self._drawn = False
+        self._wanted = progress
+        self._line = ProgressLine(wanted=False)
         self._shown = shown
+        self.busy = ""
+        """The command that runs. Where a line is typed, nothing is drawn."""
+
+    def begins(self, command: str) -> None:
+        """A command is done; of those that may take long a bar is drawn even before they tell anything."""
+        self.busy = command.strip()
+        self._line = ProgressLine(self._wanted, self.busy if _LONG.match(self.busy) else "").__enter__()
 
     def said(self, kind: str, text: str) -> None:
-        self.clear()
+        self._line.clear()
         if kind == "log":
             print(text.rstrip("\n"), file=sys.stderr)
         elif self._shown or kind == "target":
             print(text, end="", flush=True, file=sys.stdout if self._shown else sys.stderr)
+        if text.endswith("\n") and _LONG.match(self.busy):
+            self._line(self.busy, 0)
 
     def progress(self, label: str, done: int, total: int | None = None) -> None:
         """See `support.progress.Progress`."""
-        self._drawn = True
-        self._line(label, done, total)
+        if self.busy:
+            self._line(self.busy if label == UNNAMED else label, done, total)
 
     def clear(self) -> None:
-        """Take the line of progress away. Where there is none a part of a line that was printed may stand."""
-        if self._drawn:
-            self._drawn = False
-            self._line.__exit__(None, None, None)
+        """The command has ended: no more progress."""
+        self.busy = ""
+        self._line.__exit__(None, None, None)
 
 
 class _Console:
@@ -141,6 +155,7 @@ class _Console:
 
     def _do(self, line: str) -> None:
         began, text, problem = time.monotonic(), "", ""
+        self._screen.begins(line)
         try:
             text = self.shell.line(line)
         except GdbGone:
@@ -164,13 +179,3 @@ class _Console:
             print(problem, file=sys.stderr, flush=True)
         if self._arguments.stop_on_error and not self._typed:
             raise Quit(1)
-
-
-@contextlib.contextmanager
-def _ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C ends the command that runs, and nothing else."""
-    before = signal.signal(signal.SIGINT, lambda number, frame: interrupt())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

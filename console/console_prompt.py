@@ -1,17 +1,21 @@
 """The console on a terminal: line editing, completion, history and status line are prompt-toolkit's."""
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from console.console_shell import Shell
 from console.console_status import Status
+from console.mi import GdbGone
 from console.mi_records import MissingLibrary
+from gdbext import start_options
 from support.errors import RvtraceError
 
 try:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.application import get_app
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
     from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -19,6 +23,8 @@ try:
 except ImportError:
     raise MissingLibrary("prompt-toolkit") from None
 
+_START = re.compile(r"(?:rv)?trace +start ")
+_EXPLAINED = {option.name: " ".join(option.help) for option in start_options.OPTIONS}
 PROMPT, MORE = "(rvtrace) ", "> "
 _LOOKED = 0.25  # seconds between two looks at what gdb says by itself
 _ASKED = 2.0  # seconds between two looks at the trace components while the program runs
@@ -37,8 +43,11 @@ class Prompt:
         self._shell, self._status = shell, status
         self._session: PromptSession[str] = PromptSession(
             history=_history(), completer=_Completer(shell), complete_while_typing=False, complete_in_thread=True,
-            bottom_toolbar=lambda: f" {status} ", enable_history_search=False,
+            bottom_toolbar=self._toolbar, enable_history_search=False,
         )  # fmt: skip
+
+    def _toolbar(self) -> str:
+        return f" {self._status.text(get_app().output.get_size().columns - 2)} "
 
     def read(self) -> str:
         """A line. Raises EOFError (Ctrl-D), KeyboardInterrupt (Ctrl-C)."""
@@ -73,7 +82,8 @@ class _Completer(Completer):
             return
         indent = len(text) - len(text.lstrip())
         for line in lines:
-            yield Completion(line, start_position=indent - len(text), display=line[begin - indent :])
+            meta = _EXPLAINED.get(line.split(" ")[-1], "") if _START.match(line) else ""
+            yield Completion(line, start_position=indent - len(text), display=line[begin - indent :], display_meta=meta)
 
 
 class _Watcher:
@@ -94,12 +104,10 @@ class _Watcher:
     def _run(self) -> None:
         since = _ASKED  # the first time at once
         while True:
-            if since >= _ASKED:
-                since = 0.0
-                changed = self._looked(self._status.refresh)
-            else:
-                changed = self._looked(self._shell.engine.poll)
-            if changed:
+            asked = since >= _ASKED
+            since = 0.0 if asked else since
+            heard = not asked and self._looked(self._shell.engine.poll)
+            if self._looked(lambda asked=asked: self._status.refresh(traced=asked)) or heard:  # type: ignore[misc]
                 self._session.app.invalidate()
             if self._over.wait(_LOOKED):
                 return
@@ -111,7 +119,17 @@ class _Watcher:
             return False
         try:
             return look()
+        except GdbGone as error:
+            self._leave(error)
+            return False
         except RvtraceError:
             return False
         finally:
             lock.release()
+
+    def _leave(self, error: GdbGone) -> None:
+        """No line is of use any more."""
+        self._over.set()
+        app = self._session.app
+        if app.loop is not None:
+            app.loop.call_soon_threadsafe(lambda: app.exit(exception=error) if app.is_running else None)

@@ -16,6 +16,7 @@ from console.mi import GdbError
 from console.scripts.lines import Lines
 from console.scripts.report import FAILED, Report
 from console.scripts.runner import Runner, load
+from console.scripts.verbs import listing
 from session.version import tool
 from support.errors import Cancelled, RvtraceError
 
@@ -25,12 +26,18 @@ Besides:
     shell COMMAND      or !COMMAND: a command of the system's shell
     quit [STATUS]      or Ctrl-D: end
     help console       this
+    help script        what may stand in a script
 Commands that go on to an `end` (define, while, if, commands, python, document) are typed, or pasted, line by line.
 
 Keys: Tab completes commands, options, symbols and files; Ctrl-R searches the lines typed before, in earlier sessions,
 too; Ctrl-C ends the command that runs, or the line that is typed; an empty line repeats steps, and turns pages.
 """
-_OWN = ("script", "quit", "exit", "help console")
+SCRIPT = """Run a script of `rvtrace run` here, with the connection there is: script FILE.rvts
+`connect` without an argument is content with that. What fails is an error; its variables stay, as gdb's.
+docs/scripts.md explains what may stand in one, and so does `!rvtrace run --verbs`. In short:
+
+"""
+_OWN = ("script", "quit", "exit", "help console", "help script")
 _REPEATED = re.compile(
     r"(?:s|si|n|ni|step|stepi|next|nexti|c|continue|fg|up|down|rs|rsi|rn|rni|rc"
     r"|reverse-(?:step|stepi|next|nexti|continue))(?:\s.*)?"
@@ -39,7 +46,14 @@ _LISTED = re.compile(r"(?P<word>x|l|list)(?:/\S+)?(?:\s.*)?")
 _PAGED = re.compile(r"(?:rv)?trace\s+(?:history|functions|find|events|gaps|data|dump)(?P<arguments>\s.*)?")
 _RANGE = re.compile(r"\s[-+]?\d+(?:,\S*)?(?=\s|$)")
 _QUIT = re.compile(r"(?:q|quit|exit)(?:\s+(?P<status>.+))?")
-_SHELL = re.compile(r"(?:shell\s+|!\s*)(?P<command>\S.*)", re.DOTALL)
+_SHELL = re.compile(r"(?:(?:shell|!)(?=\W|$)|!)\s*(?P<command>.*)|(?P<make>make(?:\s.*)?)", re.DOTALL)
+_TERMINAL = {
+    "pi": "python-interactive needs gdb's own terminal: `python` ... `end` does the same here",
+    "python-interactive": "python-interactive needs gdb's own terminal: `python` ... `end` does the same here",
+    "e": "edit needs gdb's own terminal: `shell` with your editor does the same here",
+    "edit": "edit needs gdb's own terminal: `shell` with your editor does the same here",
+}
+"""Commands that would read what is meant for gdb."""
 
 
 class Quit(Exception):
@@ -98,7 +112,7 @@ class Shell:
         """The lines that Tab makes of this one."""
         own = [word for word in _OWN if word.startswith(text) and text]
         if text.startswith("script "):
-            return ["script " + line.removeprefix("source ") for line in self.engine.complete("source " + text[7:])]
+            return [f"script {name}" for name in _files(text.removeprefix("script ").lstrip(), ".rvts")]
         return sorted({*own, *self.engine.complete(text)})
 
     def _command(self, line: str) -> str:
@@ -106,16 +120,19 @@ class Shell:
         if leaves is not None:
             raise Quit(self._number(leaves["status"]) if leaves["status"] else None)
         if shell is not None:
-            return self._shell(shell["command"])
+            return self._shell(shell["make"] or shell["command"])
         word, _, rest = line.partition(" ")
         if word == "script":
             return self._script(rest.strip())
-        if line.split() == ["help", "console"]:
-            self.engine.said("console", KEYS)
-            return KEYS
-        if line.split() == ["pi"] or line.split() == ["python-interactive"]:
-            raise RvtraceError("python-interactive needs gdb's own terminal: `python` ... `end` does the same here")
+        own = {"console": KEYS, "script": f"{SCRIPT}{listing()}\n"}.get(" ".join(line.split()[1:]))
+        if line.split()[0] == "help" and own is not None:
+            self.engine.said("console", own)
+            return own
+        if word in _TERMINAL and not (rest and word.startswith("p")):
+            raise RvtraceError(_TERMINAL[word])
         text = self.engine.execute(line)
+        if word == "cd":  # what the shell and scripts are relative to
+            os.chdir(str(self.engine.query("-environment-pwd").get("cwd", ".")))
         if line == "help":
             self.engine.said("console", "\nType `help console` for what the console itself has, and its keys.\n")
         return text
@@ -124,9 +141,16 @@ class Shell:
         return Bench.of(self.engine).number(expression) & 0xFF
 
     def _shell(self, command: str) -> str:
-        """On the console's own terminal: gdb has none."""
+        """On the console's own terminal: gdb has none. Without a command a shell to type at."""
+        command = command or (os.environ.get("SHELL", "/bin/sh") if self._typed else "")
+        if not command:
+            raise RvtraceError("shell: which command? `shell COMMAND`")
         with _sigint_to_the_child():
             done = subprocess.run(command, shell=True, check=False, stdin=None if self._typed else subprocess.DEVNULL)
+        if done.returncode in (-signal.SIGINT, 128 + signal.SIGINT):
+            raise Cancelled
+        if done.returncode < 0:
+            raise RvtraceError(f"shell: ended by signal {-done.returncode}")
         if done.returncode:
             raise RvtraceError(f"shell: exit status {done.returncode}")
         return ""
@@ -145,7 +169,7 @@ class Shell:
     def _script(self, name: str) -> str:
         if not name:
             raise RvtraceError("script: which? `script FILE.rvts`")
-        path = Path(name).expanduser()
+        path = Path(_unquoted(name)).expanduser()
         nodes = load(path)
         report = Report(str(path), {"rvtrace": tool()})
         runner = Runner(Bench.of(self.engine), report, Lines(shown=True))
@@ -162,6 +186,25 @@ class Shell:
         return ""
 
 
+def _unquoted(name: str) -> str:
+    """A name of a file may be quoted, and need not be."""
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'" else name
+
+
+def _files(begun: str, ending: str) -> list[str]:
+    """The folders, and the files with this ending, that a name goes on to; names with spaces are as they are."""
+    quote = begun[0] if begun[:1] in ("'", '"') else ""
+    folder, slash, start = begun[len(quote) :].rpartition("/")
+    try:
+        found = sorted(Path(folder + slash or ".").expanduser().iterdir())
+    except (OSError, RuntimeError):
+        return []
+    shown = [it for it in found if it.name.startswith(start) and (start or not it.name.startswith("."))]
+    folders = {it for it in shown if it.is_dir()}
+    names = [it.name + ("/" if it in folders else quote) for it in shown if it in folders or it.suffix == ending]
+    return [f"{quote}{folder}{slash}{name}" for name in names]
+
+
 def _again(line: str) -> str:
     """What an empty line after this one does; nothing for most."""
     listed, paged = _LISTED.fullmatch(line), _PAGED.fullmatch(line)
@@ -175,7 +218,7 @@ def _again(line: str) -> str:
 @contextlib.contextmanager
 def _sigint_to_the_child() -> Iterator[None]:
     """Ctrl-C goes to all on the terminal: the console lets the child have it."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # one that is ignored, the child would ignore
     try:
         yield
     finally:

@@ -1,10 +1,13 @@
 """The console's status line: what the target does, what the encoders do, how many bytes were captured."""
 
 from console.engine import Engine
-from console.engine_state import TraceState, trace_state
+from console.engine_state import stop_of
+from console.engine_trace import TraceState, trace_state
 from support.errors import RvtraceError
 
 _ENDED = ("Tracing stopped.", "The trace had ended already.")
+_GONE = "Nothing is being traced."
+PLACE_AT_LEAST = 24  # columns
 
 
 class Status:
@@ -13,7 +16,8 @@ class Status:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._trace = TraceState()
-        self._stale = False
+        self._place = ""
+        self._stale, self._moved, self._stops = False, True, -1
 
     def heard(self, command: str, text: str) -> None:
         """A command was done, and printed this."""
@@ -21,25 +25,55 @@ class Status:
         told = trace_state(lines)
         if any(line in _ENDED for line in lines):
             self._trace = told._replace(encoders=dict.fromkeys(self._trace.encoders, "stopped"))
-        elif told.encoders:
+        elif _GONE in lines:
+            self._trace = TraceState()
+        elif told.known:
             self._trace = told
-        elif any(line.startswith("tracing: ") for line in lines):
-            self._stale = True
-        elif told.captured is not None:
-            self._trace = told
-        self._stale = self._stale or self._trace.tracing
+        self._stale = self._stale or self._trace.tracing or any(line.startswith("tracing: ") for line in lines)
+        self._moved = True
 
-    def refresh(self) -> bool:
-        """Ask, if there can be anything new; whether that was so. What cannot be asked stays as it was."""
-        if not self._stale and not (self._engine.state.running and self._trace.tracing):
-            return False
-        self._stale = False
-        before = self._trace
+    def refresh(self, *, traced: bool = True) -> bool:
+        """Ask, if there can be anything new; whether that was so. What cannot be asked stays as it was.
+
+        *traced*: the trace components, too, which takes longer.
+        """
+        before = (self._trace, self._place)
+        state = self._engine.state
         try:
-            self._trace = self._engine.trace_state()
+            if not state.running and (self._moved or self._stops != state.stops):
+                self._moved, self._stops = False, state.stops
+                self._place = self._asked_place() if state.connected else ""
+            if traced and (self._stale or (state.running and self._trace.tracing)):
+                self._stale = False
+                self._trace = self._engine.trace_state()
         except RvtraceError:
             return False
-        return self._trace != before
+        return (self._trace, self._place) != before
+
+    def text(self, columns: int) -> str:
+        """In so many columns: what does not fit is left out, the end of the place first."""
+        target, trace = self._target, str(self._trace)
+        room = max(columns - len(f" | {trace}"), PLACE_AT_LEAST)
+        if len(target) > room:
+            target = target[: room - 1] + "…"
+        return f"{target} | {trace}"[:columns]
 
     def __str__(self) -> str:
-        return f"{self._engine.state.word} | {self._trace}"
+        return f"{self._target} | {self._trace}"
+
+    @property
+    def _target(self) -> str:
+        state = self._engine.state
+        return self._place if self._place and state.connected and not state.running else state.word
+
+    def _asked_place(self) -> str:
+        """Where the selected hart is, which need not be where the program stopped: in the past, after a reset ..."""
+        at = self._engine.query("-rvtrace-position")
+        if at.get("state") not in ("live", "past"):
+            return ""
+        frames = self._engine.query("-stack-list-frames 0 0").get("stack", [])
+        place = stop_of({"frame": frames[0]}).place if frames else "an unknown place"
+        hart = f"hart {at['hart']} " if "hart" in at and self._engine.state.several else ""
+        if at["state"] == "past":
+            return f"{hart}in the past, {at['number']} of {at['length']}, at {place}"
+        return f"{hart}stopped at {place}"

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from console import engine_gdb
-from console.engine_state import TraceState, trace_state
+from console.engine_trace import TraceState, trace_state
 from console.engine_waiting import GENTLE, Said, Waiting
 from console.mi import GdbError, Mi
 from console.mi_records import Record, quoted

@@ -29,8 +29,8 @@ def find(named: str | None = None) -> str:
 
 
 def environ(given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Of gdb: it draws nothing on a terminal it does not have, and finds the environment this runs in by itself."""
-    return {**given, "TERM": "dumb"}
+    """Of gdb: it draws nothing on a terminal it does not have, and progress is told in numbers (see `console.mi`)."""
+    return {**given, "TERM": "dumb", "RVTRACE_PROGRESS": "plain"}
 
 
 def unusable(gdb: str, why: str) -> GdbGone:

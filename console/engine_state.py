@@ -1,7 +1,6 @@
-"""What gdb says about the program it debugs, and `trace status` about the trace: the state that a console shows."""
+"""What gdb says about the program it debugs: whether it runs, where and why it stopped."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -46,7 +45,7 @@ def stop_of(fields: Mapping[str, Any]) -> Stop:
     number = fields.get("bkptno")
     return Stop(
         reason=str(fields.get("reason", "")),
-        function=str(frame.get("func", "")),
+        function=str(frame.get("func", "")).replace("??", ""),
         file=str(frame.get("fullname") or frame.get("file") or ""),
         line=int(frame["line"]) if str(frame.get("line", "")).isdigit() else None,
         address=int(str(frame["addr"]), 16) if str(frame.get("addr", "")).startswith("0x") else None,
@@ -64,6 +63,7 @@ class Running:
         self.stops = 0
         """How often it stopped."""
         self.last = Stop()
+        self._threads: set[str] = set()
 
     def heard(self, record: Record) -> None:
         if record.kind != "notify":
@@ -74,6 +74,10 @@ class Running:
             self.connected = True
         elif record.name == "stopped":
             self._stopped(stop_of(record.fields))
+        elif record.name == "thread-created":
+            self._threads.add(str(record.fields.get("id")))
+        elif record.name == "thread-exited":
+            self._threads.discard(str(record.fields.get("id")))
         elif record.name == "thread-group-exited":
             self.connected = False
             if self.running:
@@ -85,6 +89,11 @@ class Running:
         self.stops += 1
 
     @property
+    def several(self) -> bool:
+        """Whether the target has more than one hart."""
+        return len(self._threads) > 1
+
+    @property
     def word(self) -> str:
         """For a status line."""
         if self.running:
@@ -92,58 +101,3 @@ class Running:
         if not self.connected:
             return "not connected"
         return f"stopped at {self.last.place}" if self.stops else "stopped"
-
-
-_LINE = re.compile(r"^(?P<topic>[a-z]+): +(?P<text>.*)$")
-_ENCODER = re.compile(r"^(?P<name>\S+) at 0x[0-9a-f]+: (?P<state>[^,]+),")
-_FILLED = re.compile(r"(?P<full>full, )?(?P<bytes>\d+)(?: of (?P<size>\d+))? bytes")
-
-
-class TraceState(NamedTuple):
-    """What `trace status` and its like say. *encoders*: the state of each by name; *captured*: bytes in all sinks.
-
-    *lost*: lines that say that something is missing. *size*: bytes there is room for, 0: not known.
-    """
-
-    encoders: Mapping[str, str] = {}
-    captured: int | None = None
-    size: int = 0
-    lost: tuple[str, ...] = ()
-    history: str = ""
-
-    @property
-    def tracing(self) -> bool:
-        """Whether it is worth to look again."""
-        return any(state not in _AT_REST for state in self.encoders.values())
-
-    def __str__(self) -> str:
-        states = sorted(set(self.encoders.values()))
-        if not states and self.captured is None:
-            return "no trace"
-        words = f"trace {' / '.join(states)}" if states else "trace"
-        room = f" of {self.size}" if self.size else ""
-        return words + (f", {self.captured}{room} bytes" if self.captured is not None else "")
-
-
-_AT_REST = ("off", "stopped", "in reset")
-
-
-def trace_state(lines: Iterable[str]) -> TraceState:
-    """The state that lines of `trace status` tell."""
-    encoders: dict[str, str] = {}
-    lost: list[str] = []
-    captured, size, history = None, 0, ""
-    for line in lines:
-        found = _LINE.match(line)
-        topic, text = (found["topic"], found["text"]) if found else ("", line)
-        encoder, filled = _ENCODER.match(text), _FILLED.search(text)
-        if topic == "encoder" and encoder:
-            encoders[encoder["name"]] = encoder["state"]
-        elif topic == "sink" and filled:
-            captured = (captured or 0) + int(filled["bytes"])
-            size += int(filled["size"] or (filled["bytes"] if filled["full"] else 0))
-        elif topic == "history":
-            history = text
-        elif topic == "lost" or "the trace is not complete" in text:
-            lost.append(text)
-    return TraceState(encoders, captured, size, tuple(lost), history)

@@ -55,7 +55,7 @@ class Waiting:
             self.mi.wait(lambda: self.state.stops > before or self._wanted, seconds=turn)
             self._check_wanted()
             if left is not None and seconds:
-                self.mi.progress("waiting for the program", int(10 * (seconds - left)), int(10 * seconds) or 1)
+                self.mi.progress("waiting for the program (ms)", int(1000 * (seconds - left)), int(1000 * seconds) or 1)
         return self.state.last
 
     def halt(self) -> Stop:

@@ -3,8 +3,8 @@
 pygdbmi's controller is not used: it ends each read after a silence, so that a late answer is taken for the next
 command's. Here a command waits for the record that has its token, as long as gdb shows signs of life.
 
-gdb's standard error is a terminal of its own, on which rvtrace draws the progress of long work: each such line becomes
-a call of *progress*.
+gdb's standard error is a terminal of its own, on which rvtrace writes the progress of long work, "label: done/total"
+(gdbext/progress.py, RVTRACE_PROGRESS=plain): each such line becomes a call of *progress*.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ SILENCE = 60.0
 LEAVE_SECONDS = 5.0
 """Seconds that gdb has to let go of its target when it is to end."""
 _TURN = 0.1  # seconds: Python delivers Ctrl-C between two waits at the latest
-_PROGRESS = re.compile(r"^(?P<label>.+): (?P<done>\d+)(?P<share>%)?$")
+_PROGRESS = re.compile(r"^(?P<label>.+): (?P<done>\d+)(?:/(?P<total>\d+))?$")
 _DRAWN = re.compile(r"\r\x1b\[K|\r?\n")
 _NOISE = 4000  # characters kept of what stands on standard error besides
 
@@ -74,7 +74,9 @@ class Mi:
         self.progress = progress
         self._tokens = itertools.count(1)
         self._answers: dict[int, list[Record]] = {}
-        self._line, self._drawn, self._noise = b"", "", ""
+        self._line, self._drawn = b"", ""
+        self.noise = ""
+        """The end of what gdb wrote on standard error besides."""
         self._alive = time.monotonic()
         self._stderr, theirs = pty.openpty()
         try:
@@ -209,13 +211,15 @@ class Mi:
         for line in [*whole, self._drawn]:
             found = _PROGRESS.match(line)
             if found is not None:
-                done = int(found["done"])
-                self.progress(found["label"], done, 100 if found["share"] else None)
+                total = found["total"]
+                self.progress(found["label"], int(found["done"]), None if total is None else int(total))
             elif line is not self._drawn and line.strip():
-                self._noise = (self._noise + line + "\n")[-_NOISE:]
+                self.noise = (self.noise + line + "\n")[-_NOISE:]
 
     def _gone(self) -> GdbGone:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(1)
-        said = self._noise + self._line.decode(errors="replace")
-        return GdbGone("gdb has ended", said)
+        said = self.noise + self._line.decode(errors="replace")
+        code = self.process.returncode
+        how = f" (signal {-code})" if code is not None and code < 0 else ""
+        return GdbGone(f"gdb has ended{how}", said)

@@ -4,6 +4,8 @@ Source: "GDB/MI Output Syntax" and "-target-download" in gdb's manual.
 """
 
 import re
+import shlex
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ class MissingLibrary(RvtraceError):
     """A library that only the console and scripts need is not installed; *name*: which."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is not installed: pip install 'rvtrace[console]'")
+        super().__init__(f"{name} is not installed: {shlex.quote(sys.executable)} -m pip install {name}")
         self.name = name
 
 

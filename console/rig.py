@@ -36,30 +36,23 @@ def free_ports(count: int) -> list[int]:
         return [int(one.getsockname()[1]) for one in sockets]
 
 
-class Rig:
-    """`with Rig(elf, folder) as rig:` - the program halted at its entry, OpenOCD listening on gdb_port and tcl_port.
+class Processes:
+    """A target of child processes, for *elf*; their files are in *folder*. They end with the `with` block.
 
-    The files (target description, OpenOCD configuration, logs) are written to *folder*. Raises RigError.
-
-    For a subclass to set: `openocd_commands`, what OpenOCD is to do after its configuration.
+    *target_file*: the target description; *gdb_port*: where gdb connects to. A subclass has `start`.
     """
 
-    openocd_commands = "init; halt"
-
-    def __init__(self, elf: Path, folder: Path, *sim_options: str) -> None:
+    def __init__(self, elf: Path, folder: Path) -> None:
         self.elf = elf
         self.folder = folder
         self.target_file = folder / "rvtrace.toml"
-        self.openocd_log = folder / "openocd.log"
         self.gdb_port, self.tcl_port = free_ports(2)
-        self._sim_options = sim_options
         self._children: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            self.start_simulator()
-            self.start_openocd()
+            self.start()
         except BaseException:  # leave no child behind, whatever happened
             self.stop()
             raise
@@ -70,49 +63,80 @@ class Rig:
     ) -> None:
         self.stop()
 
+    def start(self) -> None:
+        """Start all, and wait until gdb can connect. Raises RigError."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End all; the last started first: OpenOCD aborts when its adapter goes away under it."""
+        with contextlib.ExitStack() as ends:  # all of them even when a wait is interrupted
+            for child in self._children:
+                ends.callback(_end, child)
+        self._children.clear()
+
+    def _start(self, command: list[str], log: Path, printed: int | None = None) -> subprocess.Popen[bytes]:
+        """To a file, because a pipe that nobody reads would stop a program that prints much.
+
+        *printed*: where its standard output goes instead.
+        """
+        with log.open("wb") as out:
+            child = subprocess.Popen(
+                [*_tied(), *command], stdout=out if printed is None else printed, stderr=out,
+                stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self._children.append(child)
+        return child
+
+
+class Rig(Processes):
+    """`with Rig(elf, folder) as rig:` - the program halted at its entry, OpenOCD listening on gdb_port and tcl_port.
+
+    The files (target description, OpenOCD configuration, logs) are written to *folder*. Raises RigError.
+
+    For a subclass to set: `openocd_commands`, what OpenOCD is to do after its configuration.
+    """
+
+    openocd_commands = "init; halt"
+
+    def __init__(self, elf: Path, folder: Path, *sim_options: str) -> None:
+        super().__init__(elf, folder)
+        self.openocd_log = folder / "openocd.log"
+        self._sim_options = sim_options
+
+    def start(self) -> None:
+        """Start the simulated target and OpenOCD."""
+        self.start_simulator()
+        self.start_openocd()
+
     def start_simulator(self) -> None:
         """Start `rvtrace sim` on a unix socket in the folder and wait until it listens."""
         configuration = self.folder / "openocd.cfg"
         log = self.folder / "sim.log"
-        command = [*_tied(), sys.executable, "-m", "console.main", "sim", "--elf", str(self.elf)]
+        command = [sys.executable, "-m", "console.main", "sim", "--elf", str(self.elf)]
         command += ["--unix", str(self.folder / "jtag.sock"), "--write-target", str(self.target_file)]
         command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
         command += ["--gdb-port", str(self.gdb_port), *self._sim_options]
         self.simulator = self._start(command, log)
-        _wait(self.simulator, "the simulated target", log, lambda: b"listening on" in log.read_bytes())
+        wait_until(self.simulator, "the simulated target", log, lambda: b"listening on" in log.read_bytes())
 
     def start_openocd(self) -> None:
         """Start the real openocd, or start it again, and wait until it serves gdb and Tcl."""
         openocd = shutil.which("openocd")
         if openocd is None:
             raise RigError("openocd is not installed", "apt install openocd")
-        command = [*_tied(), openocd, "-f", str(self.folder / "openocd.cfg")]
+        command = [openocd, "-f", str(self.folder / "openocd.cfg")]
         command += ["-c", f"{self.openocd_commands}; echo {{rig is ready}}"]
         self.openocd = self._start(command, self.openocd_log)
         # The gdb port is opened by `init`; the Tcl port is opened last, after all commands.
         said = self.openocd_log.read_bytes
-        _wait(self.openocd, "openocd", self.openocd_log, lambda: b"rig is ready" in said() and _listens(self.tcl_port))
-
-    def _start(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
-        """To a file, because a pipe that nobody reads would stop a program that prints much."""
-        with log.open("wb") as out:
-            child = subprocess.Popen(
-                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        self._children.append(child)
-        return child
+        wait_until(
+            self.openocd, "openocd", self.openocd_log, lambda: b"rig is ready" in said() and listens(self.tcl_port)
+        )
 
     def kill_openocd(self) -> None:
         """As when it crashes: the simulated target stays, and `start_openocd` starts another."""
         self.openocd.kill()
         self.openocd.wait()
-
-    def stop(self) -> None:
-        """End both; OpenOCD first, because it aborts when its adapter goes away under it."""
-        with contextlib.ExitStack() as ends:  # the last started first, and all of them even when a wait is interrupted
-            for child in self._children:
-                ends.callback(_end, child)
-        self._children.clear()
 
 
 def _tied() -> list[str]:
@@ -131,7 +155,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     """Whether a local TCP port is listened on, without connecting: OpenOCD takes a connection for a gdb."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -143,7 +167,8 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _wait(child: subprocess.Popen[bytes], what: str, log: Path, ready: Callable[[], bool]) -> None:
+def wait_until(child: subprocess.Popen[bytes], what: str, log: Path, ready: Callable[[], bool]) -> None:
+    """Until a child is *ready*. Raises RigError, with the last line of its *log*."""
     deadline = time.monotonic() + STARTUP_SECONDS
     while not ready():
         if child.poll() is not None or time.monotonic() > deadline:

@@ -2,12 +2,12 @@
 
 import argparse
 import contextlib
+import os
 import platform
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from console.api import Bench
@@ -17,6 +17,7 @@ from console.scripts.language import NAME, Expected, Node
 from console.scripts.lines import Lines
 from console.scripts.report import ERROR, FAILED, Report
 from console.scripts.runner import Runner, load
+from console.signals import ENDING, ending, on_signals
 from console.targets import add_target_options, target_of
 from session.version import tool
 from support.errors import RvtraceError
@@ -52,7 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
         return _run(arguments)
     except RvtraceError as error:
         print(f"rvtrace: {error}", file=sys.stderr)
-        return 2
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try again at its end
+        print(f"rvtrace: standard output: cannot be written: {error.strerror}", file=sys.stderr)
+    return 2
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -68,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except RvtraceError as error:
         report.ended_by(ERROR, str(error))
     report.seconds = time.monotonic() - began
-    _tell(arguments, report)
+    tell(report, json=arguments.json, quiet=arguments.quiet, file=arguments.report)
     return report.exit_status
 
 
@@ -78,7 +84,8 @@ def _on_bench(
 ) -> None:  # fmt: skip
     lines = Lines(shown=not (arguments.quiet or arguments.json))
     with (
-        target_of(arguments) as (target, connect),
+        ending(),
+        target_of(arguments, lambda text: lines.said("target", text)) as (target, connect),
         Bench(
             arguments.elf, target=target, gdb=arguments.gdb, within=within, said=lines.said, progress=lines.progress
         ) as bench,
@@ -87,47 +94,44 @@ def _on_bench(
         for name, value in settings:
             bench.set(name, value)
         runner = Runner(bench, report, lines, connect, arguments.output)
-        with _ctrl_c(runner.cancel):
+        with _cancelled(runner.cancel):
             runner.run(nodes)
 
 
-@contextlib.contextmanager
-def _ctrl_c(cancel: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C ends the script, so that what was captured is kept; a second one ends everything."""
+def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the script, so that what was captured is kept; a second Ctrl-C ends everything."""
 
-    def handler(number: int, frame: object) -> None:
+    def do(number: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         cancel()
 
-    if threading.current_thread() is not threading.main_thread():  # only there Python takes signals
-        yield
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return on_signals((signal.SIGINT, *ENDING), do)
 
 
-def _tell(arguments: argparse.Namespace, report: Report) -> None:
-    """The end: what went wrong on standard error, the report where it was asked for."""
+def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path | None = None) -> None:
+    """The end: what went wrong on standard error, the report in a file. Raises RvtraceError."""
+    unwritten = None
+    if file is not None:  # first: nobody may be there any more to whom to say something
+        try:
+            report.write(file)
+        except OSError as error:
+            unwritten = RvtraceError(f"{file}: cannot be written: {error.strerror}")
     for check in report.asserts:
         if not check["passed"]:
             print(f"{report.script}:{check['line']}: {check['text']}: {check['why']}", file=sys.stderr)
     if report.problem is not None:
         line = f":{report.problem['line']}: {report.problem['text']}" if "line" in report.problem else ""
         print(f"{report.script}{line}: {report.problem['message']}", file=sys.stderr)
-    if arguments.report is not None:
-        try:
-            report.write(arguments.report)
-        except OSError as error:
-            raise RvtraceError(f"{arguments.report}: cannot be written: {error.strerror}") from None
-    if arguments.json:
-        print(report.text(), end="")
-    elif not arguments.quiet:
+    if report.unsaved and report.problem is not None and report.problem["message"] != report.unsaved:
+        print(f"{report.script}: {report.unsaved}", file=sys.stderr)
+    if json:
+        print(report.text(), end="", flush=True)
+    elif not quiet:
         failed = sum(1 for check in report.asserts if not check["passed"])
         counted = f"{len(report.steps)} steps, {len(report.asserts)} assertions, {failed} {FAILED}"
-        print(f"{report.script}: {report.status}: {counted}, {report.seconds:.1f} s")
+        print(f"{report.script}: {report.status}: {counted}, {report.seconds:.1f} s", flush=True)
+    if unwritten is not None:
+        raise unwritten
 
 
 def _setting(text: str) -> tuple[str, str]:

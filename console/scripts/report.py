@@ -32,6 +32,8 @@ class Report:
     captures: list[dict[str, Any]] = field(default_factory=list)
     problem: dict[str, Any] | None = None
     """What ended the script early."""
+    unsaved: str = ""
+    """Why there is no capture where there should be one at the end."""
     _failed: bool = False
 
     @property

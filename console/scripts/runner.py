@@ -33,10 +33,10 @@ class Ended(Exception):
 def load(path: Path) -> tuple[Node, ...]:
     """The script in a file, - for standard input. Raises ScriptError, RvtraceError."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise RvtraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'no text'}") from None
-    return parse(text, str(path), read)
+    return parse(text.removeprefix("\ufeff"), str(path), read)
 
 
 class Runner:
@@ -132,8 +132,8 @@ class Runner:
         try:
             saved = self.bench.save(self.output)
         except RvtraceError as error:
-            if self.report.problem is None:
-                self.report.ended_by(ERROR, f"-o {self.output}: nothing was saved: {error}")
+            self.report.unsaved = f"-o {self.output}: nothing was saved: {error}"
+            self.report.ended_by(ERROR, self.report.unsaved)
             return
         data = {"file": str(saved.path), "bytes": saved.size}
         outcome = Outcome("; ".join(saved.messages), data)

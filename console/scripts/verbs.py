@@ -90,7 +90,8 @@ def _connect(arguments: str) -> Action:
 
     def run(context: Context) -> Outcome:
         where = filled(arguments, context.value) or context.connect
-        context.bench.connect(where)
+        if where or not context.bench.engine.state.connected:  # in the console there can be a connection
+            context.bench.connect(where)
         return Outcome(f"at {context.bench.where().place}", {"where": where})
 
     return run
@@ -138,17 +139,23 @@ def _start(arguments: str) -> Action:
 
 
 def _run(arguments: str) -> Action:
-    kind, _, rest = arguments.partition(" ")
+    kind, rest = _first(arguments)
     if kind == "for":
-        time = seconds(rest.strip())
+        time = seconds(rest)
         return lambda context: Outcome(f"{time:g} s, now in {context.bench.run_for(time).place}")
     what, limit = within(arguments)
     if not what:
         return lambda context: _stopped(context.bench.run(limit).place)
-    word, _, location = what.partition(" ")
-    if word != "until" or not location.strip():
+    word, location = _first(what)
+    if word != "until" or not location:
         raise Expected
-    return lambda context: _stopped(context.bench.run_until(location.strip(), limit).place)
+    return lambda context: _stopped(context.bench.run_until(location, limit).place)
+
+
+def _first(text: str) -> tuple[str, str]:
+    """The first word, and what stands behind it."""
+    word, *rest = text.split(None, 1) or [""]
+    return word, rest[0].rstrip() if rest else ""
 
 
 def _stopped(place: str) -> Outcome:
@@ -220,13 +227,13 @@ def _set(arguments: str) -> Action:
 
 def _quantity(text: str) -> Callable[[Bench], int] | None:
     """What is measured instead of an expression."""
-    word, _, location = text.partition(" ")
+    word, location = _first(text)
     if text == "instructions":
         return asserts.instructions
     if text == "losses":
         return lambda bench: len(bench.losses())
-    if word == "calls" and location.strip():
-        return lambda bench: bench.calls(location.strip())
+    if word == "calls" and location:
+        return lambda bench: bench.calls(location)
     asked = asserts.latency(text)
     return None if asked is None else asked.measure
 
@@ -260,7 +267,7 @@ def _table(*verbs: Verb) -> dict[str, Verb]:
 VERBS: Mapping[str, Verb] = _table(
     Verb("connect [HOST:PORT]", "connect to OpenOCD or QEMU; --connect names it, else localhost:3333", _connect),
     Verb("load [FILE]", "write the program into the target's memory; FILE: this program from now on", _load),
-    Verb("reset", "reset the target and halt it (OpenOCD's `reset halt`)", _alone(_reset)),
+    Verb("reset", "reset the target and halt it (OpenOCD's `reset halt`, QEMU's `system_reset`)", _alone(_reset)),
     Verb("break LOCATION", "set a breakpoint, for `run`", _break),
     Verb("delete [NUMBER]", "delete a breakpoint, or all", _delete),
     Verb("start [OPTIONS]", "begin to trace, with the options of `trace start`", _start),

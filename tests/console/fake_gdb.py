@@ -27,7 +27,7 @@ def slow(token: str) -> None:
 def alive(token: str) -> None:
     """Signs of life for longer than a silence is borne."""
     for percent in range(0, 100, 10):
-        os.write(2, f"\r\033[Kreading trace: {percent}%".encode())
+        os.write(2, f"\r\033[Kreading trace: {percent}/100".encode())
         time.sleep(0.1)
     os.write(2, b"\r\033[K")
     say(f"{token}^done\n")

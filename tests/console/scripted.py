@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from console.api import Bench
 from console.main import main
+from console.run import tell
+from console.scripts.lines import Lines
+from console.scripts.report import Report
+from console.scripts.runner import Runner, load
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code
 
@@ -35,6 +40,18 @@ def run_script(folder: Path, text: str, *words: object, name: str = "x.rvts") ->
         status = main(["run", str(script), "--report", str(report), *map(str, words)])
     found = json.loads(report.read_text()) if report.exists() else {}
     return Run(status, out.getvalue(), err.getvalue().replace(f"{folder}/", ""), found)
+
+
+def run_on(bench: Bench, folder: Path, text: str) -> Run:
+    """The same of a script whose gdb is there already, and has a trace; without a line for the connection."""
+    script = folder / "x.rvts"
+    script.write_text(text)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        report = Report(str(script), {})
+        Runner(bench, report, Lines(shown=True)).run(load(script))
+        tell(report)
+    return Run(report.exit_status, out.getvalue(), err.getvalue().replace(f"{folder}/", ""), report.as_json())
 
 
 class Truth:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,10 @@ import pytest
 
 from console.rig import Rig
 from console.terminal import Terminal
-from tests.compiling import compile_program, demo
+from tests.compiling import demo
 from tests.gdb.running import HOME, gdb_environ
 
 COLUMNS, ROWS = 120, 40
-DENSE = HOME / "tests" / "programs" / "dense.c"
 PROMPT = re.compile(r"^\(rvtrace\) *$", re.M)
 
 
@@ -98,13 +98,14 @@ def test_the_program_in_the_background(typed: Typed) -> None:
 
 def test_tab_completes_commands_options_symbols_and_files(typed: Typed) -> None:
     (typed.folder / "capture-of-today.rvt").touch()
+    (typed.folder / "a script.rvts").touch()
     for begun, wanted in (
         ("trace hist", "(rvtrace) trace history"),
         ("trace start -stop-o", "(rvtrace) trace start -stop-on-wrap"),
         ("trace find class", "(rvtrace) trace find classify"),
         ("break start_t", "(rvtrace) break start_timer"),
         (f"trace open {typed.folder}/capture-", f"(rvtrace) trace open {typed.folder}/capture-of-today.rvt"),
-        (f"script {typed.folder}/capture-", f"(rvtrace) script {typed.folder}/capture-of-today.rvt"),
+        (f"script {typed.folder}/a", f"(rvtrace) script {typed.folder}/a script.rvts"),
         ("scr", "(rvtrace) script"),
     ):
         typed.clear()
@@ -116,6 +117,10 @@ def test_tab_completes_commands_options_symbols_and_files(typed: Typed) -> None:
     typed.terminal.press("Tab")
     menu = typed.terminal.wait(lambda screen: "status" in screen and "stop" in screen, "a menu")
     assert re.search(r"^ +start *$", menu, re.M)
+    typed.clear()
+    typed.terminal.type("trace start -s")
+    typed.terminal.press("Tab")
+    typed.terminal.wait(lambda screen: re.search(r"-stall +stall the hart rather", screen), "what it is for")
     typed.clear()
 
 
@@ -168,37 +173,33 @@ def test_help_and_history(typed: Typed) -> None:
     assert "+print 6 * 7\n" in kept and "+help trace start\n" in kept
 
 
-def test_the_end(typed: Typed) -> None:
-    """Ctrl-D, whatever was said before. The last test: the console is gone."""
+def test_progress_is_drawn_and_goes_away(typed: Typed) -> None:
+    """What rvtrace writes in gdb (gdbext/progress.py), drawn by the console; test_api has all from the target on."""
+    typed.clear()
+    write = 'os.write(2, b"\\r\\033[Kreading trace: %d/10" % i)'
+    typed.terminal.enter(f"python import os, time; [({write}, time.sleep(0.1)) for i in range(11)]")
+    typed.terminal.wait(lambda screen: re.search(r"^reading trace \|.*\|.*\d%", screen, re.M), "a bar")
+    screen = typed.terminal.wait(lambda screen: PROMPT.search(screen), "a prompt")
+    assert "reading trace |" not in screen
+
+
+def test_the_end_and_the_next_session(typed: Typed) -> None:
+    """Ctrl-D, whatever was said before; another console has the lines. The last test: the console is gone."""
     typed.enter("print 98 + 1", "= 99")
     typed.terminal.press("C-d")
     typed.terminal.wait(lambda screen: typed.terminal.ask("#{pane_dead}") == "1", "the end")
     assert typed.terminal.ask("#{pane_dead_status}") in ("0", "")  # tmux does not always get to know it
+    environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "XDG_STATE_HOME": str(typed.folder)}
+    with Terminal([sys.executable, "-m", "console.main", "console", "--nx"], COLUMNS, ROWS, environ) as terminal:
+        again = Typed(terminal, typed.folder)
+        again.wait("not connected | no trace")
+        terminal.press("Up")
+        terminal.wait(lambda screen: "(rvtrace) print 98 + 1" in screen, "the line of before")
+        (gdb,) = children(int(terminal.ask("#{pane_pid}")))
+        os.kill(gdb, signal.SIGKILL)
+        terminal.wait(lambda screen: "rvtrace: gdb has ended (signal 9)" in screen, "what happened to gdb")
 
 
-def test_lines_of_earlier_sessions_are_there_and_progress_is_shown(folder: Path, tmp_path: Path) -> None:
-    """A buffer that is full takes a while to read out: the terminal says how far it is, and no trace of it is left."""
-    environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "XDG_STATE_HOME": str(folder)}
-    assert os.path.exists(folder / "rvtrace" / "history")
-    with Rig(compile_program(tmp_path, DENSE), tmp_path / "rig", "--trace-size", "131072") as rig:
-        words = ["--elf", rig.elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}", "--nx"]
-        command = [sys.executable, "-m", "console.main", "console", *map(str, words)]
-        with Terminal(command, COLUMNS, ROWS, environ) as terminal:
-            _fill_and_stop(Typed(terminal, folder))
-
-
-def _fill_and_stop(typed: Typed) -> None:
-    terminal = typed.terminal
-    typed.wait("_start () at ")
-    terminal.press("Up", "Up")
-    terminal.wait(lambda screen: "help console" in screen, "a line of before")
-    terminal.press("C-c")
-    typed.enter("trace start -all-jumps", "keeps the newest")
-    typed.enter("continue &", "Continuing.")
-    full = re.compile(r"running \| trace tracing, [1-9]\d{5} of 131072 bytes")
-    terminal.wait(full.search, "a full buffer")
-    typed.enter("interrupt", "SIGINT")
-    terminal.enter("trace stop")
-    terminal.wait(lambda screen: re.search(r"^reading trace: \d+%", screen, re.M), "progress")
-    screen = typed.wait("Tracing stopped.")
-    assert "reading trace" not in screen
+def children(parent: int) -> list[int]:
+    """The processes that one has started."""
+    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]

@@ -108,7 +108,7 @@ def test_what_cannot_be_started() -> None:
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygdbmi.gdbmiparser", None)
-    with pytest.raises(MissingLibrary, match=r"^pygdbmi is not installed: pip install 'rvtrace\[console\]'$"):
+    with pytest.raises(MissingLibrary, match=r"^pygdbmi is not installed: \S*python\S* -m pip install pygdbmi$"):
         Mi(FAKE, os.environ)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,11 +43,11 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
         yield Board(rig, folder)
 
 
-@pytest.mark.parametrize("gdb", GDBS)
-def test_from_connecting_to_saving(tmp_path: Path, gdb: str) -> None:
-    """What is decoded and counted is what the hart retired; the capture is as it was read out."""
+def test_from_connecting_to_saving(tmp_path: Path) -> None:
+    """What is decoded and counted is what the hart retired; the capture is as it was read out. With each gdb."""
     elf, log = demo(tmp_path), tmp_path / "retired.log"
     text = """connect
+        reset
         load
         break start_timer
         start
@@ -60,20 +61,29 @@ def test_from_connecting_to_saving(tmp_path: Path, gdb: str) -> None:
         assert value value@entry == $wanted
         save"""
     with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
-        done = run_script(
-            tmp_path, text, "--elf", elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}",
-            "-o", tmp_path / "out.rvt", "--set", "wanted=257735", "--gdb", gdb,
-        )  # fmt: skip
+        options = ["--elf", elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}", "--set", "wanted=257735"]
+        runs = [
+            run_script(tmp_path, text, *options, "-o", tmp_path / f"{number}.rvt", "--gdb", gdb.values[0])
+            for number, gdb in enumerate(GDBS)
+        ]
+    truth = Truth(elf, log)
+    begins = truth.entries("_start")
+    assert begins[0] == 1 and len(begins) == len(GDBS)
+    for number, (begin, end) in enumerate(pairwise([*begins, len(truth.pcs) + 1])):
+        _check(runs[number], end - begin, tmp_path / f"{number}.rvt")
+
+
+def _check(done: Run, count: int, output: Path) -> None:
     assert (done.status, done.err) == (0, "")
     results = {step["text"]: step["result"] for step in done.report["steps"]}
     assert results["run within 20s"].startswith("at start_timer (demo.c:")
     assert results["run until finish within 20s"] == "at finish (demo.c:50)"
-    assert results["set count = instructions"] == f"$count = {len(Truth(elf, log).until('finish').pcs)}"
-    (sink,) = load(tmp_path / "out.rvt").sinks
-    assert results["save"] == f"Saved {len(sink.data)} bytes of trace to {tmp_path / 'out.rvt'}."
+    assert results["set count = instructions"] == f"$count = {count}"
+    (sink,) = load(output).sinks
+    assert results["save"] == f"Saved {len(sink.data)} bytes of trace to {output}."
     pulled = next(step["data"]["bytes"] for step in done.report["steps"] if step["text"] == "pull")
     assert 0 < pulled < len(sink.data)
-    assert [made["file"] for made in done.report["captures"]] == [str(tmp_path / "out.rvt")]
+    assert [made["file"] for made in done.report["captures"]] == [str(output)]
 
 
 def test_a_place_that_is_not_reached(board: Board, tmp_path: Path) -> None:
@@ -96,54 +106,44 @@ def test_a_stop_elsewhere(board: Board, tmp_path: Path) -> None:
     done = board.run(tmp_path, "break start_timer\nrun until finish")
     assert done.status == 1
     assert ": finish was not reached: the program stopped at start_timer (demo.c:" in done.err
-    same_place = board.run(tmp_path, "break finish\nrun until finish\nassert ran fib")
-    assert (same_place.status, same_place.err) == (0, "")
+    same_place = board.run(tmp_path, "break finish\nrun until finish\nassert ran fib\nassert ran nonsense_is_not_there")
+    assert (same_place.status, same_place.asserts) == (2, [True])
+    lines = same_place.out.splitlines()  # for each step: its number in the script, and what came of it
+    assert lines[0].startswith("ok       1  connect: at ")
+    assert "ok       6  run until finish: at finish (demo.c:50)" in lines
+    assert lines[-2].startswith("ERROR    8  assert ran nonsense_is_not_there: nonsense_is_not_there: No symbol ")
+    assert "x.rvts: error: 8 steps, 1 assertions, 0 failed, " in lines[-1]
 
 
 def test_running_for_some_time(board: Board, tmp_path: Path) -> None:
-    done = board.run(tmp_path, "run for 300ms\ngdb info breakpoints\nbreak *$pc\nrun for 5s")
-    assert done.status == 1
-    ran, _, _, short = done.report["steps"][4:]
+    done = board.run(tmp_path, "run for 300ms\ntimeout 200ms\nrun")
+    ran = done.report["steps"][4]
     assert ran["result"] == "0.3 s, now in done (start.S:25)" and 0.3 <= ran["seconds"] < 5
-    assert "the program stopped after 0." in short["result"] and " s of 5 s, at done (start.S:25)" in short["result"]
-
-
-def test_no_breakpoint_is_reached(board: Board, tmp_path: Path) -> None:
-    done = board.run(tmp_path, "timeout 200ms\nrun")
     assert done.status == 1
-    assert "x.rvts:6: run: no breakpoint was reached within 0.2 s: the program is in " in done.err
+    assert "x.rvts:7: run: no breakpoint was reached within 0.2 s: the program is in " in done.err
 
 
 def test_steps_that_gdb_refuses(board: Board, tmp_path: Path) -> None:
+    """They end the script: each has a gdb of its own, and needs no target."""
     for line, problem in (
         ("run until nonsense", 'Function "nonsense" not defined.'),
         ("start -nonsense", "trace start: unknown option -nonsense. See `help trace start`."),
         ("trace nonsens", 'Function "nonsens" not defined.'),
     ):
-        done = board.run(tmp_path, line)
-        assert done.status == 2 and done.err.startswith(f"x.rvts:5: {line}: ") and problem in done.err
+        done = run_script(tmp_path, f"\n{line}", "--elf", board.rig.elf)
+        assert done.status == 2 and done.err.startswith(f"x.rvts:2: {line}: ") and problem in done.err
         assert len(done.err.splitlines()) == 1
-
-
-def test_what_there_is_to_see(board: Board, tmp_path: Path) -> None:
-    """A line for each step; its number in the script, and what came of it."""
-    done = board.run(tmp_path, "run until finish\nassert ran nonsense_is_not_there\n")
-    lines = done.out.splitlines()
-    assert lines[0].startswith("ok       1  connect: at ")
-    assert "ok       5  run until finish: at finish (demo.c:50)" in lines
-    assert lines[-2].startswith("ERROR    6  assert ran nonsense_is_not_there: nonsense_is_not_there: No symbol ")
-    assert "x.rvts: error: 6 steps, 0 assertions, 0 failed, " in lines[-1]
 
 
 def test_a_terminal_shows_how_far_it_is(board: Board, tmp_path: Path) -> None:
     """In a line that is gone afterwards."""
-    (tmp_path / "x.rvts").write_text("connect\nrun for 3s\necho over\n")
+    (tmp_path / "x.rvts").write_text("connect\nrun for 2s\necho over\n")
     words = [sys.executable, "-m", "console.main", "run", tmp_path / "x.rvts", *board.options]
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME)}
     with Terminal([str(word) for word in words], 100, 20, environ) as terminal:
-        terminal.wait(lambda screen: re.search(r"^waiting for the program: \d+%", screen, re.M), "progress")
+        terminal.wait(lambda screen: re.search(r"^waiting for the program .*\d+%", screen, re.M), "progress")
         screen = terminal.wait_for("x.rvts: passed: ")
-    assert "waiting" not in screen and re.search(r"run for 3s: 3 s, now in done \(start.S:25\) \(3\.\d s\)", screen)
+    assert "waiting" not in screen and re.search(r"run for 2s: 2 s, now in done \(start.S:25\) \(2\.\d s\)", screen)
 
 
 def test_ctrl_c_ends_the_script_and_keeps_the_capture(board: Board, tmp_path: Path) -> None:
@@ -164,6 +164,35 @@ def test_ctrl_c_ends_the_script_and_keeps_the_capture(board: Board, tmp_path: Pa
     assert said == f"{script}:7: run until main within 60s: interrupted\n"
     assert len(load(output).sinks[0].data) > 500
     assert json.loads(report.read_text())["problem"]["message"] == "interrupted"
+
+
+def test_sigterm_ends_the_script_and_the_report_is_written(tmp_path: Path) -> None:
+    """Standard output has no room, besides: that ends a script, too, with an error."""
+    script, report = tmp_path / "x.rvts", tmp_path / "r.json"
+    script.write_text("gdb shell echo started >&2\ngdb python import time; time.sleep(60)\necho not here\n")
+    words = [sys.executable, "-m", "console.main", "run", script, "--report", report, "-o", tmp_path / "o.rvt"]
+    with subprocess.Popen(
+        [str(word) for word in words], cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=gdb_environ(), start_new_session=True,
+    ) as running:  # fmt: skip
+        assert running.stdout and running.stderr
+        running.stdout.readline()
+        time.sleep(0.2)  # it sleeps
+        os.kill(running.pid, signal.SIGTERM)
+        said = running.stderr.read().splitlines()
+    assert running.returncode == 2
+    assert said[0] == f"{script}:2: gdb python import time; time.sleep(60): interrupted"
+    assert said[1].startswith(f"{script}: -o {tmp_path}/o.rvt: nothing was saved: there is no trace")
+    assert json.loads(report.read_text())["problem"]["message"] == "interrupted"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [str(word) for word in words[:-2]], cwd=HOME, stdout=full, stderr=subprocess.PIPE, text=True,
+            env=gdb_environ(), check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (
+        2, f"{script}: standard output: cannot be written: No space left on device\n",
+    )  # fmt: skip
+    assert json.loads(report.read_text())["status"] == "error"
 
 
 def test_a_target_that_goes_away(tmp_path: Path) -> None:

@@ -5,14 +5,17 @@ ways without a target.
 """
 
 import dataclasses
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from console.api import Bench
 from console.rig import Rig
 from session.capture import load, save
 from tests.compiling import compile_program, demo
-from tests.console.scripted import Run, Truth, run_script
+from tests.console.scripted import Run, Truth, run_on, run_script
 
 PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "vectored.c"
 CAPTURE = """
@@ -49,9 +52,25 @@ def truth(folder: Path) -> Truth:
     return Truth(folder / "vectored.elf", folder / "retired.log").until("finish")
 
 
+@cache
+def opened(folder: Path, capture: str) -> Bench:
+    """A gdb that looks at a capture; `benches` ends it."""
+    bench = Bench(folder / "vectored.elf")
+    bench.open(folder / capture)
+    return bench
+
+
+@pytest.fixture(scope="module", autouse=True)
+def benches(folder: Path) -> Iterator[None]:
+    yield
+    for capture in ("good.rvt", "damaged.rvt", "early.rvt"):
+        opened(folder, capture).close()
+    opened.cache_clear()
+
+
 def asserted(folder: Path, *lines: str, capture: str = "good.rvt") -> Run:
-    text = "\n".join([f"open {folder / capture}", *lines])
-    return run_script(folder, text, "--elf", folder / "vectored.elf")
+    """Of a script whose second line is the first of these."""
+    return run_on(opened(folder, capture), folder, "\n".join(["# opened", *lines]))
 
 
 def test_what_ran_and_how_often(folder: Path, truth: Truth) -> None:
@@ -151,7 +170,8 @@ def test_variables_blocks_and_files(folder: Path) -> None:
 
 
 def test_the_report(folder: Path) -> None:
-    done = asserted(folder, "decode", "assert no loss", "assert ran finish", "trace history 1,2")
+    text = f"open {folder / 'good.rvt'}\ndecode\nassert no loss\nassert ran finish\ntrace history 1,2"
+    done = run_script(folder, text, "--elf", folder / "vectored.elf")
     report = done.report
     assert (report["status"], report["exit_status"], report["problem"]) == ("failed", 1, None)
     assert [step["line"] for step in report["steps"]] == [1, 2, 3, 4, 5]
@@ -180,7 +200,7 @@ def test_the_report(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_ends_the_script(folder: Path, lines: list[str], problem: str) -> None:
-    done = run_script(folder, "\n".join(["", *lines, "assert no loss"]), "--elf", folder / "vectored.elf")
+    done = asserted(folder, *lines, "assert no loss")
     assert done.status == 2
     assert problem in done.err and done.err.startswith("x.rvts:2: ") and len(done.err.splitlines()) == 1
     assert done.report["problem"]["line"] == 2 and done.asserts == []

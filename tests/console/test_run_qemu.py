@@ -1,33 +1,141 @@
-"""`rvtrace run` on QEMU, with and without Control Transfer Records: a target whose stub is not OpenOCD's."""
+"""`rvtrace run` and `rvtrace console` on QEMU, started for them or there already: a stub that is not OpenOCD's."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+import rvtrace
+from console.rig import RigError
+from console.rig_qemu import machine
+from support.errors import RvtraceError
 from tests import qemu10
-from tests.compiling import demo
+from tests.compiling import EXAMPLES, compile_program, demo
 from tests.console.scripted import run_script
-from tests.session.proxy import qemu
+from tests.gdb.running import HOME, gdb_environ
+
+DEMO, SOAK = (EXAMPLES / "scripts" / f"{name}.rvts" for name in ("demo", "soak"))
+UART = """
+static volatile char *const uart = (volatile char *)0x10000000;
+void __attribute__((noinline)) finish(void) { __asm__ volatile(""); }
+int main(void)
+{
+    for (const char *at = "from the program\\n>"; *at; at++)
+        *uart = *at;
+    finish();
+    return 0;
+}
+"""
 
 
-def test_running_to_places(tmp_path: Path) -> None:
+def test_the_demo_runs_as_on_the_simulated_target(tmp_path: Path) -> None:
+    """tests/console/test_scripts_documented.py has the same script there."""
+    elf, output = demo(tmp_path), tmp_path / "o.rvt"
+    done = run_script(tmp_path, DEMO.read_text(), "--qemu", "--elf", elf, "-o", output)
+    assert (done.status, done.err) == (0, "")
+    assert done.asserts == [True] * 4
+    assert [step["text"].split()[0] for step in done.report["steps"][:6]] == [
+        "connect", "load", "start", "run", "stop", "decode",
+    ]  # fmt: skip
+    offline = run_script(tmp_path, f"open {output}\nassert no loss\nassert ran on_trap", "--elf", elf)
+    assert offline.asserts == [True, True]
+
+
+def test_rounds_in_the_console(tmp_path: Path) -> None:
+    """Each with a reset, which is another one than OpenOCD's."""
+    lines = f"set $rounds = 2\nscript {SOAK}\ninfo line fib\ntrace status\n"
+    words = ["--qemu", qemu10.QEMU10, "--elf", str(demo(tmp_path)), "--nx"]
+    done = subprocess.run(
+        [sys.executable, "-m", "console.main", "console", *words], input=lines, capture_output=True, text=True,
+        cwd=HOME, env=gdb_environ(), check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    rounds = [line for line in done.stdout.splitlines() if line.startswith("round ")]
+    assert rounds == ["round 1: 3 interrupts", "round 2: 3 interrupts"]  # its clock goes by the instructions
+    assert "starts at address 0x8000005" in done.stdout and "history: " in done.stdout
+
+
+def test_running_to_places_and_what_the_program_prints(tmp_path: Path) -> None:
+    """The output is shown between the lines, each of which begins a line."""
+    source = tmp_path / "uart.c"
+    source.write_text(UART)
+    elf = compile_program(tmp_path, source)
     text = """connect
         run until main within 20s
         assert value $pc == &main
-        break fib
-        repeat 3
-            run within 20s
-        end
-        assert value n == 5
-        delete
         run until finish within 20s
-        assert value value == 257735
+        gdb monitor info version
         run for 200ms
         run until main within 300ms"""
-    with qemu.running(demo(tmp_path), tmp_path, logged=False) as target:
-        done = run_script(tmp_path, text, "--elf", demo(tmp_path), "--connect", f":{target.port}")
-    assert done.asserts == [True, True, True]
-    assert done.err == "x.rvts:13: run until main within 300ms: main was not reached within 0.3 s: " \
-        "the program is in done (start.S:25)\n"  # fmt: skip
+    done = run_script(tmp_path, text, "--elf", elf, "--qemu")
+    assert done.asserts == [True]
+    assert done.err == "x.rvts:7: run until main within 300ms: " \
+        "main was not reached within 0.3 s: the program is in done (start.S:25)\n"  # fmt: skip
     assert done.status == 1
+    shown = done.out.splitlines()
+    assert "from the program" in shown and ">" in shown, done.out
+
+
+def test_a_bench(tmp_path: Path) -> None:
+    elf = demo(tmp_path)
+    with (
+        rvtrace.QemuRig(elf, tmp_path / "rig", f"{qemu10.QEMU10} -smp 2") as rig,
+        rvtrace.Bench(elf, target=rig.target_file) as bench,
+    ):
+        bench.connect(f":{rig.gdb_port}")
+        assert bench.where().place == "0x1000"
+        bench.start("-hart 0")
+        assert bench.run_until("fib", within=20).function == "fib"
+        bench.stop()
+        assert bench.ran("_start") and bench.losses() == [] and not bench.ran("classify")
+        assert bench.status().captured
+        assert bench.reset().place == "0x1000"
+
+
+def test_what_is_not_said_is_as_usual() -> None:
+    elf = Path("a b.elf")
+    usual = ["-M", "virt", "-bios", "none", "-display", "none", "-serial", "stdio", "-icount", "shift=7,sleep=off"]
+    assert machine(elf, "") == [*usual, "-kernel", "a b.elf"]
+    assert machine(elf, "/x/qemu-system-riscv32 -smp 2") == [
+        "/x/qemu-system-riscv32", *usual[:-2], "-kernel", "a b.elf", "-smp", "2",
+    ]  # fmt: skip
+    assert machine(elf, "-machine spike -nographic -accel tcg -bios 'my fw'") == [
+        "-machine", "spike", "-nographic", "-accel", "tcg", "-bios", "my fw",
+    ]  # fmt: skip
+    assert machine(elf, "-kernel x -bios none")[-4:] == ["-kernel", "x", "-bios", "none"]
+    assert machine(elf, "-bios none")[-4:] == ["-kernel", "a b.elf", "-bios", "none"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("-smp 2 -s", "--qemu: -s cannot be given here: rvtrace chooses the port"),
+        ("--S", "--qemu: -S cannot be given here: it waits for gdb as it is"),
+        ("-M 'virt", "--qemu -M 'virt: no closing quotation"),
+        ("virt", "--qemu virt: expected arguments of QEMU, as in --qemu '-M virt -smp 2'"),
+    ],
+)
+def test_what_cannot_be_said(options: str, problem: str) -> None:
+    with pytest.raises(RvtraceError) as caught:
+        machine(Path("x.elf"), options)
+    assert str(caught.value) == problem
+
+
+def test_a_qemu_that_does_not_start(tmp_path: Path) -> None:
+    """The line that says why, not the advice below it."""
+    rig = rvtrace.QemuRig(demo(tmp_path), tmp_path / "rig", f"{qemu10.QEMU10} -M nonsense")
+    with pytest.raises(RigError, match=r"^QEMU did not start: qemu-system-riscv64: unsupported machine type"), rig:
+        pass
+
+
+def test_the_option_takes_only_what_is_qemus(tmp_path: Path) -> None:
+    done = run_script(tmp_path, "echo hello", "--qemu", "-s", "--elf", demo(tmp_path))
+    assert (done.status, done.err) == (2, "x.rvts: --qemu: -s cannot be given here: rvtrace chooses the port\n")
+    both = run_script(tmp_path, "echo hello", "--sim", "--qemu", "--elf", demo(tmp_path))
+    assert (both.status, both.err) == (2, "x.rvts: --sim, --qemu: one of them\n")
+    alone = run_script(tmp_path, "echo hello", "--qemu", "--quiet")
+    assert alone.err == "x.rvts: --qemu: needs --elf, and has a target description and a port of its own\n"
 
 
 def test_what_the_hart_recorded_itself(tmp_path: Path) -> None:

@@ -143,6 +143,22 @@ def test_variables_in_text() -> None:
     assert filled("run-$i.rvt costs $$5 of $name.", values.__getitem__) == "run-3.rvt costs $5 of x."
 
 
+@pytest.mark.parametrize(
+    "text", ["\ufeffload\nrun until main\n", "load\r\nrun until main", "\tload\n\n run\tuntil  main\t# x\n"]
+)
+def test_files_as_editors_write_them(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.rvts").write_bytes(text.encode())
+    nodes = load(tmp_path / "x.rvts")
+    assert [(node.place.text.split(), isinstance(node, Step)) for node in nodes] == [
+        (["load"], True), (["run", "until", "main"], True),
+    ]  # fmt: skip
+
+
+def test_an_empty_script_is_one(tmp_path: Path) -> None:
+    (tmp_path / "x.rvts").write_text("")
+    assert load(tmp_path / "x.rvts") == ()
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     for name, problem in (("nonsense", "No such file or directory"), ("binary", "no text"), (".", "Is a directory")):

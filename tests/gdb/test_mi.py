@@ -41,7 +41,7 @@ class Session:
             mi.stopped(since)
             since = len(mi.records)
             self.answers = {text: mi.command(text) for text in self.asked()}
-            self.records = mi.records[since:]
+            self.records, self.noise = mi.records[since:], mi.noise
         self.retired = retired_pcs(self._log)
         self.names = names(self.elf)
 
@@ -218,8 +218,8 @@ def test_the_present(session: Session) -> None:
 
 
 def test_nothing_is_printed_beside_the_results(session: Session) -> None:
-    ours = [it for it in session.records if it["type"] in ("console", "log", "output", "target")]
-    assert ours == [], ours
+    ours = [it for it in session.records if it.kind in ("console", "log", "output", "target")]
+    assert (ours, session.noise) == ([], "")
 
 
 def test_the_commands_are_found_as_gdb_wants_it(session: Session) -> None:

@@ -50,7 +50,7 @@ def test_an_error_is_one_line(command: str, message: str, alone: GdbMi) -> None:
     with pytest.raises(MiError) as caught:
         alone.command(f"-rvtrace-{command}")
     assert str(caught.value) == message
-    assert [it["type"] for it in alone.records[before:]] == ["result"]  # and no traceback on the way
+    assert ([it.kind for it in alone.records[before:]], alone.noise) == (["result"], "")  # and no traceback on the way
 
 
 def test_starting_without_a_target(alone: GdbMi) -> None:

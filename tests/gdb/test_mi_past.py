@@ -39,7 +39,7 @@ class Past:
         """Where gdb stops after a command that lets the program run, forward or backward."""
         since = len(self.mi.records)
         assert self.mi.command(command) == {}
-        running = [it["message"] for it in self.mi.records[since:] if it["type"] == "result"]
+        running = [it.name for it in self.mi.records[since:] if it.kind == "result"]
         assert running == ["running"]
         return self.mi.stopped(since)
 
