@@ -19,7 +19,7 @@ HOME = Path(__file__).resolve().parent.parent.parent
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^    (rvtrace .*?)(?: +#.*)?$", re.MULTILINE)
 WITH_A_TARGET = {"sim", "qemu", "console", "run", "usb"}
-"""Commands that are one, or need one: here it is only seen that they can be read."""
+"""Commands that are one, or need one, as what listens to a probe does: here it is only seen that they can be read."""
 INLINE = re.compile(r"`(rvtrace [a-z-]+ [^`]*)`")
 
 
@@ -75,7 +75,7 @@ def _esp32(folder: Path) -> None:
 def test_a_command_line_works(line: str, folder: Path) -> None:
     """What may be left out is in brackets: there it is once with and once without."""
     words = shlex.split(line)
-    if words[1] in WITH_A_TARGET:
+    if words[1] in WITH_A_TARGET or "tcp:" in line:
         parser().parse_args(words[1:])
         return
     line = line.replace(" [options of the encoder]", "")
