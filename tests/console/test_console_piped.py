@@ -129,7 +129,8 @@ def test_json_for_programs(board: Rig) -> None:
 def test_commands_of_its_own(board: Rig, tmp_path: Path) -> None:
     script = tmp_path / "x.rvts"
     script.write_text("reset\nload\nstart\nrun until finish\nstop\nassert ran fib\nassert ran nonsense_not\n")
-    text = f"help console\nshell echo from the shell\n!cat\nscript {script}\nscript\nscript /nonsense\nhelp\nedit\nshell\n!\nmake -v\n"
+    text = f"help console\nshell echo from the shell\n!cat\nscript {script}\nscript\nscript /nonsense\n"
+    text += "help\nedit\nshell\n!\nmake -v\n"
     words = ["--elf", board.elf, "--target", board.target_file, "--connect", f":{board.gdb_port}"]
     done = console(text, *words)
     assert done.returncode == 1
