@@ -7,18 +7,22 @@ in the ELF. docs/capture-format.md documents it; the JSON is written and read in
 import io
 import json
 import lzma
+import os
 import struct
 import zipfile
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 from session import capture_json
 from session.capture_json import Member
 from session.captured import Capture
 from support.errors import RvtraceError
 from support.output import OutputError, replacing
+from support.progress import Progress, silent
 
 DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
+_PIECE = 1 << 20  # bytes
 # zipfile answers damaged containers with whatever its parsing ran into.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -47,28 +51,43 @@ class CaptureError(RvtraceError):
         self.file, self.problem = file, problem
 
 
-def save(capture: Capture, path: str | Path) -> None:
-    """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`."""
-    content = dump(capture)
+def save(capture: Capture, path: str | Path, progress: Progress = silent) -> None:
+    """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`.
+
+    A piece at a time: the bytes of sinks may be mapped from files that memory has no room for.
+    """
     try:
         with replacing(str(path)) as file:
-            file.write(content)
+            if str(path) != "-" and os.path.isfile(file.name):  # devices do not know where they are
+                _write(capture, file, progress)
+            else:
+                file.write(dump(capture))
     except OutputError as error:
         raise CaptureError(error.path, error.problem) from None
 
 
 def dump(capture: Capture) -> bytes:
     """The bytes of a capture file; the same for the same capture."""
+    buffer = io.BytesIO()
+    _write(capture, buffer, silent)
+    return buffer.getvalue()
+
+
+def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
     description, members = capture_json.describe(capture)
     text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are no text
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as container:
+    total, done = len(text) + sum(map(len, members.values())), 0
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
         for name, data in [(capture_json.NAME, text), *members.items()]:
             entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: when it was made is in the description
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            container.writestr(entry, data)
-    return buffer.getvalue()
+            entry.file_size = len(data)
+            with container.open(entry, "w") as member:
+                for at in range(0, len(data), _PIECE):
+                    progress("writing the capture", done + at, total)
+                    member.write(data[at : at + _PIECE])
+            done += len(data)
 
 
 def load(path: str | Path) -> Capture:

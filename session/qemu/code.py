@@ -65,6 +65,8 @@ class Code:
         self._read = 0  # bytes of the file
         self._file = self._path.open("rb") if self._path.exists() else None
         self._fresh: list[tuple[int, bytes]] = []
+        self.changed: int | None = None
+        """The lowest address where other code ran than the program is known to have."""
 
     def close(self) -> None:
         if self._file is not None:
@@ -85,8 +87,7 @@ class Code:
     def why_missing(self, number: int) -> str:
         """For the user: why a block is not there."""
         if self._ring.failed:
-            said = os.strerror(self._ring.failed)
-            return f"{self._path}: the recorder cannot write down the code that runs there: {said}"
+            return lacking(self._ring)
         return f"{self._path}: the recorder has not told what block {number} is"
 
     def take_fresh(self) -> list[tuple[int, bytes]]:
@@ -113,8 +114,10 @@ class Code:
     def _instruction(self, address: int, code: bytes) -> Instruction:
         """As the program has it, which knows more of some; else by itself."""
         try:
-            if self._image.knows(address) and self._image.read(address, len(code)) == code:
-                return self._image.instruction(address)
+            if self._image.knows(address):
+                if self._image.read(address, len(code)) == code:
+                    return self._image.instruction(address)
+                self.changed = address if self.changed is None else min(address, self.changed)
         except (CodeMissing, UndecodableInstruction):
             pass
         return instruction_of(code, self._image.xlen)
@@ -128,6 +131,12 @@ def instruction_of(code: bytes, xlen: int) -> Instruction:
         return classify(int.from_bytes(code[:4], "little"), xlen)
     except UndecodableInstruction:
         return Instruction(len(code), IType.EXCEPTION)
+
+
+def lacking(ring: Ring) -> str:
+    """For the user: what it means that the recorder has failed."""
+    why = os.strerror(ring.failed)
+    return f"{ring.folder}: code or traps are missing: the recorder cannot write down what happens: {why}"
 
 
 def may_follow(block: Block, pc: int) -> bool:

@@ -8,7 +8,7 @@ from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
 from session.context import Context
 from session.program import Program
 from session.qemu import report
-from session.qemu.code import Code
+from session.qemu.code import Code, lacking
 from session.qemu.hart import HartTrace
 from session.qemu.wanted import Wanted
 from support.errors import Cancelled, RvtraceError
@@ -133,6 +133,9 @@ class QemuTrace:
                 hart.close_up(stopped=stopped)
             self._code.refresh()
             self._tell_code()
+            self._say_changed()
+            if self._ring.failed:
+                raise QemuError(lacking(self._ring))
         except Cancelled:
             raise
         except RvtraceError as error:
@@ -157,6 +160,11 @@ class QemuTrace:
         with suppress(QemuError):
             if not control.runs(self._folder):
                 control.settle(self._folder)
+
+    def _say_changed(self) -> None:
+        if self._code.changed is not None:
+            note = report.changed(self._code.changed)
+            self.notes = [note, *(it for it in self.notes if not it.startswith(report.CHANGED))]
 
     def _tell_code(self) -> None:
         """The program's image gets what ran and is not in its ELF: a boot ROM, what a loader put there."""

@@ -9,6 +9,7 @@ import termios
 from pathlib import Path
 
 from session.qemu.log_source import LogSource, pipe
+from transport.qemu.errors import QemuError
 from transport.qemu.ring import CONTROL, LOG, Ring
 
 _PIECE = 1 << 18  # bytes
@@ -25,6 +26,8 @@ class LogServer:
         self._calls = socket.socket(socket.AF_UNIX)
         self._calls.bind(str(folder / CONTROL))
         self._calls.listen(8)
+        self.failure: QemuError | None = None
+        """Why the log cannot be read any further; what it said before is in the ring."""
 
     def serve(self, patience: float) -> bool:
         """Does what there is to do, waiting at most *patience* seconds for it; whether there was any of the log."""
@@ -56,7 +59,11 @@ class LogServer:
             data = os.read(self._log, size)
         except BlockingIOError:
             return b""
-        self._source.feed(data)
+        if self.failure is None:
+            try:
+                self._source.feed(data)
+            except QemuError as error:
+                self.failure = error
         return data
 
     def _drain(self) -> None:

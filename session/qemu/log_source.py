@@ -5,7 +5,8 @@ when it is translated (in_asm); what was executed of it:
 
 * it was left before an instruction that trapped (int),
 * it was not begun: "Stopped execution of TB chain before",
-* an instruction of it is executed alone: "cpu_io_recompile: rewound execution of TB to",
+* an instruction of it is executed alone: "cpu_io_recompile: rewound execution of TB to" (which one, QEMU 7.2 does not
+  say: it names the block; so it is where execution goes on),
 * wfi leaves it in any case,
 * and where the next block is in the midst of it and no jump leads there, an instruction before that left it.
 
@@ -40,6 +41,7 @@ class _Hart:
         self.words = array("I")
         self.last: Entered | None = None
         self.tracing = False
+        self.rewound = False  # an instruction of the last block will be executed alone, and those behind it
 
 
 class LogSource:
@@ -82,14 +84,14 @@ class LogSource:
         """What was executed before is not in the ring when it is switched on."""
         self._ring.record(on)
         for hart in self._harts:
-            hart.last, hart.tracing = None, False
+            hart.last, hart.tracing, hart.rewound = None, False, False
             hart.words = array("I")
 
     def settle(self) -> None:
         """All of the log was fed, and all harts are stopped."""
         for number, hart in enumerate(self._harts):
             self._flush(number, hart, keep=0)
-            self._ring.set_began(number, 0 if hart.last is None else len(hart.last))
+            self._ring.set_began(number, 0 if hart.rewound else _LONGEST_BLOCK)  # of the last block, else the log says
 
     def _flush(self, number: int, hart: _Hart, keep: int) -> None:
         if len(hart.words) > keep:
@@ -105,10 +107,10 @@ class LogSource:
             hart.tracing = True
             hart.words.append(TRAP | BEGIN)
         block, last = self._blocks[number], hart.last
-        if last is not None and block.pc in last.pcs and not may_follow(last.block, block.pc):
+        if last is not None and block.pc in last.pcs and (hart.rewound or not may_follow(last.block, block.pc)):
             hart.words.append(PARTIAL | last.pcs.index(block.pc))
         hart.words.append(BLOCK | number)
-        hart.last = block
+        hart.last, hart.rewound = block, False
 
     def _learn(self, line: bytes) -> None:
         if self._listing is not None and self._lists(line):
@@ -124,10 +126,7 @@ class LogSource:
                 self._current.words.pop()
                 self._current.last = None  # what became of the one before is known: it led here
         elif (found := _REWOUND.match(line)) and self._current.last is not None:
-            pc = int(found[1], 16)
-            if pc in self._current.last.pcs:
-                self._current.words.append(PARTIAL | self._current.last.pcs.index(pc))
-                self._current.last = None
+            self._current.rewound = int(found[1], 16) in self._current.last.pcs
 
     def _traced(self, line: bytes) -> None:
         found = _TRACE.match(line)
@@ -205,12 +204,12 @@ class LogSource:
         interrupt, cause, epc, tval = found[2] == b"1", int(found[3], 16), int(found[4], 16), int(found[5] or b"0", 16)
         if not hart.tracing:
             return
-        if hart.last is not None and not interrupt and epc in hart.last.pcs:
-            hart.words.append(PARTIAL | hart.last.pcs.index(epc) + 1)
+        if hart.last is not None and epc in hart.last.pcs and (hart.rewound or not interrupt):
+            hart.words.append(PARTIAL | hart.last.pcs.index(epc) + (not interrupt))
         hart.words.append(TRAP | interrupt)
         for value in (epc, cause, tval):
             hart.words.extend(DATA | value >> shift & FIELD for shift in (0, 30, 60))
-        hart.last = None
+        hart.last, hart.rewound = None, False
 
 
 def pipe(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""From the words of a hart's ring (transport/qemu/plugin.c) to what an encoder takes.
+"""From the words of a hart's ring (transport/qemu/plugin/plugin.c) to what an encoder takes.
 
 A block that was entered is given out when it is known what became of it: it ran to its end, or was left when some of
 its instructions had begun. The last of these retired, unless

@@ -53,6 +53,14 @@ def failure(error: RvtraceError | None) -> list[str]:
     return [] if error is None else [f"warning: the trace is not complete: {error}"]
 
 
+CHANGED = "the code changed while it ran, "
+
+
+def changed(address: int) -> str:
+    """Code that ran is not what the program has there; a history is made with the latter."""
+    return f"{CHANGED}lowest at 0x{address:x}: the history has it as it was before, and gaps where that leads elsewhere"
+
+
 def gone(it: Ring) -> str:
     """QEMU does not run any more."""
     if it.ended:

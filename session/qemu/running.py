@@ -72,7 +72,7 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
         _forward_signals(child, resources)
         ring = _ring(folder, child)
         if ring is None:
-            return child.wait()
+            return _status(child.wait(), say)
         resources.callback(ring.close)
         if run.write_target is not None:
             _write_target(run.write_target, qemu, folder)
@@ -92,7 +92,19 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
         _serve(child, server, stream, progress)
         if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
             _save(stream, run.output, say, tell, progress)
-        return child.returncode
+        elif stream is not None and stream.failure is not None:
+            raise stream.failure
+        if server is not None and server.failure is not None:
+            raise server.failure
+        return _status(child.returncode, say)
+
+
+def _status(code: int, say: Say) -> int:
+    """As a shell has it."""
+    if code >= 0:
+        return code
+    say(f"QEMU was ended by {signal.Signals(-code).name}")
+    return 128 - code
 
 
 def _check_folder(path: str | None) -> None:
@@ -170,13 +182,15 @@ def _serve(
     """Until QEMU has ended and all it ran is read."""
     while True:
         ended = child.poll() is not None
+        if not ended and server is not None and server.failure is not None:
+            child.kill()  # it hangs
         busy = server is not None and server.serve(0 if stream is not None else _PAUSE)
         if ended and not busy and server is not None:
             server.finish()
         if stream is not None:
             busy = stream.read() or busy
             progress("recording (instructions)", stream.instructions)
-            if stream.failure is not None and not ended:
+            if stream.is_lacking and not ended:
                 child.terminate()
         if ended and not busy:
             return

@@ -4,31 +4,25 @@ The recorder makes the harts wait for the reader (see `transport.qemu.ring.Ring.
 to a file for each hart at once; the capture is put together in the end, in pieces.
 """
 
-import json
 import mmap
 import tempfile
-import zipfile
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import IO, cast
 
-from session import capture_json
+from session import capture as capture_file
 from session.beginning import begun
-from session.capture import CaptureError
-from session.captured import Capture
 from session.program import Program
-from session.qemu import in_force
-from session.qemu.code import Code
+from session.qemu import in_force, report
+from session.qemu.code import Code, lacking
 from session.qemu.encoding import encoder_for
 from session.qemu.records import Records
 from session.qemu.wanted import Wanted
-from support.output import OutputError, replacing
 from support.progress import Progress, silent
 from transport.qemu.errors import QemuError
 from transport.qemu.ring import Ring
 
 _BATCH = 1 << 14  # words; the harts go on while these are encoded
-_PIECE = 1 << 20  # bytes
 _FAR = 1 << 62  # words: no ring gets there
 
 
@@ -69,13 +63,18 @@ class Streaming:
     def __init__(self, ring: Ring, wanted: Wanted, program: Program, target: str, resources: ExitStack) -> None:
         self.failure: QemuError | None = None
         """Why what ran later is missing. The harts wait for nobody any more."""
-        self._program, self._target, self._wanted = program, target, wanted
+        self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
         self._image = program.image()
         self._code = Code(ring, self._image)
         resources.callback(self._code.close)
         self._harts = [
             _Hart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
         ]
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether something that is read, or will be, is missing."""
+        return self.failure is not None or bool(self._ring.failed)
 
     @property
     def instructions(self) -> int:
@@ -102,6 +101,8 @@ class Streaming:
 
     def save(self, path: str, notes: tuple[str, ...] = (), progress: Progress = silent) -> None:
         """What there was as a capture. Raises CaptureError, OSError."""
+        if self.failure is None and self._ring.failed:
+            self.failure = QemuError(lacking(self._ring))
         with ExitStack() as maps:
             sinks = []
             for hart in self._harts:
@@ -112,9 +113,9 @@ class Streaming:
                 encoders=tuple(in_force.encoder(hart.hart, self._wanted, self._image) for hart in self._harts),
                 sinks=tuple(sinks),
                 code=tuple(self._image.code),
-                notes=notes,
+                notes=(*notes, *([] if self._code.changed is None else [report.changed(self._code.changed)])),
             )
-            _write(capture, path, progress)
+            capture_file.save(capture, path, progress)
 
 
 def _failure(error: QemuError | OSError) -> QemuError:
@@ -132,21 +133,3 @@ def _mapped(file: IO[bytes], maps: ExitStack) -> bytes:
     if not file.tell():
         return b""
     return cast(bytes, maps.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
-
-
-def _write(capture: Capture, path: str, progress: Progress) -> None:
-    """As `session.capture.save`, a piece at a time."""
-    description, members = capture_json.describe(capture)
-    total = sum(map(len, members.values()))
-    done = 0
-    try:
-        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
-            container.writestr(capture_json.NAME, json.dumps(description, indent=1))
-            for name, data in members.items():
-                with container.open(name, "w", force_zip64=len(data) >= 1 << 31) as member:
-                    for at in range(0, len(data), _PIECE):
-                        progress("writing the capture", done + at, total)
-                        member.write(data[at : at + _PIECE])
-                done += len(data)
-    except OutputError as error:
-        raise CaptureError(error.path, error.problem) from None

@@ -92,13 +92,18 @@ def test_a_long_run_needs_no_more_memory(tmp_path: Path, source: str, longer: in
     assert not histories(tmp_path / f"{longer}.rvt").histories[0].gaps
 
 
-def test_two_harts_each_on_a_thread(tmp_path: Path) -> None:
-    """Without -icount QEMU runs harts at the same time. What each does here does not depend on the other."""
+@pytest.mark.parametrize(
+    ("icount", "source"), [(False, "plugin"), (True, "plugin"), (True, "log")], ids=["threads", "in-turn", "log"]
+)
+def test_two_harts(tmp_path: Path, icount: bool, source: str) -> None:
+    """Without -icount QEMU runs harts at the same time, with it on one thread, where it gives a plugin wrong numbers of
+    harts. What each does here does not depend on the other.
+    """
     elf = compile_program(tmp_path, HOME / "tests" / "programs" / "qemu" / "pair.c")
     expected = logged(elf, tmp_path, "-smp", "2")
     file = tmp_path / "pair.rvt"
-    words = arguments(elf, "-smp", "2", icount=False)
-    done = rvtrace("qemu", "-o", str(file), "--elf", str(elf), "--", *words)
+    words = arguments(elf, "-smp", "2", icount=icount)
+    done = rvtrace("qemu", "--source", source, "-o", str(file), "--elf", str(elf), "--", *words)
     assert done.returncode == 0, done.stderr
     found = histories(file).histories
     assert sorted(found) == [0, 1]

@@ -1,5 +1,6 @@
 """`rvtrace qemu` as a command: without a compiler, what it refuses, the target description."""
 
+import errno
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from session.description import DescriptionError
 from session.description_file import parse
 from session.errors import Busy
 from session.session import Session
-from tests.compiling import HOME
+from tests.compiling import HOME, compile_program
 from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 from tests.qemu.test_all_that_ran import address
 from transport.qemu import build, launch
@@ -59,8 +60,9 @@ def test_the_plugin_is_compiled_once(tmp_path: Path) -> None:
 def test_the_plugin_has_no_warnings(tmp_path: Path) -> None:
     gcc = shutil.which("gcc")
     assert gcc
-    command = [gcc, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", str(build.SOURCE)]
-    subprocess.run([*command, "-o", str(tmp_path / "plugin.so")], check=True)
+    command = [gcc, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
+    sources = [str(path) for path in build.SOURCES if path.suffix == ".c"]
+    subprocess.run([*command, "-o", str(tmp_path / "plugin.so"), *sources], check=True)
 
 
 def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
@@ -152,8 +154,9 @@ def running(tmp_path: Path, *options: str) -> "tuple[subprocess.Popen[str], dict
     endless = ticks(tmp_path, "rv64imac_zicsr", "-DROUNDS=4000000000u", "-DQUIET")
     command = [sys.executable, "-m", "console.main", "qemu", "--json", *options, "--elf", str(endless)]
     child = subprocess.Popen(
-        [*command, "--", *arguments(endless)], cwd=HOME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-    )
+        [*command, "--", *arguments(endless)], cwd=HOME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert child.stdout
     return child, json.loads(child.stdout.readline())
 
@@ -185,6 +188,84 @@ def test_what_is_ended_keeps_what_it_has(tmp_path: Path, source: str) -> None:
         assert child.stdout
         ended = json.loads(child.stdout.readline())
     assert child.returncode == 0
+    assert_whole(file, ended)
+
+
+def assert_whole(file: Path, ended: dict[str, object]) -> None:
+    """The capture has what was said in the end."""
     found = histories(file).histories
     assert sum(len(history) for history in found.values()) == ended["instructions"]
     assert not any(history.gaps for history in found.values())
+
+
+def state(process: int) -> str:
+    """A letter, as ps has it; none: it is gone."""
+    try:
+        return Path("/proc", str(process), "stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "gone"
+
+
+def test_a_qemu_that_does_nothing_is_ended_in_the_end(tmp_path: Path) -> None:
+    """By the third signal; what was captured is there, and the status is a shell's."""
+    file = tmp_path / "all.rvt"
+    child, up = running(tmp_path, "-o", str(file))
+    with child:
+        assert isinstance(up["process"], int)
+        ring = Ring.opened(Path(str(up["folder"])))
+        while not ring.written(0) and child.poll() is None:
+            time.sleep(0.01)
+        os.kill(up["process"], signal.SIGSTOP)
+        while state(up["process"]) not in ("Z", "gone"):
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        assert child.stdout
+        ended = json.loads(child.stdout.readline())
+    assert child.returncode == 128 + signal.SIGKILL
+    assert_whole(file, ended)
+
+
+def test_a_recorder_without_room_ends_it_and_that_is_said(tmp_path: Path) -> None:
+    """The recorder says so in the ring (see fail in plugin.c)."""
+    file = tmp_path / "all.rvt"
+    child, up = running(tmp_path, "-o", str(file))
+    with child:
+        ring = Ring.opened(Path(str(up["folder"])))
+        while not ring.written(0) and child.poll() is None:
+            time.sleep(0.01)
+        ring.fail(errno.ENOSPC)
+        assert child.stdout and child.stderr
+        ended = json.loads(child.stdout.readline())
+        said = child.stderr.read()
+    assert child.returncode == 1 and "code or traps are missing" in said and "No space left on device" in said
+    assert_whole(file, ended)
+
+
+NO_INSTRUCTION = """
+__attribute__((naked)) void handler(void) { __asm__("li t0, 0x5555\\n li t1, 0x100000\\n sw t0, 0(t1)\\n 1: j 1b"); }
+volatile int sum;
+int main(void) {
+    __asm__ volatile("csrw mtvec, %0" :: "r"(handler));
+    for (int i = 0; i < 9; i++) sum += i;
+    __asm__ volatile(".half 0xffff");
+}
+"""
+
+
+@pytest.mark.parametrize("source", ["plugin", "log"])
+def test_what_ran_before_qemus_log_hangs_is_kept(tmp_path: Path, source: str) -> None:
+    """At a halfword that its disassembler does not know."""
+    (tmp_path / "none.c").write_text(NO_INSTRUCTION)
+    elf = compile_program(tmp_path, tmp_path / "none.c", march="rv64imac_zicsr")
+    file = tmp_path / "all.rvt"
+    done = rvtrace("qemu", "--source", source, "-o", str(file), "--elf", str(elf), "--", *arguments(elf))
+    history = histories(file).histories[0]
+    assert not history.gaps
+    pcs = [history.pc(i) for i in range(len(history))]
+    assert pcs.count(address(elf, "main")) == 1
+    if source == "log":
+        assert done.returncode == 1 and "use --source plugin" in done.stderr and "SIGKILL" not in done.stderr
+        assert address(elf, "handler") not in pcs
+    else:
+        assert done.returncode == 0, done.stderr
+        assert address(elf, "handler") in pcs

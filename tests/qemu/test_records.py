@@ -1,4 +1,4 @@
-"""From the recorder's words to blocks and traps, word by word; what the words are says transport/qemu/plugin.c."""
+"""From the recorder's words to blocks and traps, word by word; transport/qemu/plugin/plugin.c says what they are."""
 
 from array import array
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import pytest
 from decode.image import Image
 from decode.ingress import Block, Trap
 from session.qemu.code import Code
+from session.qemu.log_source import LogSource
 from session.qemu.records import Item, Jumped, Records
 from transport.qemu.errors import QemuError, QemuGone
 from transport.qemu.ring import Ring
@@ -125,6 +126,50 @@ def test_the_end_before_a_handler_is_entered(code: Code) -> None:
     assert [_short(item) for item in records.open_end(2)] == [(0x80000000, 1)]
     rest = records.feed(array("I", [HANDLER]))
     assert [_short(item) for item in rest] == [(0x80000000, 1), Trap(0x80000004, False, 5, 0, 0x80000100)]
+
+
+def test_the_end_before_the_handler_of_an_interrupt_by_the_log(tmp_path: Path) -> None:
+    """What ran before it is not forgotten: a debugger stops at the handler's first instruction."""
+    ring = Ring.made(tmp_path, 64, 1, stalling=False, recording=True)
+    log = LogSource(ring, 64)
+    log.feed(b"IN: main\n0x80000162:  00002717          auipc   a4,2\n\n")
+    log.feed(b"Trace 0: 0x7f9b08000100 [00000000/0000000080000162/02c24003/ff022e01] main\n")
+    log.settle()
+    records = Records(code := Code(ring, Image(64)))
+    assert records.feed(ring.words(0, 0, ring.written(0))) == []
+    assert [_short(item) for item in records.open_end(ring.began(0))] == [(0x80000162, 1)]
+    told_before = ring.written(0)
+    log.feed(b"riscv_cpu_do_interrupt: hart:0, async:1, cause:07, epc:0x80000166, tval:0x0, desc=m_timer\n")
+    log.settle()
+    assert records.feed(ring.words(0, told_before, ring.written(0))) == []
+    assert [_short(item) for item in records.open_end(ring.began(0))] == [(0x80000162, 1)]
+    code.close()
+    log.close()
+
+
+LISTED = b"""IN: main
+0x8000022c:  577d                    addi                    a4,zero,-1
+0x8000022e:  c398                    sw                      a4,0(a5)
+0x80000230:  0001                    nop
+
+Trace 0: 0x7f1db40012c0 [0000000000000000/000000008000022c/00209003/ff020200] main
+cpu_io_recompile: rewound execution of TB to %s
+IN: main
+0x8000022e:  c398                    sw                      a4,0(a5)
+
+Trace 0: 0x7f1db4001500 [0000000000000000/000000008000022e/00209003/ff038201] main
+"""
+
+
+@pytest.mark.parametrize("named", [b"000000008000022c", b"000000008000022e"], ids=["7.2", "10"])
+def test_what_the_log_says_is_executed_alone(tmp_path: Path, named: bytes) -> None:
+    """QEMU 7.2 names the block, later ones the instruction."""
+    ring = Ring.made(tmp_path, 64, 1, stalling=False, recording=True)
+    log = LogSource(ring, 64)
+    log.feed(LISTED % named)
+    log.settle()
+    assert told(ring, list(ring.words(0, 0, ring.written(0)))) == [(0x8000022C, 1)]
+    log.close()
 
 
 def test_words_in_pieces_of_any_size(ring: Ring, code: Code) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from transport.qemu.errors import QemuError
 
-SOURCE = Path(__file__).with_name("plugin.c")
+SOURCES = sorted(Path(__file__).with_name("plugin").glob("*.[ch]"))
 _COMPILERS = ("gcc", "cc", "clang")
 _OPTIONS = ("-O2", "-shared", "-fPIC", "-pthread")
 _PATIENCE = 120  # seconds
@@ -23,8 +23,9 @@ class NoPlugin(QemuError):
 
 def plugin(environ: Mapping[str, str] = os.environ) -> Path:
     """The compiled plugin. Raises NoPlugin."""
-    source = SOURCE.read_bytes()
-    key = hashlib.sha256(b"\0".join([source, *map(str.encode, _OPTIONS), platform.machine().encode()])).hexdigest()
+    parts = [part for path in SOURCES for part in (path.name.encode(), path.read_bytes())]
+    parts += map(str.encode, (*_OPTIONS, platform.machine()))
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()
     name = f"qemu-plugin-{key[:20]}.so"
     folder = cache(environ)
     if (folder / name).is_file():
@@ -51,7 +52,7 @@ def cache(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _compile(compiler: str, made: Path, environ: Mapping[str, str]) -> None:
-    command = [compiler, *_OPTIONS, "-o", str(made), str(SOURCE)]
+    command = [compiler, *_OPTIONS, "-o", str(made), *(str(path) for path in SOURCES if path.suffix == ".c")]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, env=dict(environ), check=False

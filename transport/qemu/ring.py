@@ -1,4 +1,4 @@
-"""The shared memory a recorder (plugin.c, or what reads QEMU's log) writes what each hart ran into; see plugin.c.
+"""The shared memory a recorder (plugin/, or what reads QEMU's log) writes what each hart ran into; see plugin/plugin.c.
 
 ring = Ring.opened(folder)
 words = ring.words(hart, ring.oldest(hart), ring.written(hart))
