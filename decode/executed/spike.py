@@ -33,7 +33,7 @@ _SYMBOL = re.compile(_CORE + rb">>>>")
 _CONTEXT = re.compile(rb" c\d+_([sh]context) 0x([0-9a-f]+)")
 
 # Privileged Architecture, "Machine Cause Register", under the names Spike gives them.
-_CAUSES = {
+CAUSES = {
     b"instruction_address_misaligned": 0, b"instruction_access_fault": 1, b"illegal_instruction": 2, b"breakpoint": 3,
     b"load_address_misaligned": 4, b"load_access_fault": 5, b"store_address_misaligned": 6, b"store_access_fault": 7,
     b"user_ecall": 8, b"supervisor_ecall": 9, b"virtual_supervisor_ecall": 10, b"machine_ecall": 11,
@@ -41,7 +41,7 @@ _CAUSES = {
     b"software_check": 18, b"instruction_guest_page_fault": 20, b"load_guest_page_fault": 21,
     b"virtual_instruction": 22, b"store_guest_page_fault": 23,
 }  # fmt: skip
-_CUSTOM_CAUSE = 24  # the first one for custom use: for names not listed
+CUSTOM_CAUSE = 24  # the first one for custom use: for names not listed
 _FETCH_FAULTS = (1, 12, 20)  # no instruction was fetched, so none was logged
 
 _LOOP_PIECE = 1 << 14  # addresses; a loop of one instruction comes in pieces of this size, the same object
@@ -206,7 +206,7 @@ class SpikeReader(Reader):
         if self._trap is not None:  # the handler could not be fetched
             self._settle(epc)
         self.exact = True
-        cause = int(interrupt) if interrupt else _CAUSES.get(name, _CUSTOM_CAUSE)
+        cause = int(interrupt) if interrupt else CAUSES.get(name, CUSTOM_CAUSE)
         self._trap = _Pending(epc, bool(interrupt), cause)
         if not interrupt and epc == self._last and not self._committed and cause not in _FETCH_FAULTS:
             self._times -= 1

@@ -1,0 +1,317 @@
+"""Groups to bytes, and what a hart does to groups, in any of the forms the document allows.
+
+Source: Trace Protocol Specification, version 2018-11-20, chapters 2 and 3; Appendix B: what a hart tells (`Retired`).
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from decode.tandem import csrs
+from decode.tandem.dialect import AmoData
+from decode.tandem.errors import BadElement
+from decode.tandem.group import (
+    AdditionalState,
+    Element,
+    Ending,
+    FullRegister,
+    Group,
+    HartReset,
+    IncrementalRegister,
+    IncrementalRegisterOr,
+    IncrementPc,
+    Instr,
+    MemoryRequest,
+    MemoryResponse,
+    StateInitialization,
+)
+from decode.tandem.layout import (
+    FPR,
+    FPR_END,
+    GPR,
+    SIZES,
+    STORE_DATA,
+    Form,
+    MemoryOp,
+    Opcode,
+    State,
+    Widths,
+    plain_forms,
+    register_form,
+    request_form,
+    response_form,
+    state_forms,
+)
+from decode.tandem.parameters import Parameters
+from decode.tandem.stores import is_atomic
+
+_BEGIN, _END = bytes([Opcode.BEGIN_GROUP]), bytes([Opcode.END_GROUP])
+_PLAIN = plain_forms()
+_BARE = {
+    IncrementPc: Opcode.INCREMENT_PC,
+    HartReset: Opcode.HART_RESET,
+    StateInitialization: Opcode.STATE_INITIALIZATION,
+}
+_INSTRUCTIONS = {2: Opcode.INSTRUCTION_16, 4: Opcode.INSTRUCTION_32}
+_STORE_STATES = {size: state for state, size in STORE_DATA.items()}
+
+
+def encode(groups: Iterable[Group], parameters: Parameters) -> bytes:
+    """The bytes of *groups*, each with the ending it has. Raises BadElement."""
+    listed = list(groups)
+    for group, following in pairwise([*listed, None]):
+        assert group is not None
+        if group.ending is Ending.IMPLIED and (following is None or following.ending is Ending.LOOSE):
+            raise BadElement(None, "an end group can only be left out before a begin group")
+    return b"".join(encode_group(group, parameters.widths) for group in listed)
+
+
+def encode_group(group: Group, widths: Widths) -> bytes:
+    """The bytes of one group. Raises BadElement."""
+    if group.ending is Ending.LOOSE and not group.elements:
+        return _END  # an end group without a begin group
+    elements, init, pending = [], False, -1
+    for element in group.elements:
+        elements.append(encode_element(element, widths, in_initialization=init, pending=pending))
+        init = init or isinstance(element, StateInitialization)
+        pending = element.op if isinstance(element, MemoryRequest) else -1
+    body = b"".join(elements)
+    if group.ending is Ending.LOOSE:
+        return body
+    return _BEGIN + body + (_END if group.ending is Ending.EXPLICIT else b"")
+
+
+def encode_element(
+    element: Element, widths: Widths, *, in_initialization: bool = False, pending: int = -1
+) -> bytes:  # fmt: skip
+    """The bytes of one element. *pending*: the operation of the request right before it. Raises BadElement."""
+    form, values = _layout(element, widths, in_initialization, pending)
+    if form is None:
+        raise BadElement(element, "it is not in the protocol")
+    fields = [
+        value.to_bytes(5, "little") if "5s" in form.format and place == 0 and value >> 40 == 0 else value
+        for place, value in enumerate(values)
+    ]
+    try:
+        raw = bytearray(form.reader.pack(*fields))
+    except struct.error:
+        raise BadElement(element, "a value does not fit into its field") from None
+    raw[0] = form.head
+    if form.identifier:
+        raw[1] = form.identifier
+    return bytes(raw)
+
+
+def _layout(element: Element, widths: Widths, init: bool, pending: int) -> tuple[Form | None, Sequence[int]]:
+    """How an element is laid out, and its fields in order."""
+    if isinstance(element, FullRegister):
+        floating = FPR <= element.regno < FPR_END
+        return register_form(widths, floating=floating, in_initialization=init), element
+    if isinstance(element, IncrementalRegister):
+        return _PLAIN[Opcode.INCREMENTAL_REGISTER], element
+    if isinstance(element, IncrementalRegisterOr):
+        return _PLAIN[Opcode.INCREMENTAL_REGISTER_OR], element
+    if isinstance(element, Instr):
+        return _PLAIN.get(_INSTRUCTIONS.get(element.length, -1)), (element.word,)
+    if isinstance(element, AdditionalState):
+        form = state_forms(widths).get(element.identifier)
+        return form, (element.value,) if element.own is None else (element.own, element.value)
+    if isinstance(element, MemoryRequest):
+        packed = element.op | element.size << 4
+        form = request_form(widths, packed) if 0 <= packed <= 0xFF else None
+        return form, (element.addr, packed) if element.data is None else (element.addr, packed, element.data)
+    if isinstance(element, MemoryResponse):
+        packed = element.size | element.result << 4
+        form = response_form(pending, packed) if pending >= 0 else None
+        return form, (packed,) if element.data is None else (packed, element.data)
+    return _PLAIN[_BARE[type(element)]], ()
+
+
+class Retired(NamedTuple):
+    """What a hart tells of an instruction or a trap (Appendix B).
+
+    pc         where it goes on
+    instr      None for an interrupt
+    gpr, fpr   (number, new value)
+    csrs       (number, new value) each, in the order they are to be sent
+    paddr, eaddr  of a load or store
+    memdata    (bytes, value) that a store writes; *operand*: of an atomic operation, rs2
+    privilege  the new mode, after a trap or a return
+    fcsr       its new value: new floating-point exceptions
+    own        the address of the instruction, which not every encoder sends
+    """
+
+    pc: int | None
+    instr: Instr | None = None
+    gpr: tuple[int, int] | None = None
+    fpr: tuple[int, int] | None = None
+    csrs: tuple[tuple[int, int], ...] = ()
+    paddr: int | None = None
+    eaddr: int | None = None
+    memdata: tuple[int, int] | None = None
+    privilege: int | None = None
+    fcsr: int | None = None
+    own: int | None = None
+    operand: int | None = None
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Which of the freedoms of the protocol an encoder takes.
+
+    implied_end     leaves an end group out before a begin group
+    increment_pc    sends the pc as an increment where the next instruction follows in memory
+    incremental     sends a register as an offset where it is small
+    incremental_or  sends a register as bits that were set where there are no others
+    memory          sends stores and loads as memory requests, too
+    """
+
+    implied_end: bool = False
+    increment_pc: bool = False
+    incremental: bool = False
+    incremental_or: bool = False
+    memory: bool = False
+
+
+class Encoder:
+    """Encodes what one hart does. `emit` gets the bytes of a group at a time. Raises BadElement."""
+
+    def __init__(self, parameters: Parameters, emit: Callable[[bytes], object], forms: Forms | None = None) -> None:
+        self.parameters, self.forms = parameters, forms or Forms()
+        self._emit, self._widths = emit, parameters.widths
+        self._values: dict[int, int] = {}
+        self._pc: int | None = None
+        self._parts = csrs.parts(parameters.xlen)
+        self._open = False  # the last group's end group is not sent yet
+
+    def put(self, retired: Retired) -> None:
+        """An instruction retired, or a trap was taken."""
+        dialect = self.parameters.dialect
+        sent_pc = retired.pc
+        own = retired.own if retired.own is not None else self._pc
+        if dialect.xret_pc_is_own and retired.instr is not None and retired.instr.word in csrs.XRETS:
+            sent_pc = own
+        self._pc = retired.pc
+        if retired.privilege is not None:  # a trap or a return changes mstatus, told or not
+            for number in csrs.STATUS:
+                self._values.pop(number, None)
+        if sent_pc is not None and sent_pc < dialect.untraced_below:
+            return
+        self._group(list(self._elements(retired, own, sent_pc)))
+
+    def reset(self) -> None:
+        """The hart was reset."""
+        self._values.clear()
+        self._pc = None
+        self._group([HartReset()])
+
+    def initialize(self, *elements: Element) -> None:
+        """Something outside the hart changed its state."""
+        self._remember(elements)
+        self._group([StateInitialization(), *elements])
+
+    def tell(self, element: Element) -> None:
+        """A state change outside of groups: mtime, mip, a counter."""
+        self._close()
+        self._remember([element])
+        self._emit(encode_element(element, self._widths))
+
+    def begin(self, pc: int) -> None:
+        """Where the first instruction is: a state initialization with the pc."""
+        self._pc = pc
+        self._group([StateInitialization(), self._pc_element(pc, pc)])
+
+    def finish(self) -> None:
+        """The trace ends here."""
+        self._close()
+
+    def _group(self, elements: list[Element]) -> None:
+        if self.forms.implied_end:
+            self._emit(encode_group(Group(tuple(elements), Ending.IMPLIED), self._widths))
+            self._open = True
+        else:
+            self._emit(encode_group(Group(tuple(elements)), self._widths))
+
+    def _close(self) -> None:
+        if self._open:
+            self._emit(_END)
+            self._open = False
+
+    def _elements(self, retired: Retired, own: int | None, sent_pc: int | None) -> Iterable[Element]:
+        """In the order real encoders send them."""
+        if sent_pc is not None:
+            yield self._told_pc(retired, own, sent_pc)
+        if retired.instr is not None:
+            yield retired.instr
+        if retired.privilege is not None:
+            yield AdditionalState(State.PRIVILEGE_MODE, retired.privilege)
+        if retired.gpr is not None and retired.gpr[0]:
+            yield self._register(GPR + retired.gpr[0], retired.gpr[1])
+        if retired.fpr is not None:
+            yield self._register(FPR + retired.fpr[0], retired.fpr[1])
+        yield from self._memory(retired)
+        for number, value in retired.csrs:
+            yield self._register(number, value)
+        if retired.fcsr is not None:
+            yield self._register(csrs.FCSR, retired.fcsr)
+
+    def _told_pc(self, retired: Retired, own: int | None, sent_pc: int) -> Element:
+        follows = own is not None and retired.instr is not None and sent_pc == own + retired.instr.length
+        if self.forms.increment_pc and follows and retired.privilege is None:
+            return IncrementPc()
+        return self._pc_element(own, sent_pc)
+
+    def _pc_element(self, own: int | None, pc: int) -> Element:
+        dialect = self.parameters.dialect
+        if dialect.pc_register >= 0:
+            return FullRegister(dialect.pc_register, pc)
+        if dialect.pcs == 2:
+            return AdditionalState(State.PC, pc, pc if own is None else own)
+        return AdditionalState(State.PC, pc)
+
+    def _memory(self, retired: Retired) -> Iterable[Element]:
+        address = retired.paddr if retired.paddr is not None else retired.eaddr
+        if retired.memdata is not None:
+            size, value = retired.memdata
+            if self.forms.memory and address is not None:
+                yield MemoryRequest(address, MemoryOp.STORE, SIZES.index(size), value)
+                yield MemoryResponse(SIZES.index(size), 0)
+            word = retired.instr.word if retired.instr is not None else 0
+            if is_atomic(word) and self.parameters.dialect.amo_data is AmoData.OPERAND and retired.operand is not None:
+                value = retired.operand & (1 << 8 * size) - 1
+            yield AdditionalState(_STORE_STATES[size], value)
+        if retired.eaddr is not None:
+            yield AdditionalState(State.EFFECTIVE_ADDRESS, retired.eaddr)
+        if retired.paddr is not None:
+            yield AdditionalState(State.PHYSICAL_ADDRESS, retired.paddr)
+
+    def _register(self, regno: int, value: int) -> Element:
+        """A register's new value, in the shortest form that is asked for and fits."""
+        old = self._values.get(regno)
+        self._values[regno] = value
+        self._forget_relatives(regno)
+        if old is not None:
+            added = value & ~old
+            if self.forms.incremental_or and old & ~value == 0 and added <= 0xFF:
+                return IncrementalRegisterOr(regno, added)
+            if self.forms.incremental and -0x80 <= value - old <= 0x7F:
+                return IncrementalRegister(regno, value - old)
+        return FullRegister(regno, value)
+
+    def _forget_relatives(self, regno: int) -> None:
+        """What a write changes besides the register itself, no difference can be told to any longer."""
+        part = self._parts.get(regno)
+        related = {other for other, one in self._parts.items() if part and one.whole == part.whole}
+        if FPR <= regno < FPR_END or regno in csrs.FLOATING:
+            related |= csrs.STATUS  # its FS is Dirty
+        for other in related - {regno}:
+            self._values.pop(other, None)
+
+    def _remember(self, elements: Iterable[Element]) -> None:
+        for element in elements:
+            if isinstance(element, FullRegister):
+                self._register(element.regno, element.value)
+            elif isinstance(element, IncrementalRegister | IncrementalRegisterOr):
+                self._values.pop(element.regno, None)

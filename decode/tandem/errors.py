@@ -1,0 +1,12 @@
+"""What can be said in one line. Bad trace bytes are no errors: they are losses in a trace."""
+
+from decode.tandem.group import Element
+from support.errors import RvtraceError
+
+
+class BadElement(RvtraceError):
+    """No trace can have this element, or not in this place."""
+
+    def __init__(self, element: Element | None, why: str) -> None:
+        self.element, self.why = element, why
+        super().__init__(f"a tandem trace cannot have {element}: {why}" if element is not None else why)

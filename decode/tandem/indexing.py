@@ -1,0 +1,290 @@
+"""One pass over the groups: what each of them wrote, sorted by what was written.
+
+Nothing is stored for a group but what it changed, so that the state at any group is a handful of bisections. Where the
+trace does not tell what something became, a write of an unknown value is recorded: it is unavailable from there on.
+"""
+
+from collections.abc import Sequence
+
+from decode.tandem import csrs
+from decode.tandem.effects import Effects
+from decode.tandem.group import MemoryRequest
+from decode.tandem.index import Break, Index
+from decode.tandem.layout import FPR, FPR_END, GPR, State
+from decode.tandem.memory import MemoryWrites
+from decode.tandem.plans import FULL, Plan, plan_of
+from decode.tandem.spaces import PHYSICAL, UNKNOWN, space_of
+from decode.tandem.steps import NOWHERE, Steps
+from decode.tandem.stores import Stored, StoredSizes, atomic_store, bus_stores, is_atomic
+from decode.tandem.trace import Trace
+from support.progress import Progress, silent
+
+_PIECE = 1 << 16  # groups between two reports of progress
+_MACHINE = 3
+_MAY_MOVE = frozenset({csrs.SATP, csrs.MSTATUS, csrs.SSTATUS, csrs.PRIVILEGE})
+"""What decides in which address space loads and stores are."""
+_UNTOLD = -1
+_NOT_A_NUMBER = 0xFFE0  # the bits of a register address that say it is an integer register
+_SPECIAL, _STATUS, _FLOATING = 1, 2, 4
+"""Kinds of registers: those that say more than their value, mstatus, and those that make it dirty."""
+
+
+def index_of(trace: Trace, progress: Progress = silent) -> Index:
+    """What the groups of a whole trace did. Raises only what *progress* raises."""
+    index = Index(trace)
+    indexer = _Indexer(index)
+    for start in range(0, len(trace), _PIECE):
+        progress("sorting groups", start, len(trace))
+        indexer.run(start, min(start + _PIECE, len(trace)))
+    indexer.finish()
+    return index
+
+
+def _kinds(pc_register: int) -> bytearray:
+    """The kinds of all registers, by number."""
+    kinds = bytearray(0x10000)
+    kinds[FPR:FPR_END] = bytes([_FLOATING]) * (FPR_END - FPR)
+    for regno in csrs.FLOATING:
+        kinds[regno] = _FLOATING
+    for regno in csrs.STATUS:
+        kinds[regno] = _STATUS
+    for regno in (GPR, csrs.SATP, *csrs.TRAP_OF_CAUSE, *([pc_register] if pc_register >= 0 else [])):
+        kinds[regno] = _SPECIAL
+    return kinds
+
+
+class _Indexer:
+    """Fills an index, group by group, in order."""
+
+    def __init__(self, index: Index) -> None:
+        self._index, self._trace = index, index.trace
+        parameters = index.trace.parameters
+        self._xlen, self._mask = parameters.xlen, (1 << parameters.xlen) - 1
+        self._dialect = parameters.dialect
+        self._kinds = _kinds(parameters.dialect.pc_register)
+        self._mprv = False  # mstatus has it, or may have
+        self._steps = Steps(parameters.xlen)
+        self._plain_steps = Steps(parameters.xlen, without=csrs.XRETS)
+        self._stored_sizes = StoredSizes(parameters.xlen)
+        self._plans: list[Plan | None] = []
+        self._pc = NOWHERE
+        self._unknown = UNKNOWN if parameters.supervisor else PHYSICAL
+        index.spaces[0] = (-1, self._unknown)
+        self._stores = self._in(self._unknown)
+        self._losses = iter(index.trace.losses)
+        self._loss = next(self._losses, None)
+
+    def run(self, start: int, stop: int) -> None:
+        """Groups *start* to *stop* - 1."""
+        while start < stop:
+            while self._loss is not None and self._loss.group == start:
+                self._break(start, self._loss.why, self._loss.offset, loss=True)
+                self._loss = next(self._losses, None)
+            end = stop if self._loss is None else min(stop, self._loss.group)
+            self._run(start, end)
+            start = end
+
+    def finish(self) -> None:
+        """What is lost at the end."""
+        for loss in filter(None, (self._loss, *self._losses)):
+            self._break(loss.group, loss.why, loss.offset, loss=True)
+
+    def _run(self, start: int, stop: int) -> None:
+        """Groups between which nothing is lost. Plain ones are taken here, others in `_general`."""
+        trace, index, steps, mask = self._trace, self._index, self._plain_steps, self._mask
+        data, columns, dialect, stored_sizes = trace.data, index.registers.columns, self._dialect, self._stored_sizes
+        add_pc, add_retired = index.pcs.append, index.retired.append
+        automaton, plans, kinds, dirty = trace.automaton, self._plans, self._kinds, index.registers.dirty
+        plans += map(plan_of, automaton.shapes[len(plans) :])
+        in_physical = self._in(PHYSICAL)
+        untraced_below = dialect.untraced_below
+        pc = self._pc
+        group = start - 1
+        for offset, shape in zip(trace.offsets[start:stop], trace.shapes[start:stop], strict=True):
+            group += 1
+            plan = plans[shape]
+            if plan is None or pc == NOWHERE or pc < untraced_below:
+                pc = self._general(group, pc)
+                continue
+            unpack, pc_kind, pc_at, word_at, length, registers, address_at, data_at, size, physical, both = plan
+            values = unpack(data, offset)
+            word = values[word_at]
+            next_pc = values[pc_at] if pc_kind == FULL else pc + length & mask
+            is_odd = stored_sizes[word] if data_at < 0 else both and self._stores is not in_physical
+            if is_odd or next_pc - pc & mask not in steps[word]:
+                pc = self._general(group, pc)
+                continue
+            rd = None
+            if registers:
+                kind = 0
+                for regno_at, _ in registers:
+                    kind |= kinds[values[regno_at]]
+                if kind & (_SPECIAL | _STATUS) and (kind & _SPECIAL or self._may_move(values, registers)):
+                    pc = self._general(group, pc)
+                    continue
+                if kind & _FLOATING and not kind & _STATUS:
+                    dirty.append(group)
+                for regno_at, value_at in registers:
+                    regno, value = values[regno_at], values[value_at]
+                    column = columns[regno]
+                    column.groups.append(group)
+                    column.values.append(value)
+                    if regno & _NOT_A_NUMBER == GPR:
+                        rd = value
+            if data_at >= 0:
+                self._store(group, Stored(values[address_at], size, values[data_at], physical), word, rd)
+            add_pc(next_pc)
+            add_retired(1)
+            pc = next_pc
+        self._pc = pc
+
+    def _may_move(self, values: Sequence[int], registers: tuple[tuple[int, int], ...]) -> bool:
+        """Whether a new mstatus may bring loads and stores into another address space: with MPRV in it, or before."""
+        return self._mprv or any(values[at] & csrs.MPRV for _, at in registers)
+
+    def _general(self, group: int, pc: int) -> int:
+        """Any group, after which the pc is returned; *pc* is the one before it."""
+        index, trace = self._index, self._trace
+        loose = trace.shape(group).loose
+        seen = Effects(group, trace.elements(group), trace.parameters, index.registers, loose=loose)
+        if seen.is_reset:
+            self._reset(group)
+            pc = NOWHERE
+        if seen.initializes:
+            index.initializations.append(group)
+        origin = self._origin(seen, pc)
+        if origin != pc or (group == 0 and origin != NOWHERE):
+            index.origins[group] = origin
+        self._memory(seen)
+        written = seen.registers()
+        for regno, value in written.items():
+            index.registers.add(group, regno, value)
+        if seen.dirties(written):
+            index.registers.dirty.append(group)
+        next_pc = self._next_pc(seen, origin)
+        if seen.trap is not None:
+            index.traps.append(seen.trap._replace(handler=None if next_pc == NOWHERE else next_pc))
+        index.pcs.append(next_pc)
+        index.retired.append(seen.retires)
+        if written.keys() & _MAY_MOVE or seen.is_reset:
+            self._move(group)
+        return next_pc
+
+    def _origin(self, seen: Effects, pc: int) -> int:
+        """Where the hart was before the group. Notes a break where it cannot have been at *pc*."""
+        instr, own = seen.instr, seen.own
+        if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own:
+            own = seen.pc
+        if seen.trap is not None and own is None:
+            own = seen.trap.epc
+        if own is None and instr is not None and seen.trap is None and seen.pc is not None:
+            found = self._steps.origin(instr.word, seen.pc)
+            if pc == NOWHERE or found == pc:
+                return found
+            if pc < self._dialect.untraced_below:
+                self._miss(seen.group, pc, "")
+                return found
+            if seen.pc - pc & self._mask not in self._steps[instr.word]:
+                self._miss(seen.group, pc, f"0x{seen.pc:x}, where the instruction 0x{instr.word:x} cannot go")
+                return found
+        if own is None:
+            return pc
+        if pc not in (NOWHERE, own) and not seen.initializes:
+            self._miss(seen.group, pc, f"an instruction at 0x{own:x}")
+        return own
+
+    def _miss(self, group: int, pc: int, found: str) -> None:
+        why = f"groups are missing: the pc was 0x{pc:x}, and what follows is {found}"
+        if pc < self._dialect.untraced_below:
+            why = f"below 0x{self._dialect.untraced_below:x}, where the hart went on at 0x{pc:x}, is no trace"
+        self._break(group, why, self._trace.offsets[group], loss=False)
+
+    def _next_pc(self, seen: Effects, origin: int) -> int:
+        """Where the hart goes on after the group."""
+        instr = seen.instr
+        if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own and seen.trap is None:
+            target = self._index.registers.value(csrs.XRETS[instr.word], seen.group)
+            return NOWHERE if target is None else target
+        if seen.pc is not None:
+            return seen.pc
+        if seen.trap is not None or seen.is_reset:
+            return NOWHERE
+        if instr is None or origin == NOWHERE:
+            return origin
+        if seen.increments:
+            return origin + instr.length & self._mask
+        return self._steps.target(instr.word, origin)
+
+    def _memory(self, seen: Effects) -> None:
+        """What the group stored."""
+        word = 0 if seen.instr is None else seen.instr.word
+        size = 0 if seen.instr is None else self._stored_sizes[word]
+        if not seen.tells_memory and not size:
+            return
+        on_bus = list(bus_stores(seen.elements))
+        for stored in on_bus:
+            self._in(PHYSICAL).add(seen.group, stored.address, stored.size, stored.value)
+        if seen.instr is not None and not seen.retires:
+            return
+        data = seen.data
+        effective, physical = seen.states(State.EFFECTIVE_ADDRESS), seen.states(State.PHYSICAL_ADDRESS)
+        if size and not data and not any(isinstance(element, MemoryRequest) for element in seen.elements):
+            if not (effective or physical) or size < 0:
+                self._index.memory_forgotten.append(seen.group)
+            data = [(size, _UNTOLD)] if size > 0 else []
+        own = self._stores
+        if own is not self._in(PHYSICAL) or not physical:
+            first = len(own)
+            self._store_all(seen, effective, data, word, physical=False)
+            if own is not self._in(PHYSICAL) and (physical or on_bus):
+                own.placed.update(range(first, len(own)))
+        self._store_all(seen, physical, data, word, physical=True)
+
+    def _store_all(
+        self, seen: Effects, addresses: list[int], data: list[tuple[int, int]], word: int, *, physical: bool
+    ) -> None:
+        for address, (length, value) in zip(addresses, data, strict=False):
+            stored = Stored(address, length, None if value == _UNTOLD else value, physical)
+            self._store(seen.group, stored, word, seen.rd)
+
+    def _store(self, group: int, stored: Stored, word: int, rd: int | None) -> None:
+        if is_atomic(word):
+            found = atomic_store(word, stored, rd, self._dialect.amo_data)
+            if found is None:
+                return
+            stored = found
+        stores = self._in(PHYSICAL) if stored.physical else self._stores
+        stores.add(group, stored.address, stored.size, stored.value)
+
+    def _in(self, space: int) -> MemoryWrites:
+        found = self._index.memory.get(space)
+        if found is None:
+            found = self._index.memory[space] = MemoryWrites()
+        return found
+
+    def _reset(self, group: int) -> None:
+        self._index.resets.append(group)
+        self._index.registers.forget(group)
+        self._index.registers.add(group, csrs.PRIVILEGE, _MACHINE)
+
+    def _break(self, group: int, why: str, offset: int, *, loss: bool) -> None:
+        self._index.breaks.append(Break(group, offset, why, loss))
+        self._index.registers.forget(group)
+        self._index.memory_forgotten.append(group)
+        self._index.spaces.append((group - 1, self._unknown))
+        self._stores = self._in(self._unknown)
+        self._pc = NOWHERE
+
+    def _move(self, group: int) -> None:
+        """Loads and stores may be in another address space from here on."""
+        index = self._index
+        if not self._trace.parameters.supervisor:
+            return
+        status = index.registers.value(csrs.MSTATUS, group)
+        self._mprv = status is None or bool(status & csrs.MPRV)
+        last_break = index.breaks[-1].group if index.breaks else 0
+        since_reset = bool(index.resets) and index.resets[-1] >= last_break
+        space = space_of(index.registers, group, self._xlen, since_reset=since_reset)
+        if space != index.spaces[-1][1]:
+            index.spaces.append((group, space))
+            self._stores = self._in(space)

@@ -1,0 +1,140 @@
+"""What registers held after any group, as far as the trace determines it."""
+
+from array import array
+from bisect import bisect_right
+from typing import NamedTuple
+
+from decode.tandem.columns import Columns, Written
+from decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, Part, is_counter, parts
+from decode.tandem.layout import GPR
+
+
+class _Seen(NamedTuple):
+    """A write to a register or to one it shares bits with. *mask*: of the whole register, what it says."""
+
+    group: int
+    regno: int
+    mask: int
+    bits: int | None
+
+
+class Registers:
+    """The writes to all registers, and what follows from them. Numbers are those of the Debug Specification."""
+
+    def __init__(self, xlen: int) -> None:
+        self.columns = Columns()
+        self.dirty = array("I")
+        """Groups that changed floating-point state and did not tell mstatus: its FS is Dirty from there on."""
+        self._forgotten: list[int] = []
+        self._parts = parts(xlen)
+        self._families: dict[int, list[int]] = {}
+        for regno, part in self._parts.items():
+            self._families.setdefault(part.whole, []).append(regno)
+
+    def add(self, group: int, regno: int, value: int | None) -> None:
+        """*group*, not before the last one, wrote this; None: the trace does not say what."""
+        if regno != GPR:
+            self.columns[regno].add(group, value)
+
+    def forget(self, group: int) -> None:
+        """What was written before *group* no longer holds."""
+        self._forgotten.append(group)
+
+    def value(self, regno: int, group: int) -> int | None:
+        """What a register held after *group*; None: not determined."""
+        if regno == GPR:
+            return 0
+        if is_counter(regno):
+            found = self._written(regno, group)
+            return None if found is None or found.group != group else found.value
+        return self.told(regno, group)
+
+    def told(self, regno: int, group: int) -> int | None:
+        """What a register was told to be last, also if it counts by itself since."""
+        if regno in self._parts:
+            return self._shared(regno, group)
+        found = self._written(regno, group)
+        return None if found is None else found.value
+
+    def known_csrs(self) -> set[int]:
+        """The CSRs that may be known at some time: those written, and all that share bits with them."""
+        written = {regno for regno in self.columns if regno < GPR}
+        wholes = {self._parts[regno].whole for regno in written & self._parts.keys()}
+        return written.union(*(self._families[whole] for whole in wholes))
+
+    def last_write(self, regno: int, group: int) -> Written | None:
+        """The last write up to and with *group*, to the register itself or to one it is a part of or has as a part.
+
+        It may have been before a loss, so that its value need not be the register's: see `holds`.
+        """
+        part = self._parts.get(regno)
+        related = self._families[part.whole] if part else [regno]
+        found = [column.last(group) for column in map(self.columns.get, related) if column is not None]
+        return max((write for write in found if write is not None), key=lambda write: write.group, default=None)
+
+    def holds(self, written: int, group: int) -> bool:
+        """Whether what group *written* wrote was not lost sight of up to *group*."""
+        return written >= self._since(group)
+
+    def _since(self, group: int) -> int:
+        found = bisect_right(self._forgotten, group)
+        return self._forgotten[found - 1] if found else 0
+
+    def _written(self, regno: int, group: int) -> Written | None:
+        column = self.columns.get(regno)
+        found = column.last(group) if column is not None else None
+        return found if found is not None and found.group >= self._since(group) else None
+
+    def _shared(self, regno: int, group: int) -> int | None:
+        """The value of a register that shares bits with others: put together from the last writes to all of them."""
+        own = self._parts[regno]
+        writes = sorted(self._seen(own.whole, group), key=lambda seen: seen.group)
+        last = writes[-1] if writes else None
+        if last is not None and last.regno == regno and not self._part_moved(own, last.group, group):
+            written = self._written(regno, group)
+            value = None if written is None else written.value
+        else:
+            value = _overlaid(writes, self._mask(own, group), own.shift)
+        if own.whole == MSTATUS and value is not None and value >> FS_SHIFT & 3 != FS_DIRTY:
+            return None if self._has_dirtied(writes, group) else value
+        return value
+
+    def _seen(self, whole: int, group: int) -> list[_Seen]:
+        found = []
+        for regno in self._families[whole]:
+            written = self._written(regno, group)
+            if written is not None:
+                part = self._parts[regno]
+                mask = self._mask(part, written.group)
+                bits = None if written.value is None or mask is None else written.value << part.shift
+                if mask is None and written.value is not None and regno != whole:
+                    mask, bits = self._parts[whole].mask, None  # some bits of the whole changed, nobody knows which
+                found.append(_Seen(written.group, regno, self._parts[whole].mask if mask is None else mask, bits))
+        return found
+
+    def _mask(self, part: Part, group: int) -> int | None:
+        """Which bits of the whole it has, None where that is not known."""
+        if not part.delegated:
+            return part.mask
+        return self.value(MIDELEG, group)
+
+    def _part_moved(self, part: Part, written: int, group: int) -> bool:
+        """Whether the bits a register has may have become others since it was written."""
+        moved = self._written(MIDELEG, group) if part.delegated else None
+        return moved is not None and moved.group > written
+
+    def _has_dirtied(self, writes: list[_Seen], group: int) -> bool:
+        """Whether floating-point state changed after the last write to mstatus."""
+        found = bisect_right(self.dirty, group)
+        return bool(found) and bool(writes) and self.dirty[found - 1] > writes[-1].group
+
+
+def _overlaid(writes: list[_Seen], mask: int | None, shift: int) -> int | None:
+    """The bits in *mask*, as the last of the writes to each left them; None if one of them is not known."""
+    bits = known = 0
+    for seen in writes:
+        if seen.bits is None:
+            known &= ~seen.mask
+        else:
+            bits, known = bits & ~seen.mask | seen.bits & seen.mask, known | seen.mask
+    return None if mask is None or known & mask != mask else (bits & mask) >> shift

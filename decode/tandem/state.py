@@ -1,0 +1,223 @@
+"""The shadow state: what registers, CSRs and memory held after any group of a trace, and who wrote it last.
+
+What the trace does not determine is None: registers before their first write, bytes never stored to, counters, what a
+trap or a return changed without the trace saying how, and everything after a loss until it is written again.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from decode.tandem import csrs
+from decode.tandem.index import Index
+from decode.tandem.layout import FPR, GPR
+from decode.tandem.memory import MemoryWrites, Store
+from decode.tandem.spaces import PHYSICAL, UNKNOWN
+from decode.tandem.steps import NOWHERE
+from decode.tandem.translation import PAGE, physical_address
+
+NOT_WRITTEN = "the trace does not have a write to it before"
+LOST = "what was written to it is not known to hold any longer: the trace lost something since"
+UNTOLD = "it changed, and the trace does not say to what"
+
+
+class Writer(NamedTuple):
+    """The last write before a moment.
+
+    group  which made it
+    value  what it wrote, None where the trace does not say
+    holds  nothing was lost since, so that it is the last one for certain
+    size   bytes, of a store; 0 for a register
+    """
+
+    group: int
+    value: int | None
+    holds: bool
+    size: int = 0
+
+
+class Place(NamedTuple):
+    """Where the stores to an address are: *writes*, under this *address* there."""
+
+    writes: MemoryWrites
+    address: int
+
+
+class _Piece(NamedTuple):
+    """Bytes of one page. *since*: stores before this group may not hold."""
+
+    place: Place
+    size: int
+    since: int
+
+
+class State:
+    """Everything after group *group*; -1: before the first one. Nothing is computed before it is asked for."""
+
+    def __init__(self, index: Index, group: int) -> None:
+        self._index, self.group = index, group
+
+    @property
+    def pc(self) -> int | None:
+        """The address of the instruction that comes next."""
+        index, following = self._index, self.group + 1
+        found = index.origins.get(following) if following < len(index.retired) and index.retired[following] else None
+        if found is None:
+            found = index.pcs[self.group] if self.group >= 0 else NOWHERE
+        return None if found == NOWHERE else found
+
+    @property
+    def privilege(self) -> int | None:
+        """The privilege mode: 0 U, 1 S, 3 M."""
+        return self.register(csrs.PRIVILEGE)
+
+    @property
+    def mtime(self) -> int | None:
+        """The time that was told last."""
+        return self.register(csrs.MTIME)
+
+    @property
+    def space(self) -> int:
+        """Which address space loads and stores are in: see `spaces.space_of`."""
+        spaces = self._index.spaces
+        return spaces[bisect_right(spaces, self.group, key=itemgetter(0)) - 1][1]
+
+    def register(self, regno: int) -> int | None:
+        """Any register, by its number in the Debug Specification."""
+        return self._index.registers.value(regno, self.group) if self.group >= 0 else (0 if regno == GPR else None)
+
+    def x(self, number: int) -> int | None:
+        """An integer register."""
+        return self.register(GPR + number)
+
+    def f(self, number: int) -> int | None:
+        """A floating-point register, FLEN bits."""
+        return self.register(FPR + number)
+
+    def csr(self, number: int) -> int | None:
+        """A CSR."""
+        return self.register(number)
+
+    def xs(self) -> list[int | None]:
+        """All 32 integer registers."""
+        return [self.x(number) for number in range(32)]
+
+    def fs(self) -> list[int | None]:
+        """All 32 floating-point registers."""
+        return [self.f(number) for number in range(32)]
+
+    def csrs(self) -> dict[int, int]:
+        """All CSRs that are known, by number; parts of others included once one of them was written."""
+        registers = self._index.registers
+        values = {number: self.csr(number) for number in registers.known_csrs()}
+        return {number: value for number, value in sorted(values.items()) if value is not None}
+
+    def memory(self, address: int, size: int, *, space: int | None = None, loads: bool = False) -> list[int | None]:
+        """Bytes of memory. *space*: of the address, by default the one loads and stores are in; or `PHYSICAL`.
+
+        *loads*: also those that were not stored, and that a load has read since they may have changed: of memory they
+        are what it holds, of a device what it answered then.
+        """
+        found = [byte for piece in self._pieces(address, size, space) for byte in self._bytes(piece)]
+        if loads and None in found:
+            loaded = self._loaded(address, size, space)
+            found = [other if byte is None else byte for byte, other in zip(found, loaded, strict=True)]
+        return found
+
+    def physical_address(self, address: int, *, space: int | None = None) -> int | None:
+        """Where an address of an address space is in physical memory, as far as the page tables are known."""
+        space = self.space if space is None else space
+        if space == PHYSICAL:
+            return address
+        if space == UNKNOWN:
+            return None
+        return physical_address(self._entry, space, address, self._index.trace.parameters.xlen)
+
+    def why_not(self, regno: int) -> str:
+        """Why a register is not known; "" if it is."""
+        if self.register(regno) is not None:
+            return ""
+        writer = self.register_writer(regno)
+        if writer is None:
+            return NOT_WRITTEN
+        return UNTOLD if writer.holds else LOST
+
+    def register_writer(self, regno: int) -> Writer | None:
+        """Who wrote a register last, this group included: the register itself, or one it shares bits with."""
+        registers = self._index.registers
+        found = registers.last_write(regno, self.group) if self.group >= 0 else None
+        if found is None:
+            return None
+        return Writer(found.group, found.value, registers.holds(found.group, self.group))
+
+    def memory_writer(self, address: int, size: int = 1, *, space: int | None = None) -> Writer | None:
+        """Who stored last to one of some bytes, this group included."""
+        found = [(store, piece.since) for piece in self._pieces(address, size, space) for store in self._stores(piece)]
+        writers = [(store, store.group >= since) for store, since in found if store is not None]
+        if not writers:
+            return None
+        last, holds = max(writers, key=lambda writer: writer[0].group)
+        return Writer(last.group, last.value, holds, last.size)
+
+    def place(self, address: int, *, space: int | None = None) -> Place:
+        """The stores to an address: where they are to be looked for, and under which address there."""
+        space = self.space if space is None else space
+        physical = self.physical_address(address, space=space)
+        if physical is not None:
+            return Place(self._index.physical.writes, physical)
+        return Place(self._index.memory.get(space, _NOTHING), address)
+
+    def _pieces(self, address: int, size: int, space: int | None) -> Iterator[_Piece]:
+        """Some bytes, page by page."""
+        space = self.space if space is None else space
+        end = address + size
+        while address < end:
+            stop = end if space in (PHYSICAL, UNKNOWN) else min(end, (address // PAGE + 1) * PAGE)
+            place = self.place(address, space=space)
+            is_physical = place.writes is self._index.physical.writes
+            yield _Piece(place, stop - address, self._since(is_physical=is_physical))
+            address = stop
+
+    def _stores(self, piece: _Piece) -> list[Store | None]:
+        return piece.place.writes.last(self.group, piece.place.address, piece.size)
+
+    def _bytes(self, piece: _Piece) -> Iterator[int | None]:
+        for address, store in enumerate(self._stores(piece), piece.place.address):
+            yield _byte(store, address) if store is not None and store.group >= piece.since else None
+
+    def _loaded(self, address: int, size: int, space: int | None) -> list[int | None]:
+        """Bytes as loads of this address have read them, of those that nothing can have changed since."""
+        writes = self._index.loads.get(self.space if space is None else space, _NOTHING)
+        found: list[int | None] = []
+        for piece in self._pieces(address, size, space):
+            for store in self._stores(piece):
+                at = address + len(found)
+                load = writes.last(self.group, at, 1)[0]
+                since = max(piece.since, -1 if store is None else store.group)
+                found.append(_byte(load, at) if load is not None and load.group >= since else None)
+        return found
+
+    def _entry(self, address: int, size: int) -> int | None:
+        """A page table entry."""
+        found = self.memory(address, size, space=PHYSICAL)
+        return None if None in found else int.from_bytes(bytes(byte or 0 for byte in found), "little")
+
+    def _since(self, *, is_physical: bool) -> int:
+        """The first group whose stores are not in doubt."""
+        forgotten = _last(self._index.memory_forgotten, self.group)
+        doubted = _last(self._index.physical.doubts, self.group) if is_physical else 0
+        return max(forgotten, doubted)
+
+
+def _last(groups: Sequence[int], group: int) -> int:
+    """The last of some groups up to one; 0 without any."""
+    found = bisect_right(groups, group)
+    return groups[found - 1] if found else 0
+
+
+def _byte(store: Store, address: int) -> int | None:
+    return None if store.value is None else store.value >> 8 * (address - store.address) & 0xFF
+
+
+_NOTHING = MemoryWrites()
