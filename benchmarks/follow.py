@@ -39,8 +39,9 @@ def main() -> None:
                 data, program, lambda one: (events.line(one.piece.history, it) for it in one.piece.events)
             )
             part = data[: len(data) // 8]
-            listed, rows = measure(part, program, lambda one, source=source, xlen=program.xlen: listing.lines(  # type: ignore[misc]
-                one.piece.history, source, xlen, one.piece.begin + 1, one.piece.end + 1))  # fmt: skip
+            made = listing.Rows(source, program.xlen, listing.Modifiers())
+            listed, rows = measure(part, program, lambda one, made=made: made.of(  # type: ignore[misc]
+                [listing.Stretch("", one.piece.history, one.piece.begin + 1, one.piece.end + 1)]))  # fmt: skip
         pace = rows / (len(part) / listed / 1e6) / 1e6
         print(f"{name:12}{whole:9.2f}{followed:10.2f}{followed / whole:7.2f}{told:9.2f}{listed:9.2f}{pace:9.2f}")
 

@@ -138,9 +138,11 @@ def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, coun
 
 def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
     if raw.is_raw(args, also_for_captures=("src",)):
-        how = raw.how(args)
+        how, xlen = raw.how(args), args.xlen or 64
+        if args.settings is not None:
+            xlen = raw.settings(args.settings).xlen
         size = _size(args.file)
-        yield _Trace(args.file, raw.pieces(args.file), how, args.xlen or 64, args.wrapped, imported=True, size=size)
+        yield _Trace(args.file, raw.pieces(args.file), how, xlen, args.wrapped, imported=True, size=size)
         return
     capture = raw.core_dump(args, args.file) or raw.load(args.file)
     for sink in capture.sinks:

@@ -5,12 +5,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from itertools import islice
 from types import FrameType
 
 from console import follow_source, hints, raw
-from console.follow_output import Rows
+from console.follow_output import Shown
 from console.follow_source import Made
-from console.follow_status import Status, of, summary
+from console.follow_status import Status, of, size, summary
 from console.progress import ProgressLine
 from session import following
 from session.beginning import elf_of
@@ -19,7 +20,7 @@ from session.decoding import other_elf
 from session.errors import WrongXlen
 from session.following import Following
 from session.following_keep import Kept
-from session.following_reading import Reader, Spool, Stream, open_stream
+from session.following_reading import WAITING, Reader, Spool, Stream, open_stream
 from session.program import Program
 from session.session import Session
 from support.errors import RvtraceError
@@ -29,6 +30,7 @@ from views.json_rows import HistoryRows
 from views.listing import Modifiers
 
 _TURN = 0.1  # seconds
+_ROWS = 1 << 10  # written at once
 _BEGINNING = 1 << 15  # bytes that other options are tried with, where these do not fit
 
 
@@ -67,17 +69,17 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
         stream = open_stream(args.capture, baud=args.baud)
         cleanup.callback(stream.close)
         status = Status(stream.name, not args.quiet)
-        status.say([*said, *([] if args.quiet else [_beginning(stream)])])
+        said += [] if args.quiet else [_beginning(stream)]
         source = cleanup.enter_context(Disassemblers(contexts))
         several = hart is None and not made.source.alone
         shape = HistoryRows() if args.json else modifiers
-        output = Rows(source, contexts, shape, several=several, happened=args.events)
+        output = Shown(source, contexts, shape, several=several, happened=args.events)
         decoder = Following(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
         kept = None if args.output is None else cleanup.enter_context(closing(Kept(args.output)))
         spool = Spool(None if kept is None else kept.file)
         followed = _Followed(args, stream, spool, decoder, output, status, hart, made)
         with _keeping(kept, followed):
-            why = followed.to_the_end()
+            why = followed.to_the_end(said)
         return _ended(followed, why, args, hart)
 
 
@@ -105,7 +107,7 @@ class _Followed:
         stream: Stream,
         spool: Spool,
         decoder: Following,
-        output: Rows,
+        output: Shown,
         status: Status,
         hart: int | None,
         made: Made,
@@ -119,14 +121,17 @@ class _Followed:
         self.beginning = bytearray()
         self.harts: set[int] = set()
 
-    def to_the_end(self) -> str:
-        """Decode what comes; why it ended. Raises RvtraceError for what cannot be a trace."""
+    def to_the_end(self, said: list[str]) -> str:
+        """Decode what comes; why it ended. *said*: when Ctrl-C ends it in order. Raises RvtraceError for no trace."""
         with _stopping(self._stop):
             self.reader.start()
+            self.status.say(said)
             while (data := self._spool.get(_TURN)) is not None:
                 self.status.say(self._stream.notices())
                 if data:
                     self._take(data)
+                self._warn(self._late())
+                self._warn(self._rest())
                 self.status.show(self.decoder.counts, self._spool.waiting, ending=self._stopped is not None)
             self.status.say(self._stream.notices())
             self._print(self.decoder.finish())
@@ -136,15 +141,15 @@ class _Followed:
 
     def save(self, kept: Kept) -> None:
         """What has come. Raises CaptureError."""
-        size, quiet = self._spool.written, self._args.quiet
-        if not size:
+        count, quiet = self._spool.written, self._args.quiet
+        if not count:
             kept.remove()
             self.status.say([f"warning: nothing came: {kept.path} is not written"])
             return
         with ProgressLine(not quiet) as progress:
-            kept.save(size, lambda data: self._made.finished(data, self.decoder.started), progress)
+            kept.save(count, lambda data: self._made.finished(data, self.decoder.started), progress)
         if not quiet:
-            self.status.say([f"Saved {size} bytes of trace to {kept.path}."])
+            self.status.say([f"Saved {count} bytes of trace to {kept.path}."])
 
     def _stop(self, why: str) -> None:
         """What has come is decoded still; a second Ctrl-C gives that up."""
@@ -160,11 +165,9 @@ class _Followed:
         self.beginning += data[: _BEGINNING - len(self.beginning)]
         self._print(self.decoder.feed(data))
         counts = self.decoder.counts
-        if counts.problem is not None and not self._warned:
-            self._warn(following.problem(counts))
+        if self._warn(following.problem(counts)):
             self.status.say(self.hint())
-        if counts.strangers:
-            self._warn(following.strangers(counts))
+        self._warn(following.strangers(counts))
         if self._args.stop_at_error and counts.losses and self._stopped is None:
             self._stop("the first loss, as asked")
 
@@ -175,13 +178,9 @@ class _Followed:
                 self._write(self._output.of(one))
 
     def _write(self, lines: Iterator[str]) -> None:
-        written = False
-        for line in lines:
-            if not written:
-                self.status.clear()
-            sys.stdout.write(line + "\n")
-            written = True
-        if written:
+        while some := list(islice(lines, _ROWS)):
+            self.status.clear()
+            sys.stdout.write("\n".join(some) + "\n")
             sys.stdout.flush()
 
     def hint(self) -> list[str]:
@@ -194,11 +193,29 @@ class _Followed:
         except RvtraceError:
             return []
 
-    def _warn(self, line: str | None) -> None:
-        """Once."""
-        if line is not None and line not in self._warned:
-            self._warned.add(line)
-            self.status.say([line])
+    def _warn(self, line: str | None) -> bool:
+        """Once; whether it was now."""
+        if line is None or line in self._warned:
+            return False
+        self._warned.add(line)
+        self.status.say([line])
+        return True
+
+    def _rest(self) -> str | None:
+        """A line when Ctrl-C does not end it soon."""
+        if self._stopped is None or self._spool.waiting < _BEGINNING or self._args.quiet:
+            return None
+        return f"{self._stopped}: what came before is decoded still; once more gives that up"
+
+    def _late(self) -> str | None:
+        """A line when who sends has to wait for us."""
+        if not self._spool.held_up or self._stream.lasting:
+            return None
+        less = "" if self._args.events else ", and --events takes far less time than every instruction"
+        return (
+            f"warning: {size(WAITING)} wait to be decoded, and who sends has to wait, too; what a probe cannot keep is"
+            f" lost: -o FILE.rvt keeps it on disk{less}"
+        )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from views.disassembly import Disassemblers
 from views.listing import Modifiers
 
 
-class Rows:
+class Shown:
     """*shape*: lines, or JSON. *several*: each line begins with its hart. *happened*: the events, not what ran."""
 
     def __init__(
@@ -21,7 +21,8 @@ class Rows:
         several: bool,
         happened: bool,
     ) -> None:
-        self._source, self._program, self._shape = source, program, shape
+        self._rows = listing.Rows(source, program.xlen, shape)
+        self._program, self._shape = program, shape
         self._several, self._happened = several, happened
         self._events: dict[int, int] = {}  # of each hart so far
 
@@ -34,11 +35,8 @@ class Rows:
         hart, piece = arrived
         if self._happened:
             return self._of_events(arrived)
-        before = listing.prefix(hart) if self._several and not self._json else ""
-        rows = listing.lines(
-            piece.history, self._source, self._program.xlen, piece.begin + 1, piece.end + 1, self._shape, hart=hart
-        )
-        return (before + row for row in rows)
+        before = self._shape.before(hart, self._several)
+        return self._rows.of([listing.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
 
     def _of_events(self, arrived: Arrived) -> Iterator[str]:
         hart, piece = arrived

@@ -5,13 +5,14 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 from console.progress import ProgressLine
 from views import json_rows
 
-_EVERY = 1024  # lines between two signs of life
+_EVERY = 1024  # lines written at once, and between two signs of life
 _WRONG = ("warning:", "hint:")
 """How notes begin that are said although nothing but what goes wrong is to be said."""
 
@@ -59,12 +60,15 @@ class Output:
         There is no bar behind the first one, but where they go to a file. *label*, *total*: of them.
         """
         into_file, number = _is_file(), 0
-        for number, line in enumerate(lines, 1):
-            if into_file and total and not number % _EVERY:
+        at_once = 1 if sys.stdout.isatty() else _EVERY
+        rest = iter(lines)
+        while some := list(islice(rest, at_once)):
+            if into_file and total and number:
                 self.progress(label, number, total)
-            elif not into_file and number == 1:
+            elif not into_file and not number:
                 self.progress.__exit__(None, None, None)
-            sys.stdout.write(line + "\n")
+            sys.stdout.write("\n".join(some) + "\n")
+            number += len(some)
         return number
 
     def facts(self, facts: Mapping[str, Any]) -> None:

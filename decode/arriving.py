@@ -32,8 +32,7 @@ class Piece(NamedTuple):
     @property
     def gaps(self) -> int:
         """How many of the positions are gaps."""
-        gaps = self.history.gap_positions
-        return len(gaps) - bisect_left(gaps, self.begin)
+        return self.history.gaps  # it knows no earlier ones
 
     @property
     def instructions(self) -> int:
@@ -90,7 +89,7 @@ class ArrivingBuilder(HistoryBuilder):
         self._reported = max(self._reported - settled, 0)
         if self._open_gap is not None:
             self._open_gap = max(self._open_gap - settled, 0)
-        self._gap_positions = self._gap_positions[-1:]
+        self._gap_positions = []
         floor = min([event.position for event in self._events[:1]] + [self._length])
         self._contexts = self._contexts[max(bisect_right(self._contexts, floor, key=itemgetter(0)) - 1, 0) :]
         self._times = self._times[max(bisect_right(self._times.arrays[0], floor) - 1, 0) :]

@@ -54,15 +54,21 @@ class Path:
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
         """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        if start == 0 and stop == self.count:
+            for part in self.parts:
+                if isinstance(part, tuple):
+                    yield part
+                else:
+                    yield from part.chunks(0, part.count)
+            return
         i = bisect_right(self._index(), start) if start else 0
         position = self._index()[i - 1] if i else 0
-        whole = start == 0 and stop == self.count
         for part in self.parts[i:]:
             if position >= stop:
                 return
             first, last = max(start - position, 0), min(stop - position, len(part))
             if isinstance(part, tuple):
-                yield part if whole else part[first:last]
+                yield part[first:last]
             else:
                 yield from part.chunks(first, last)
             position += len(part)

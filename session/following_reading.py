@@ -10,10 +10,12 @@ from support.errors import RvtraceError
 from transport.stream.interface import Stream
 from transport.stream.opening import open_stream
 
-__all__ = ["NotKept", "Reader", "Spool", "Stream", "open_stream"]
+__all__ = ["WAITING", "NotKept", "Reader", "Spool", "Stream", "open_stream"]
 
 _PIECE = 1 << 16  # bytes given away at once
-_WAITING = 1 << 26  # bytes in memory that may wait
+WAITING = 1 << 26
+"""Bytes in memory that may wait."""
+
 _TURN = 0.1  # seconds
 _DRAINING = 1.0
 
@@ -32,12 +34,14 @@ class Spool:
     With a *file* they go there, all of them, and wait on disk; else so many wait in memory, and the reader with them.
     """
 
-    def __init__(self, file: BinaryIO | None = None, *, limit: int = _WAITING) -> None:
+    def __init__(self, file: BinaryIO | None = None, *, limit: int = WAITING) -> None:
         self._file, self._limit = file, limit
         self._pieces: deque[bytes] = deque()
         self._written = self._taken = 0
         self._ended = False
         self._changed = threading.Condition()
+        self.held_up = False
+        """Whether the reader had to wait: who sends had to, then."""
 
     @property
     def waiting(self) -> int:
@@ -54,6 +58,7 @@ class Spool:
         with self._changed:
             if self._file is None:
                 while self.waiting >= self._limit and not self._ended:
+                    self.held_up = True
                     self._changed.wait(_TURN)
                 self._pieces.append(data)
                 self._written += len(data)

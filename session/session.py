@@ -161,7 +161,7 @@ class Session:
             lines = [self._target_line, *self._live.status()]
         else:
             lines = [self._target_line, *report.opened(self.capture())]
-        if self._live is None or not self._live.behind:
+        if self._live is None or not self._live.behind or not self.capture().captured:
             try:
                 self._decode(context, progress)
             except (NoTrace, BadElf, Unsupported) as error:

@@ -7,7 +7,7 @@ field.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from decode.access_wording import words
@@ -37,8 +37,8 @@ class HistoryRows:
         fields = {**place(pc, text.symbol, xlen), "opcodes": raw or None, "inst": text.instruction}
         return line(fields)[1:]
 
-    def row(self, before: str, number: int, body: str) -> str:
-        return f'{{"number": {number}, {before}, {body}'
+    def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
+        return [f'{{"number": {n}, {before}, {body}' for n, body in enumerate(bodies, number)]
 
     def gap(self, before: str, number: int, what: str) -> str:
         return f'{{"number": {number}, {before}, {line({"gap": what})[1:]}'

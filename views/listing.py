@@ -6,7 +6,7 @@ appears here.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
@@ -52,8 +52,8 @@ class Shape(Protocol):
         """What rows of the instruction at an address have in common."""
         ...
 
-    def row(self, before: str, number: int, body: str) -> str:
-        """The row of an instruction."""
+    def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
+        """The rows of instructions from this number on."""
         ...
 
     def gap(self, before: str, number: int, what: str) -> str:
@@ -100,8 +100,8 @@ class Modifiers:
     def body(self, pc: int, text: Text, xlen: int, raw: str) -> str:
         return line(pc, text, xlen, raw, self.omit_function)
 
-    def row(self, before: str, number: int, body: str) -> str:
-        return f"{before}{number}\t   {body}"
+    def rows(self, before: str, number: int, bodies: Iterable[str]) -> list[str]:
+        return [f"{before}{n}\t   {body}" for n, body in enumerate(bodies, number)]
 
     def gap(self, before: str, number: int, what: str) -> str:
         return f"{before}{number}\t[{what}]"
@@ -118,7 +118,7 @@ def lines(
     hart: int = 0,
 ) -> Iterator[str]:
     """The rows for the positions numbered *begin* to *end* - 1; numbers count from 1, as gdb's do."""
-    return _lines([Stretch(shape.before(hart, False), history, begin, end)], source, xlen, shape, progress)
+    return Rows(source, xlen, shape, progress).of([Stretch(shape.before(hart, False), history, begin, end)])
 
 
 def merged_lines(
@@ -133,7 +133,7 @@ def merged_lines(
         Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
         for run in runs(histories)
     )
-    return _lines(stretches, source, xlen, shape, progress)
+    return Rows(source, xlen, shape, progress).of(stretches)
 
 
 def prefix(hart: int) -> str:
@@ -141,21 +141,54 @@ def prefix(hart: int) -> str:
     return f"hart {hart}\t"
 
 
-def _lines(stretches: Iterable[Stretch], source: Source, xlen: int, shape: Shape, progress: Progress) -> Iterator[str]:
-    bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
-    rows = chain.from_iterable(_rows(stretch, source, bodies_of) for stretch in stretches)
-    while page := list(islice(rows, _AT_ONCE)):
-        wanted: dict[_Bodies, list[int]] = {}
-        for _, _, pc, bodies, _ in page:
-            if pc not in bodies.known and pc != GAP:
-                wanted.setdefault(bodies, []).append(pc)
+class Rows:
+    """The rows of any stretches. What rows of an address have in common is made once, so keep it for more of them."""
+
+    def __init__(self, source: Source, xlen: int, shape: Shape, progress: Progress = silent) -> None:
+        self._source, self._shape, self._progress = source, shape, progress
+        self._bodies_of = cache(lambda disassembler: _Bodies(disassembler, xlen, shape))
+
+    def of(self, stretches: Iterable[Stretch]) -> Iterator[str]:
+        """Those of *stretches*, one after the other."""
+        page: list[_Run] = []
+        size = 0
+        for run in self._runs(stretches):
+            page.append(run)
+            size += len(run.pcs)
+            if size >= _AT_ONCE:
+                yield from self._page(page)
+                page, size = [], 0
+        yield from self._page(page)
+
+    def _page(self, page: "list[_Run]") -> Iterator[str]:
+        wanted: dict[_Bodies, set[int]] = {}
+        for run in page:
+            wanted.setdefault(run.bodies, set()).update(run.pcs)
         for bodies, pcs in wanted.items():
-            bodies.learn(pcs, progress)
-        for before, number, pc, bodies, history in page:
-            if pc == GAP:
-                yield shape.gap(before, number, history.gap_at(number - 1).as_gap)
-            else:
-                yield shape.row(before, number, bodies.known[pc])
+            bodies.learn(pcs, self._progress)
+        return chain.from_iterable(map(self._rows, page))
+
+    def _rows(self, run: "_Run") -> Iterator[str]:
+        before, history, number, pcs, bodies = run
+        while GAP in pcs:
+            length = pcs.index(GAP)
+            yield from self._shape.rows(before, number, map(bodies.known.__getitem__, pcs[:length]))
+            number, pcs = number + length + 1, pcs[length + 1 :]
+            yield self._shape.gap(before, number - 1, history.gap_at(number - 2).as_gap)
+        yield from self._shape.rows(before, number, map(bodies.known.__getitem__, pcs))
+
+    def _runs(self, stretches: Iterable[Stretch]) -> "Iterator[_Run]":
+        """The positions of stretches, with the rows of the program in the context each ran in."""
+        for before, history, begin, stop in stretches:
+            while begin < stop:
+                following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
+                changes = following < len(history.contexts)
+                end = min(stop, history.contexts[following][0] + 1) if changes else stop
+                bodies = self._bodies_of(self._source.of(history.context_at(begin - 1)))
+                pcs = history.pcs(begin - 1, end - 1)
+                while some := list(islice(pcs, _AT_ONCE)):
+                    yield _Run(before, history, begin, some, bodies)
+                    begin += len(some)
 
 
 class _Bodies:
@@ -165,28 +198,23 @@ class _Bodies:
         self.known: dict[int, str] = {}
         self._disassembler, self._xlen, self._shape = disassembler, xlen, shape
 
-    def learn(self, pcs: list[int], progress: Progress) -> None:
-        texts = self._disassembler.texts(pcs, progress)
-        for pc in pcs:
+    def learn(self, pcs: set[int], progress: Progress) -> None:
+        """That there are those of the instructions at these addresses."""
+        new = pcs - self.known.keys() - {GAP}
+        texts = self._disassembler.texts(new, progress) if new else {}
+        for pc in new:
             raw = self._disassembler.raw(pc) if self._shape.raw else ""
             self.known[pc] = self._shape.body(pc, texts[pc], self._xlen, raw)
 
 
-_Row = tuple[str, int, int, _Bodies, History]
-"""(what it begins with, number, pc, the rows of its program, history)."""
+class _Run(NamedTuple):
+    """Positions in one context, from *number* on."""
 
-
-def _rows(stretch: Stretch, source: Source, bodies_of: Callable[[Disassembler], _Bodies]) -> Iterator[_Row]:
-    """The positions of a stretch, each with the rows of the program in the context it ran in."""
-    history, begin = stretch.history, stretch.begin
-    while begin < stretch.end:
-        following = bisect_right(history.contexts, begin - 1, key=itemgetter(0))
-        changes = following < len(history.contexts)
-        end = min(stretch.end, history.contexts[following][0] + 1) if changes else stretch.end
-        bodies = bodies_of(source.of(history.context_at(begin - 1)))
-        for number, pc in enumerate(history.pcs(begin - 1, end - 1), begin):
-            yield stretch.before, number, pc, bodies, history
-        begin = end
+    before: str
+    history: History
+    number: int
+    pcs: list[int]
+    bodies: _Bodies
 
 
 def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = False) -> str:

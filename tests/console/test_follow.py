@@ -1,19 +1,23 @@
 """`rvtrace decode --follow`: files that grow, pipes, sockets and serial lines, and what can be wrong with them."""
 
 import contextlib
+import errno
 import json
 import os
 import pty
 import random
 import signal
 import socket
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from console import follow
 from console import raw as raw_options
 from console.main import main, parser
 from decode.etrace.streams import StreamDecoder
@@ -23,6 +27,7 @@ from session import formats
 from session.capture import load
 from session.etrace import ETrace
 from session.following import Following, Source
+from session.following_reading import Spool
 from session.importing import with_settings
 from tests import reference
 from tests.decode.etrace_vectors import ROOT
@@ -226,6 +231,20 @@ def test_a_serial_line_delivers_bytes_as_they_are_until_it_is_unplugged(
     assert load(file).sinks[0].data == data
 
 
+def test_a_serial_port_without_a_chip(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """As Linux has it for the ports a PC could have: it opens, and then every request fails."""
+    ours, theirs = pty.openpty()
+
+    def fails(fd: int) -> list[int]:
+        raise termios.error(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(termios, "tcgetattr", fails)
+    name = os.ttyname(theirs)
+    assert refused(capfd, name, *MADE) == f"rvtrace: {name}: there is no device behind it"
+    os.close(ours)
+    os.close(theirs)
+
+
 def test_a_wrong_program_is_named_while_it_is_followed(fifo: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """And other options are, that fit better."""
     said: list[str] = []
@@ -294,6 +313,44 @@ def test_the_settings_of_a_session_read_what_a_probe_recorded(
     assert main(["import", str(record), "--settings", str(settings), "-o", str(imported)]) == 0
     assert "history:  15011 instructions, 0 gaps" in capfd.readouterr().out
     assert [encoder.hart for encoder in load(imported).encoders] == [3]
+
+
+def test_messages_are_read_for_the_harts_the_settings_know(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of an RV32 hart whose encoder leaves high bits out that are all alike, an address has 32 of them."""
+    record, file = tmp_path / "some.bin", tmp_path / "settings.rvt"
+    first = STREAM[:7] + bytes([STREAM[7] | 0x80])  # ProgTraceSync; the highest bit of F-ADDR as sent is 1
+    record.write_bytes(first)
+    assert main(["import", str(record), "--elf", ELF, "--extend-addr-msb", "-o", str(file)]) == 0
+    capture = load(file)
+    capture_file.save(capture.__class__(**{**vars(capture), "xlen": 32}), file)
+    capfd.readouterr()
+    assert main(["dump", str(record), "--settings", str(file), "1"]) == 0
+    of_bytes = capfd.readouterr().out
+    assert main(["dump", str(file), "1"]) == 0
+    assert capfd.readouterr().out == of_bytes
+    assert "addr=0x80000000 " in of_bytes
+
+
+def test_a_wrong_program_is_named_after_other_warnings_too(
+    settings: Path, fifo: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of the encoder that is known; another one speaks before."""
+    said: list[str] = []
+    other = (reference.FOLDER / "dhrystone.1.nex").read_bytes()
+
+    def stranger_named() -> bool:
+        said.append(capfd.readouterr().err)
+        return "SRC 1 is in the stream, too" in "".join(said)
+
+    def write() -> None:
+        with open(fifo, "wb", buffering=0) as file:
+            file.write(b"".join(reference.from_source(STREAM, 2, 1)[:20]))
+            until(stranger_named)
+            file.write(b"".join(reference.from_source(other, 2, 3)[:100]))
+
+    with meanwhile(write):
+        assert main(["decode", "--follow", str(fifo), "--settings", str(settings)]) == 0
+    assert "warning: trace does not match median.elf at 0x" in capfd.readouterr().err
 
 
 def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: Path) -> None:
@@ -406,3 +463,38 @@ def test_accesses_are_not_collected_while_it_is_followed() -> None:
     decoder = followed._decoder
     assert isinstance(decoder, StreamDecoder)
     assert len(decoder._harts[0]._data.accesses) < 10
+
+
+def held_up(file: BinaryIO | None) -> Spool:
+    spool = Spool(file)
+    spool.held_up = True
+    return spool
+
+
+def test_who_has_to_wait_is_told(
+    fifo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes of a file wait there without harm; those of a probe may not."""
+    spool = Spool(limit=1)
+    spool.put(b"x")
+    assert not spool.held_up
+    with meanwhile(lambda: spool.put(b"y")):
+        until(lambda: spool.held_up)
+        assert (spool.get(0), spool.get(PATIENCE)) == (b"x", b"y")
+    monkeypatch.setattr(follow, "Spool", held_up)
+    with meanwhile(written(fifo, STREAM)):
+        assert main(["decode", "--follow", str(fifo), *MADE, "--quiet"]) == 0
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith("warning: 64.0 MiB wait to be decoded, and who sends has to wait")
+    with open(reference.FOLDER / "median.1.nex", "rb") as file, stdin(file.fileno()):
+        assert main(["decode", "--follow", "-", *MADE, "--quiet"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+@contextlib.contextmanager
+def stdin(fd: int) -> Iterator[None]:
+    before = os.dup(0)
+    os.dup2(fd, 0)
+    yield
+    os.dup2(before, 0)
+    os.close(before)

@@ -36,11 +36,12 @@ mode = "parallel_8"
 
 
 class Outcome(NamedTuple):
-    """*listing*: what the follower printed, *said* beside it; *saved*: what `trace save` said."""
+    """*listing*: what the follower printed, *said* beside it; *saved*, *status*: what these commands of gdb said."""
 
     listing: list[str]
     said: list[str]
     saved: str
+    status: str
     retired: list[list[int]]
     folder: Path
 
@@ -59,7 +60,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         follow = f"cd {HOME}; {shlex.join(words)} > {listing} 2> {said} & until grep -q e {said}; do :; done"
         commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
         commands += [f"trace start -to pins {request.param}", "break met", f"trace save {folder / 'settings.rvt'}"]
-        commands += [f"shell {follow}", "continue", "trace stop"]
+        commands += ["trace status", f"shell {follow}", "continue", "trace stop"]
         printed = run_gdb(elf, commands)
     assert (folder / "settings.rvt").exists(), "\n".join(printed.values())
     end = time.monotonic() + 20
@@ -67,8 +68,8 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         assert time.monotonic() < end, said.read_text()
         time.sleep(0.02)
     retired = [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)]
-    saved = printed[f"trace save {folder / 'settings.rvt'}"]
-    return Outcome(listing.read_text().splitlines(), said.read_text().splitlines(), saved, retired, folder)
+    saved, status = printed[f"trace save {folder / 'settings.rvt'}"], printed["trace status"]
+    return Outcome(listing.read_text().splitlines(), said.read_text().splitlines(), saved, status, retired, folder)
 
 
 def test_each_hart_is_listed_as_it_ran(outcome: Outcome) -> None:
@@ -77,6 +78,7 @@ def test_each_hart_is_listed_as_it_ran(outcome: Outcome) -> None:
         assert listed_pcs("\n".join(own)) == outcome.retired[hart]
         assert len(own) > 300
     assert outcome.saved.startswith("Saved the settings of the trace to ")
+    assert "history:  this trace leaves the chip, no RAM sink keeps it: a probe records it" in outcome.status
 
 
 def test_what_was_kept_is_what_was_followed(outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,18 @@ def test_a_file_on_disk(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x.rvt"]
 
 
+def test_devices_and_pipes_are_written_to_as_they_are(tmp_path: Path) -> None:
+    """/dev/null says of itself that it can seek; a pipe cannot."""
+    save(FULL, "/dev/null")
+    with pytest.raises(CaptureError, match=r"^/dev/full: cannot be written: No space left on device$"):
+        save(FULL, "/dev/full")
+    os.mkfifo(tmp_path / "fifo")
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    save(FULL, tmp_path / "fifo")
+    assert os.read(reader, 1 << 16) == dump(FULL)
+    os.close(reader)
+
+
 def test_any_zip_tool_can_look_inside() -> None:
     with zipfile.ZipFile(io.BytesIO(CONTENT)) as container:
         assert container.testzip() is None

@@ -3,6 +3,7 @@
 import errno
 import os
 import select
+import stat
 from collections.abc import Callable
 
 from transport.stream.interface import PIECE, StreamLost
@@ -23,6 +24,7 @@ class Descriptor:
 
     def __init__(self, name: str, kind: str, fd: int, close: Callable[[], None], *, ends: bool = True) -> None:
         self.name, self.kind = name, kind
+        self.lasting = stat.S_ISREG(os.fstat(fd).st_mode)
         self._fd, self._close, self._ends = fd, close, ends
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)

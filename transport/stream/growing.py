@@ -15,6 +15,7 @@ class Growing:
 
     kind = "file"
     endless = True
+    lasting = True
 
     def __init__(self, path: str) -> None:
         self.name = path

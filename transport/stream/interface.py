@@ -23,12 +23,13 @@ class StreamLost(NoStream):
 class Stream(Protocol):
     """Bytes that arrive. *name*: what the user calls it; *kind*: what it is, for messages.
 
-    *endless*: it has no end of its own.
+    *endless*: it has no end of its own. *lasting*: its bytes stay there, however late they are read.
     """
 
     name: str
     kind: str
     endless: bool
+    lasting: bool
 
     def read(self, wait: float) -> bytes | None:
         """What has come; b"" if nothing has within *wait* seconds, None at the end. Raises StreamLost."""

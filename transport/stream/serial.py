@@ -38,6 +38,8 @@ def open_serial(name: str, fd: int, baud: int | None) -> Descriptor:
         number = error.args[0] if error.args else 0
         if number == errno.EINVAL and baud is not None:
             raise NoStream(name, f"does not do {baud} baud") from None
+        if number in (errno.EIO, errno.ENXIO, errno.ENODEV):  # /dev/ttyS* are there for ports that no chip is behind
+            raise NoStream(name, "there is no device behind it") from None
         raise NoStream(name, f"cannot be set up as a serial line: {os.strerror(number)}") from None
 
     def close() -> None:
