@@ -3,8 +3,8 @@
     python benchmarks/over_usb.py
 
 Needs openocd, umockdev and the system's Python with gi (scripts/setup-tools). The device is a model, in this process:
-the seconds are the model's and umockdev's; the transfers are what a real device sees, too. The exit status is 1 when a
-figure is missed.
+the seconds are the model's and umockdev's; the transfers are what a real device sees, too (and with libusb, each time
+it has nothing to say while its buffer is emptied). The exit status is 1 when a figure is missed.
 """
 
 import re
@@ -86,7 +86,7 @@ def measure(adapter: str, folder: Path) -> None:
     report(f"{adapter}: transfers in all", rig.wire.transfers, "", 900)
     times = openocd_rig.wire.transfers / rig.wire.transfers
     report(f"{adapter}: OpenOCD makes times as many transfers", times, "", 10.0, at_least=True)
-    report(f"{adapter}: OpenOCD takes times as long", openocd / ours, "", 3.0, at_least=True)
+    report(f"{adapter}: OpenOCD takes times as long", openocd / ours, "", 8.0, at_least=True)
 
 
 def without_libusb() -> None:
@@ -96,7 +96,7 @@ def without_libusb() -> None:
         before, begun = rig.wire.transfers, time.perf_counter()
         target.read_block(BUFFER, BYTES)
         report("esp: 16 KiB, no libusb (the model's time)", time.perf_counter() - begun, "s", 2.0)
-        report("esp: transfers for 16 KiB", rig.wire.transfers - before, "", 700)
+        report("esp: transfers for 16 KiB", rig.wire.transfers - before, "", 300)
 
 
 def main() -> int:

@@ -1,9 +1,12 @@
-"""`trace ctr` on a target with [usb] and no connection of gdb's: what is shown is what the hart executed.
+"""`trace ctr` on a target with [usb] and no connection of gdb's: what is shown is what the hart executed, and what
+OpenOCD's way shows of the same hart.
 
-The expectation is a second simulated hart, stepped instruction by instruction.
+The expectation is a second simulated hart, stepped instruction by instruction; OpenOCD has its own USB driver.
 """
 
 import itertools
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +20,12 @@ from session.methods import Methods
 from session.session import Session
 from support.errors import RvtraceError
 from support.progress import silent
+from tests.gdb.running import GDB, SOURCE, gdb_environ
 from tests.session.board import DEMO, SMALL_RAM, executed
+from tests.usb import umockdev
 from tests.usb.rig import Rig, esp
 from tests.usb.test_session import described, no_connection_is_left, plug
+from tests.usb.test_umockdev import OPENOCD
 from transport.simulated.ctr.build import CtrBuild
 from transport.simulated.hart import DebugCause
 from transport.simulated.machine import Machine, build
@@ -28,6 +34,10 @@ from transport.usb.errors import NoSuchDevice, Unplugged
 __all__ = ["no_connection_is_left", "plug"]
 DEPTH = 16
 AUTO, USB = {"way": "auto", "version": None, "connection": None}, {"way": "usb", "version": None, "connection": None}
+EXPOSED = (
+    "334=sctrctl,335=sctrstatus,336=siselect,337=sireg,338=sireg2,339=sireg3,351=sctrdepth,590=vsctrctl,846=mctrctl"
+)
+ROW = re.compile(r"^(\d+)\t0x([0-9a-f]+) .* -> 0x([0-9a-f]+) ", re.MULTILINE)
 Ask = Callable[..., Any]
 
 
@@ -158,3 +168,45 @@ def test_which_way(tmp_path: Path) -> None:
     for way in (AUTO, USB):
         with pytest.raises(RvtraceError, match=r"board\.toml"):
             resolved(way, context)
+
+
+def test_gdb_without_a_connection_and_openocd_show_the_same(tmp_path: Path) -> None:
+    """Through the real libusb; then OpenOCD and its own driver lead another gdb to the hart, which still records."""
+    machine = halted()
+    begun = machine.hart.instret
+    rig = esp(machine, 12)
+    described(tmp_path, "esp")
+    usb = ["set trace target board.toml", f"trace ctr start -depth {DEPTH}", "trace usb resume", "trace usb",
+           "trace usb halt", "trace ctr show 0,15", "trace ctr stack", "trace usb reg pc"]  # fmt: skip
+    script = (
+        f"{OPENOCD[esp]}; adapter speed 10000; jtag newtap sim cpu -irlen 5; "
+        "target create sim.cpu riscv -chain-position sim.cpu; gdb_port pipe; telnet_port disabled; tcl_port disabled; "
+        f"log_output openocd.log; riscv expose_csrs {EXPOSED}; gdb_report_register_access_error enable; init; halt"
+    )
+    openocd = [f"target extended-remote | openocd -c '{script}'", "trace ctr show 0,15"]
+    ours, theirs = (_printed(rig, tmp_path, commands) for commands in (usb, openocd))
+    rows = ROW.findall(ours)
+    assert len(rows) == DEPTH and "hart 0: halted at 0x8" in ours, ours
+    assert rows == ROW.findall(theirs), ours + theirs
+    found = [(int(source, 16), int(target, 16)) for _, source, target in rows]
+    assert found == transfers(machine.hart.instret - begun)[:DEPTH]
+    assert "trace connect" not in ours
+
+
+def _printed(rig: Rig, folder: Path, commands: list[str]) -> str:
+    """By a gdb, up to its last command."""
+    done = umockdev.run(rig, folder, "env", *_environment(), *_gdb(commands))
+    return done.stdout.partition("== ended\n")[0] + done.stderr
+
+
+def _gdb(commands: list[str]) -> list[str]:
+    words = [GDB, "-q", "-nx", "-batch", str(DEMO)]
+    for command in (SOURCE, "set height 0", "set width 0", *commands, "echo == ended\\n", "disconnect"):
+        words += ["-ex", command]
+    return words
+
+
+def _environment() -> list[str]:
+    return [f"{key}={value}" for key, value in gdb_environ().items() if key in ("TERM", "LC_ALL")] + [
+        f"RVTRACE_PYTHON={sys.executable}"
+    ]

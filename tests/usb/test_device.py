@@ -121,14 +121,14 @@ def test_a_kernel_driver_is_taken_off_and_put_back() -> None:
     assert rig.port.kernel == {0, 1}
 
 
-@pytest.mark.parametrize("transfers", [0, 1, 2, 20, 300])
+@pytest.mark.parametrize("transfers", [0, 1, 2, 20, 150])
 def test_unplugged_at_any_moment_and_plugged_in_again(rig: Rig, transfers: int) -> None:
     """What was read is kept, whole words of the right memory; the next use works."""
     wanted = b"".join((a ^ 0x5A5A5A5A).to_bytes(4, "little") for a in range(BASE, BASE + 0x4000, 4))
     target = rig.target()
     target.state()
     if isinstance(rig.device, MpsseDevice):
-        transfers //= 4
+        transfers //= 2
     rig.wire.unplug_after = rig.wire.transfers + transfers
     with pytest.raises(Unplugged, match="is gone: it was unplugged") as caught:
         target.read_block(BASE, 0x4000)
@@ -140,8 +140,8 @@ def test_unplugged_at_any_moment_and_plugged_in_again(rig: Rig, transfers: int) 
     with pytest.raises((NoSuchDevice, Unplugged)):
         target.state()
     rig.wire.plugged, rig.wire.unplug_after = True, None
-    kept = len(caught.value.partial)
-    assert caught.value.partial + target.read_block(BASE + kept, 0x4000 - kept) == wanted
+    had = len(caught.value.partial)
+    assert caught.value.partial + target.read_block(BASE + had, 0x4000 - had) == wanted
     target.close()
     assert rig.port.opened == 0 and not rig.port.claimed
 
@@ -256,6 +256,15 @@ def test_what_another_program_left_in_the_buffers() -> None:
         assert target.read32(BASE) == BASE ^ 0x5A5A5A5A
 
 
+def test_another_program_left_no_room_in_the_buffers() -> None:
+    """It was killed before it read what its commands captured: the device takes no more until somebody does."""
+    rig = plugged(EspDevice(tap()))
+    while rig.device.out(2, bytes([0x44] * 64)):
+        pass
+    with rig.target() as target:
+        assert target.read32(BASE) == BASE ^ 0x5A5A5A5A
+
+
 def test_the_clock_is_set() -> None:
     device = EspDevice(tap())
     EspJtag(khz=1000, backend=plugged(device).backend).close()
@@ -277,7 +286,7 @@ def test_an_mpsse_with_little_room() -> None:
 def test_without_pyusb(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("usb", "usb.core", "usb.util"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(PyusbMissing, match=r"pip install 'rvtrace\[usb\]'"):
+    with pytest.raises(PyusbMissing, match=r"not installed: \S*python\S* -m pip install pyusb$"):
         EspJtag()
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.usb.esp_device import EspDevice, ScanChain
 from tests.usb.rig import plugged
-from tests.usb.slow import Chip, CountingTap, SlowDtm
+from tests.usb.slow import SBCS, Chip, CountingTap, SlowDtm
+from transport.usb import system_bus
 from transport.usb.dtm import Dtm
 from transport.usb.errors import AccessRefused, DebugModuleProblem, DmiFailed, HartNotHalted
 from transport.usb.esp_jtag import EspJtag
@@ -182,3 +183,21 @@ def test_a_chain_of_several_taps(position: int) -> None:
         assert usb.read_block(BASE + 4, 40) == expected(BASE + 4, 10)
     assert [chip.words for chip in chips] == [{BASE: position + 1} if n == position else {} for n in range(3)]
     assert [bool(dtm.done) for dtm in dtms] == [n == position for n in range(3)]
+
+
+class AlwaysDisturbed(Chip):
+    """sbbusyerror cannot be cleared."""
+
+    def read(self, address: int) -> int:
+        return super().read(address) | (1 << 22 if address == SBCS else 0)
+
+
+def test_a_system_bus_that_is_never_free_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And few words of a data port, which gives each once, are lost by trying."""
+    monkeypatch.setattr(system_bus, "PATIENCE", 0.05)
+    chip = AlwaysDisturbed(has_bus=True)
+    with target(chip) as it:
+        for read in (it.read_block, it.read_data_port):
+            with pytest.raises(DebugModuleProblem, match="the system bus is never free: reset the target"):
+                read(chip.port, 64)
+        assert next(chip.fifo) < 1100

@@ -42,6 +42,16 @@ except RvtraceError as error:
 link.close()
 print(json.dumps(said))
 """
+KILLED = """
+import os, sys, threading
+from session.description import Usb
+from session.usb_link import link_by
+link = link_by(Usb(sys.argv[1]))
+link.state()
+threading.Timer(0.1, os.kill, (os.getpid(), 9)).start()
+while True:
+    link.read_block(0x80000000, 0x1000)
+"""
 TRACED = """
 import json, sys
 from session.context import Context
@@ -118,6 +128,17 @@ def test_a_trace_through_the_real_libusb(make: Callable[[Machine], Rig], tmp_pat
     assert done.returncode == 0, done.stderr
     ran = machine.hart.instret - begun
     assert ran > 500 and json.loads(done.stdout) == list(itertools.islice(executed(), ran))
+
+
+def test_after_a_program_that_was_killed_in_the_middle_of_a_transfer(
+    make: Callable[[Machine], Rig], tmp_path: Path
+) -> None:
+    machine = halted()
+    both = 'for program in "$2" "$3"; do "$0" -c "$program" "$1" || echo $?; done'
+    words = (sys.executable, ADAPTER[make], KILLED, OURS)  # type: ignore[index]
+    done = umockdev.run(make(machine), tmp_path, "sh", "-c", both, *words)
+    status, said = done.stdout.splitlines()
+    assert status == "137" and json.loads(said)[1] == 0x1234_5678_9ABC, said + done.stderr
 
 
 def test_what_goes_wrong_with_the_real_libusb(make: Callable[[Machine], Rig], tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ on to the device model, which is in another process, at the other end of a socke
     umockdev_bus.py SOCKET DESCRIPTORS(hex) COMMAND...
 
 Ref: Linux, Documentation/driver-api/usb/usb.rst and include/uapi/linux/usbdevice_fs.h (struct usbdevfs_urb on 64-bit
-machines); umockdev's reference manual, UMockdevIoctlBase.
+machines), drivers/usb/core/devio.c (what of a file's transfers is left when it is closed); umockdev's reference manual,
+UMockdevIoctlBase: ioctls are handled in a thread of its own, and nothing else here works on transfers.
 """
 
 import errno
@@ -15,7 +16,9 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import gi  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -37,8 +40,13 @@ ZERO_PACKET, NO_PACKET_SIZE_LIMIT = 1, 4
 URB_BYTES, STATUS, BUFFER, LENGTH, ACTUAL = 56, 4, 16, 24, 28
 URB_CONTROL = 2
 
+ENDING = 2.0  # seconds that programs which the command has left behind have to close the device
+
 
 class Pending(NamedTuple):
+    """A transfer that is not over. *address*: of its URB in the program; *done*: bytes."""
+
+    address: bytes
     urb: Any
     buffer: Any
     endpoint: int
@@ -69,26 +77,47 @@ class Device:
         return data
 
 
+@dataclass
+class File:
+    """The device's file, as one program has it open. *finished*: URBs that it has not asked for yet."""
+
+    finished: list[Any] = field(default_factory=list)
+    pending: list[Pending] = field(default_factory=list)
+
+
 class Ioctls(UMockdev.IoctlBase):  # type: ignore[misc]
-    """The device's file."""
+    """All that is asked of the device. The device is asked whenever a program asks what is finished, which libusb does
+    all the time while it waits: a file of umockdev's can always be read."""
 
     def __init__(self, device: Device) -> None:
         super().__init__()
         self.device = device
         self.failed: Callable[[], None] = lambda: None
-        self.finished: list[Any] = []
-        self.pending: list[Pending] = []
+        self._files: dict[Any, File] = {}
 
     def do_handle_ioctl(self, client: Any) -> bool:
         try:
-            result, number = self._handle(client, client.get_request() & 0xFF, client.get_arg())
+            result, number = self._handle(self._file(client), client.get_request() & 0xFF, client.get_arg())
+        except GLib.Error:  # the program was killed
+            result, number = -1, errno.EIO
         except Exception as error:  # noqa: BLE001  # an exception is lost in GLib: the test would only hang
             print(f"umockdev_bus: {error!r}", file=sys.stderr)  # noqa: T201
             self.failed()
+            result, number = -1, errno.EIO
         client.complete(result, number)
         return True
 
-    def _handle(self, client: Any, number: int, argument: Any) -> tuple[int, int]:
+    def closed(self) -> bool:
+        """Whether no program has the device open."""
+        return not any(client.get_connected() for client in list(self._files))
+
+    def _file(self, client: Any) -> File:
+        """Those of programs that have ended are forgotten with all their transfers, as their memory is."""
+        for other in [known for known in self._files if not known.get_connected()]:
+            del self._files[other]
+        return self._files.setdefault(client, File())
+
+    def _handle(self, file: File, number: int, argument: Any) -> tuple[int, int]:
         """The ioctl's result and errno."""
         if number == GET_CAPABILITIES:
             argument.resolve(0, 4).update(0, list(struct.pack("<I", ZERO_PACKET | NO_PACKET_SIZE_LIMIT)))
@@ -99,40 +128,38 @@ class Ioctls(UMockdev.IoctlBase):  # type: ignore[misc]
         if number == GETDRIVER:
             return -1, errno.ENODATA
         if number == SUBMITURB:
-            return self._submit(argument.resolve(0, URB_BYTES))
+            address = bytes(argument.retrieve())
+            return self._submit(file, address, argument.resolve(0, URB_BYTES))
         if number in (REAPURB, REAPURBNDELAY):
-            return self._reap(argument)
+            return self._reap(file, argument)
         if number == DISCARDURB:
-            for waiting in self.pending:
-                self._finish(waiting.urb, -errno.ENOENT, waiting.done)
-            self.pending = []
-            return 0, 0
+            return self._discard(file, bytes(argument.retrieve()))
         if number in (SETINTERFACE, SETCONFIGURATION, RELEASEINTERFACE, IOCTL, RESET, CLEAR_HALT):
             return 0, 0
         return -1, errno.ENOTTY
 
-    def _submit(self, urb: Any) -> tuple[int, int]:
+    def _submit(self, file: File, address: bytes, urb: Any) -> tuple[int, int]:
         raw = bytes(urb.retrieve())
         kind, endpoint, length = raw[0], raw[1], struct.unpack_from("<i", raw, LENGTH)[0]
-        buffer = urb.resolve(BUFFER, length)
+        buffer = urb.resolve(BUFFER, length)  # None: it is empty, or the program was killed just now
         if kind == URB_CONTROL:
             status, data = self.device.ask(CONTROL, 0, length, bytes(buffer.retrieve()))
             if status == -errno.ENODEV:
                 return -1, errno.ENODEV
             if data:
                 buffer.update(8, list(data))
-            self._finish(urb, min(status, 0), max(status, 0))
+            _finish(file, urb, min(status, 0), max(status, 0))
             return 0, 0
-        waiting = self._transfer(Pending(urb, buffer, endpoint, length, 0))
+        waiting = self._transfer(file, Pending(address, urb, buffer, endpoint, length, 0))
         if waiting is not None and waiting.done < 0:
             return -1, -waiting.done
-        self.pending += [waiting] if waiting else []
-        self._go_on()
+        file.pending += [waiting] if waiting else []
+        self._go_on(file)
         return 0, 0
 
-    def _transfer(self, waiting: Pending) -> "Pending | None":
+    def _transfer(self, file: File, waiting: Pending) -> "Pending | None":
         """As much of it as the device takes or gives now; None: it is finished."""
-        urb, buffer, endpoint, length, done = waiting
+        _, urb, buffer, endpoint, length, done = waiting
         if endpoint & 0x80:
             status, data = self.device.ask(IN, endpoint, length)
             if status >= 0:
@@ -140,42 +167,47 @@ class Ioctls(UMockdev.IoctlBase):  # type: ignore[misc]
                     buffer.update(0, list(data))
                 done = len(data)
         else:
-            status, _ = self.device.ask(OUT, endpoint, length, bytes(buffer.retrieve())[done:])
+            data = b"" if buffer is None else bytes(buffer.retrieve())[done:]
+            status, _ = self.device.ask(OUT, endpoint, length, data)
             done += max(status, 0)
             if status >= 0 and done < length:
                 status = NAK
         if status == NAK:
-            return Pending(urb, buffer, endpoint, length, done)
+            return waiting._replace(done=done)
         if status < 0:
-            return Pending(urb, buffer, endpoint, length, status)
-        self._finish(urb, 0, done)
+            return waiting._replace(done=status)
+        _finish(file, urb, 0, done)
         return None
 
-    def _go_on(self) -> None:
+    def _go_on(self, file: File) -> None:
         """One transfer may make room, or have data, for another."""
-        still = [self._transfer(waiting) for waiting in self.pending]
+        still = [self._transfer(file, waiting) for waiting in file.pending]
         for waiting in still:
             if waiting is not None and waiting.done < 0:
-                self._finish(waiting.urb, waiting.done, 0)
-        self.pending = [waiting for waiting in still if waiting is not None and waiting.done >= 0]
+                _finish(file, waiting.urb, waiting.done, 0)
+        file.pending = [waiting for waiting in still if waiting is not None and waiting.done >= 0]
 
-    def tick(self) -> bool:
-        """Called from time to time: the device may have something by now. True: go on with it."""
-        self._go_on()
-        return True
-
-    def _reap(self, argument: Any) -> tuple[int, int]:
-        if not self.finished:
-            self._go_on()
-        if not self.finished:
-            return -1, errno.EAGAIN
-        argument.resolve(0, 8).set_ptr(0, self.finished.pop(0))
+    def _discard(self, file: File, address: bytes) -> tuple[int, int]:
+        found = next((waiting for waiting in file.pending if waiting.address == address), None)
+        if found is None:
+            return -1, errno.EINVAL
+        file.pending.remove(found)
+        _finish(file, found.urb, -errno.ENOENT, found.done)
         return 0, 0
 
-    def _finish(self, urb: Any, status: int, actual: int) -> None:
-        urb.update(STATUS, list(struct.pack("<i", status)))
-        urb.update(ACTUAL, list(struct.pack("<i", actual)))
-        self.finished.append(urb)
+    def _reap(self, file: File, argument: Any) -> tuple[int, int]:
+        if not file.finished:
+            self._go_on(file)
+        if not file.finished:
+            return -1, errno.EAGAIN
+        argument.resolve(0, 8).set_ptr(0, file.finished.pop(0))
+        return 0, 0
+
+
+def _finish(file: File, urb: Any, status: int, actual: int) -> None:
+    urb.update(STATUS, list(struct.pack("<i", status)))
+    urb.update(ACTUAL, list(struct.pack("<i", actual)))
+    file.finished.append(urb)
 
 
 def described(descriptors: str) -> str:
@@ -207,8 +239,10 @@ def main(path: str, descriptors: str, *command: str) -> int:
     program = subprocess.Popen(command, env=env)
     ioctls.failed = program.kill
     GLib.child_watch_add(GLib.PRIORITY_DEFAULT, program.pid, lambda pid, status: loop.quit())
-    GLib.timeout_add(20, ioctls.tick)
     loop.run()
+    deadline = time.monotonic() + ENDING
+    while not ioctls.closed() and time.monotonic() < deadline:  # umockdev kills whoever uses what is gone
+        time.sleep(0.01)
     return program.wait()
 
 

@@ -69,7 +69,10 @@ class UsbInterface:
         sent = 0
         while sent < len(data):
             with self._in_words(doing), self._stalling(self._out):
-                sent += self._out.write(data[sent:], timeout=_milliseconds(TIMEOUT))
+                taken = self._out.write(data[sent:], timeout=_milliseconds(TIMEOUT))
+            if not taken:
+                raise NoAnswer(self.name, doing, TIMEOUT)
+            sent += taken
 
     def read(self, size: int, doing: str, seconds: float = TIMEOUT) -> bytes:
         """What one transfer from the bulk IN endpoint brings: up to *size* bytes, which are whole packets."""

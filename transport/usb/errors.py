@@ -1,5 +1,7 @@
 """What can go wrong on the way to a target over USB, each a line the user can act on."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 
 from support.errors import RvtraceError
@@ -22,7 +24,8 @@ class UsbLost(UsbError):
 
 class PyusbMissing(UsbError):
     def __init__(self) -> None:
-        super().__init__("USB needs the Python package pyusb, which is not installed: `pip install 'rvtrace[usb]'`")
+        install = f"{shlex.quote(sys.executable)} -m pip install pyusb"
+        super().__init__(f"USB needs the Python package pyusb, which is not installed: {install}")
 
 
 class LibusbMissing(UsbError):

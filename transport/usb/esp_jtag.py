@@ -23,8 +23,8 @@ FLUSH, REP = 0xA, 0xC
 REPETITIONS = 64  # of one command that are put together at most: three CMD_REP say up to 63
 PACKET = 64
 OUT_AT_ONCE = 4096  # bytes of one transfer
-# The device has two buffers of 64 bytes for captured bits, and stops when both are full: it is read when one is.
-FULL = 8 * PACKET
+# The device has two buffers of 64 bytes for captured bits, and stops when both are full: then they are read.
+FULL = 2 * PACKET
 
 SETDIV, GET_DESCRIPTOR, CAPABILITIES = 0, 6, 0x2000
 _VENDOR_OUT, _STANDARD_IN = 0x40, 0x80
@@ -41,6 +41,7 @@ class EspJtag:
         self._answers: list[int] = []  # how many bits each
         self._out_of_step = False
         try:
+            self._usb.discard(0.01)  # with both buffers full it takes no commands
             self._usb.write(bytes([FLUSH << 4 | FLUSH]), "it was set up")
             self._usb.discard()
             if khz is not None:
@@ -80,19 +81,25 @@ class EspJtag:
         for data, bits in _transfers(commands):
             self._usb.write(data, "commands were sent")
             pending += bits
-            while pending >= FULL:
-                received += self._packet()
-                pending -= FULL
-        while len(received) < wanted:
-            received += self._packet()
+            if pending >= 8 * FULL:
+                received += self._captured(FULL)
+                pending -= 8 * FULL
+        received += self._captured(wanted - len(received))
         if len(received) != wanted:
             raise JtagProblem(self.name, f"{len(received)} bytes came back instead of {wanted}: plug it out and in")
         return bytes(received)
 
-    def _packet(self) -> bytes:
-        """Some bytes that were captured. Empty packets may come, and mean nothing."""
+    def _captured(self, size: int) -> bytes:
+        """At least *size* bytes, as whole packets."""
+        received = b""
+        while len(received) < size:
+            received += self._some(size - len(received))
+        return received
+
+    def _some(self, size: int) -> bytes:
+        """Some of *size* bytes that were captured. Empty packets may come, and mean nothing."""
         for _ in range(8):
-            data = self._usb.read(PACKET, "captured bits were read")
+            data = self._usb.read(-(-size // PACKET) * PACKET, "captured bits were read")
             if data:
                 return data
         raise JtagProblem(self.name, "only empty packets come back: plug it out and in")
@@ -157,9 +164,9 @@ def _transfers(commands: Sequence[tuple[int, int]]) -> Iterator[tuple[bytes, int
     for high, low in zip(commands[::2], commands[1::2], strict=True):
         data.append(high[0] << 4 | low[0])
         bits += high[1] + low[1]
-        if filled + bits >= FULL or len(data) >= OUT_AT_ONCE:
+        if filled + bits >= 8 * FULL or len(data) >= OUT_AT_ONCE:
             yield bytes(data), bits
-            filled = (filled + bits) % FULL
+            filled = (filled + bits) % (8 * FULL)
             data.clear()
             bits = 0
     if data:

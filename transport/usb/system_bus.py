@@ -21,7 +21,7 @@ CLEAR = SBBUSYERROR | SBERROR
 VERSION_SHIFT, VERSION_1 = 29, 1
 HAS_32 = 1 << 2
 PATIENCE = 2.0  # seconds for one bus access
-ATTEMPTS = 6  # to stream a block, each time more slowly
+ATTEMPTS = 6  # to stream a block, each time more slowly; in a row that bring no word
 _WHY = {
     1: "the bus did not answer in time",
     2: "bad address: nothing answers there",
@@ -86,7 +86,8 @@ class SystemBus:
         answers = self._dtm.watched([*accesses, *[(SBDATA0, None), (SBCS, None)] * (count - 1)])
         words, status = self._good(answers[len(accesses) - 1 :])
         at_once = 2 * len(words) + 1
-        while True:
+        in_vain = 0
+        while in_vain < ATTEMPTS:
             at = address + 4 * len(words) if increment else address
             if status & (SBBUSY | SBBUSYERROR):
                 self._finished(at, partial=words)
@@ -98,6 +99,10 @@ class SystemBus:
             more, status = self._good([0, *self._dtm.watched(rest)])
             words += more
             at_once = 2 * len(more) + 1
+            in_vain = 0 if more else in_vain + 1
+        error = DebugModuleProblem(self.name, "the system bus is never free: reset the target")
+        error.partial = _packed(words)
+        raise error
 
     def _stream(self, address: int, count: int) -> tuple[list[int], int]:
         """The words, and sbcs: good if it shows no error."""
