@@ -1,6 +1,7 @@
 """`rvtrace console`: gdb's commands with line editing, completion and a status line, or lines from a pipe."""
 
 import argparse
+import io
 import json
 import re
 import signal
@@ -143,13 +144,18 @@ class _Console:
         prompt = Prompt(self.shell, self.status)
         while True:
             try:
-                yield prompt.read()
+                lines = prompt.read().split("\n")
+                for line in lines:  # several: they were pasted; an empty one between them repeats nothing
+                    if line.strip() or len(lines) == 1 or self.shell.waiting:
+                        yield line
             except KeyboardInterrupt:  # the line, or the block, that was typed
                 self.shell.drop()
             except EOFError:
                 return
 
     def _piped_lines(self) -> Iterator[str]:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")
         for line in sys.stdin:
             yield line.rstrip("\n")
 

@@ -1,5 +1,6 @@
 """The console on a terminal: line editing, completion, history and status line are prompt-toolkit's."""
 
+import contextlib
 import os
 import re
 import threading
@@ -26,6 +27,7 @@ except ImportError:
 _START = re.compile(r"(?:rv)?trace +start ")
 _EXPLAINED = {option.name: " ".join(option.help) for option in start_options.OPTIONS}
 PROMPT, MORE = "(rvtrace) ", "> "
+_MENU = 8  # rows kept free for what Tab shows
 _LOOKED = 0.25  # seconds between two looks at what gdb says by itself
 _ASKED = 2.0  # seconds between two looks at the trace components while the program runs
 
@@ -52,19 +54,31 @@ class Prompt:
     def read(self) -> str:
         """A line. Raises EOFError (Ctrl-D), KeyboardInterrupt (Ctrl-C)."""
         watcher = _Watcher(self._shell, self._status, self._session)
+        rows = self._session.output.get_size().rows
+        self._session.reserve_space_for_menu = max(0, min(_MENU, rows - 3))  # the prompt, a line of it, the status
         with patch_stdout(raw=True), watcher:
             return self._session.prompt(MORE if self._shell.waiting else PROMPT)
 
 
 def _history() -> History:
     """The file, or none if there can be no such file."""
-    file = history_file()
     try:
+        file = history_file()
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600)
-    except OSError:
+        with file.open("rb"):
+            pass
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
         return InMemoryHistory()
-    return FileHistory(str(file))
+    return _Kept(str(file)) if file.is_file() else InMemoryHistory()
+
+
+class _Kept(FileHistory):
+    """A line that cannot be kept (a full disk) is still one that can be typed."""
+
+    def store_string(self, string: str) -> None:
+        with contextlib.suppress(OSError):
+            super().store_string(string.encode(errors="replace").decode())
 
 
 class _Completer(Completer):
@@ -74,7 +88,7 @@ class _Completer(Completer):
         self._shell = shell
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        text = document.text_before_cursor
+        text = document.current_line_before_cursor
         begin = len(text) - len(text.split(" ")[-1])
         try:
             lines = self._shell.complete(text.lstrip())

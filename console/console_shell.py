@@ -13,6 +13,7 @@ from console.api import Bench
 from console.console_blocks import Block
 from console.engine import Engine
 from console.mi import GdbError
+from console.scripts.arguments import file_name
 from console.scripts.lines import Lines
 from console.scripts.report import FAILED, Report
 from console.scripts.runner import Runner, load
@@ -104,8 +105,11 @@ class Shell:
             return ""
         block, self._block = self._block, Block()
         self.done = block.text
-        text = self._several(block) if block.several else self._command(block.text.strip())
-        self._heard(block.text, text)
+        text = ""
+        try:
+            text = self._several(block) if block.several else self._command(block.text.strip())
+        finally:
+            self._heard(block.text, text)
         return text
 
     def complete(self, text: str) -> list[str]:
@@ -156,7 +160,9 @@ class Shell:
         return ""
 
     def _several(self, block: Block) -> str:
-        with tempfile.NamedTemporaryFile("w", suffix=".gdb", prefix="rvtrace-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".gdb", prefix="rvtrace-", delete=False, encoding="utf-8", errors="surrogateescape"
+        ) as file:
             file.write(block.text + "\n")
         try:
             return self.engine.execute(f"source {file.name}")
@@ -169,7 +175,7 @@ class Shell:
     def _script(self, name: str) -> str:
         if not name:
             raise RvtraceError("script: which? `script FILE.rvts`")
-        path = Path(_unquoted(name)).expanduser()
+        path = Path(file_name(name))
         nodes = load(path)
         report = Report(str(path), {"rvtrace": tool()})
         runner = Runner(Bench.of(self.engine), report, Lines(shown=True))
@@ -184,11 +190,6 @@ class Shell:
         if failed:
             raise RvtraceError(f"{FAILED}: " + "; ".join(failed))
         return ""
-
-
-def _unquoted(name: str) -> str:
-    """A name of a file may be quoted, and need not be."""
-    return name[1:-1] if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'" else name
 
 
 def _files(begun: str, ending: str) -> list[str]:

@@ -3,6 +3,7 @@
 from console.engine import Engine
 from console.engine_state import stop_of
 from console.engine_trace import TraceState, trace_state
+from console.mi import GdbError
 from support.errors import RvtraceError
 
 _ENDED = ("Tracing stopped.", "The trace had ended already.")
@@ -45,10 +46,19 @@ class Status:
                 self._place = self._asked_place() if state.connected else ""
             if traced and (self._stale or (state.running and self._trace.tracing)):
                 self._stale = False
-                self._trace = self._engine.trace_state()
+                self._trace = self._asked_trace()
         except RvtraceError:
             return False
         return (self._trace, self._place) != before
+
+    def _asked_trace(self) -> TraceState:
+        try:
+            return self._engine.trace_state()
+        except GdbError as error:
+            if "session has ended" not in str(error):
+                raise
+            self._engine.said("log", f"{error}\n")  # it is said only once
+            return TraceState()
 
     def text(self, columns: int) -> str:
         """In so many columns: what does not fit is left out, the end of the place first."""

@@ -88,6 +88,10 @@ class Running:
         self.last = stop
         self.stops += 1
 
+    def found_stopped(self, thread: Mapping[str, Any]) -> None:
+        """It has stopped and gdb did not say so; *thread*: as `-thread-info` has the one that is looked at."""
+        self._stopped(stop_of(thread))
+
     @property
     def several(self) -> bool:
         """Whether the target has more than one hart."""

@@ -21,6 +21,12 @@ GENTLE = 1.0
 # What gdb puts before an error of its own that comes out of a command in Python.
 _IN_PYTHON, _RAISED = "Error occurred in Python: ", "Python Exception <class 'gdb.error'>: "
 
+_NOT_RUN = "The program is not being run."
+_NOT_CONNECTED = (
+    "The program is not being run: gdb has no connection to the target. `trace connect` makes one by OpenOCD; over "
+    "USB, without one, `trace usb resume` lets it run (in a script: `gdb trace usb resume`)."
+)
+
 Said = Callable[[str, str], None]
 """Gets text as it comes: its kind (console, target, output: to be shown; log: gdb's warnings and errors), the text."""
 
@@ -95,9 +101,7 @@ class Waiting:
                 raise NoAnswer(f"gdb, {command}", time.monotonic() - waited)
             if self._wanted and not found:
                 self._wanted, interrupted = False, interrupted + 1
-                if interrupted == PATIENCE:
-                    self.mi.process.kill()
-                    raise GdbGone(f"gdb did not listen to {PATIENCE} interrupts, and was ended")
+                self._bear(interrupted)
                 self.mi.signal()
         if interrupted and found[0].name == "error":
             self._log = []
@@ -105,15 +109,21 @@ class Waiting:
         self._check(found[0])
         return found[0]
 
+    def _bear(self, interrupted: int) -> None:
+        """Ctrl-C came so often in vain. Raises GdbGone when that is enough."""
+        if interrupted == PATIENCE:
+            self.mi.process.kill()
+            raise GdbGone(f"gdb did not listen to {PATIENCE} interrupts, and was ended")
+
     def _check(self, record: Record) -> None:
         if record.name == "error":
             message = str(record.fields.get("msg", "")).strip().removeprefix(_IN_PYTHON)
             self._tell_log(f"{_IN_PYTHON}{message}\n{_RAISED}{message}")
-            raise GdbError(message)
+            raise GdbError(_NOT_CONNECTED if message == _NOT_RUN and not self.state.connected else message)
 
     def _while_running(self, there: Callable[[], bool]) -> None:
-        """Wait without limit. Ctrl-C stops the program."""
-        done = False
+        """Wait without limit. Ctrl-C stops the program. Raises GdbGone if that does not help: a probe that is gone."""
+        done, interrupted, stops = False, 0, self.state.stops
 
         def check() -> bool:
             nonlocal done
@@ -123,15 +133,42 @@ class Waiting:
         while not done:
             self.mi.wait(check)
             if not done:
-                self._wanted = False
+                interrupted = 1 if self.state.stops > stops else interrupted + 1
+                self._wanted, stops = False, self.state.stops
+                self._bear(interrupted)
                 self._break_off()
 
     def _break_off(self) -> None:
         """Of a command line gdb listens to signals while the program runs; of some it reads its input."""
         before = self.state.stops
+
+        def stopped() -> bool:
+            return not self.state.running or self.state.stops > before
+
         self.mi.signal()
-        if self.state.running and not self.mi.wait(lambda: self.state.stops > before, seconds=GENTLE):
-            self.mi.forget(self.mi.send("-exec-interrupt"))
+        if self.mi.wait(stopped, seconds=GENTLE):
+            return
+        self.mi.forget(self.mi.send("-exec-interrupt"))
+        if not self.mi.wait(stopped, seconds=GENTLE):
+            self._look()
+
+    def _look(self) -> None:
+        """gdb does not report a stop at which the signal met it between two steps of many: it is asked."""
+        token = self.mi.send("-thread-info")
+        found: list[Record] = []
+
+        def there() -> bool:
+            record = self.mi.answered(token)
+            if record is not None:
+                found.append(record)
+            return bool(found)
+
+        self.mi.wait(there, seconds=GENTLE)
+        self.mi.forget(token)
+        threads = found[0].fields.get("threads", []) if found else []
+        if threads and all(thread.get("state") == "stopped" for thread in threads):
+            current = str(found[0].fields.get("current-thread-id"))
+            self.state.found_stopped(next((it for it in threads if str(it.get("id")) == current), threads[0]))
 
     def _check_wanted(self) -> None:
         if self._wanted:

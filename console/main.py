@@ -1,6 +1,7 @@
 """The command line `rvtrace ...`: one sub-command per module of this room."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -78,10 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):  # None when it was closed
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the locale's encoding does not have is no reason to end
+        sys.stdout.reconfigure(errors="backslashreplace")
     words = sys.argv[1:] if argv is None else argv
-    with starting() if argv is None else nullcontext():
-        arguments = parser(words[0] if words else None).parse_args(words)
     try:
+        with starting() if argv is None else nullcontext():
+            arguments = parser(words[0] if words else None).parse_args(words)
         status = int(arguments.run(arguments))
         sys.stdout.flush()
         return status

@@ -56,6 +56,14 @@ class NoAnswer(RvtraceError):
         self.seconds = seconds
 
 
+def _bytes(text: str) -> bytes:
+    """As gdb reads it. What was no text where it came from, is again the bytes that it was."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # half of a character that has two halves
+        return text.encode(errors="replace")
+
+
 class Mi:
     """`with Mi(["gdb-multiarch", "app.elf"]) as mi:` - one gdb. *words*: without the option that chooses the interface.
 
@@ -126,7 +134,7 @@ class Mi:
         self._answers[token] = []
         assert self.process.stdin
         try:
-            self.process.stdin.write(f"{token}{text}\n".encode())
+            self.process.stdin.write(_bytes(f"{token}{text}\n"))
             self.process.stdin.flush()
         except (OSError, ValueError):
             raise self._gone() from None

@@ -42,10 +42,9 @@ class Processes:
     *target_file*: the target description; *gdb_port*: where gdb connects to. A subclass has `start`.
     """
 
-    def __init__(self, elf: Path, folder: Path) -> None:
-        self.elf = elf
-        self.folder = folder
-        self.target_file = folder / "rvtrace.toml"
+    def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+        self.elf, self.folder = Path(elf), Path(folder)
+        self.target_file = self.folder / "rvtrace.toml"
         self.gdb_port, self.tcl_port = free_ports(2)
         self._children: list[subprocess.Popen[bytes]] = []
 
@@ -98,9 +97,9 @@ class Rig(Processes):
 
     openocd_commands = "init; halt"
 
-    def __init__(self, elf: Path, folder: Path, *sim_options: str) -> None:
+    def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str], *sim_options: str) -> None:
         super().__init__(elf, folder)
-        self.openocd_log = folder / "openocd.log"
+        self.openocd_log = self.folder / "openocd.log"
         self._sim_options = sim_options
 
     def start(self) -> None:

@@ -42,10 +42,11 @@ class QemuRig(Processes):
     """
 
     def __init__(
-        self, elf: Path, folder: Path, options: str = "", printed: Callable[[str], None] | None = None
-    ) -> None:
+        self, elf: str | os.PathLike[str], folder: str | os.PathLike[str], options: str = "",
+        printed: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(elf, folder)
-        self._words = machine(elf, options)
+        self._words = machine(self.elf, options)
         self._printed = printed
         self._reader: threading.Thread | None = None
 

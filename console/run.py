@@ -20,7 +20,7 @@ from console.scripts.runner import Runner, load
 from console.signals import ENDING, ending, on_signals
 from console.targets import add_target_options, target_of
 from session.version import tool
-from support.errors import RvtraceError
+from support.errors import Cancelled, RvtraceError
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -73,6 +73,8 @@ def _run(arguments: argparse.Namespace) -> int:
         _on_bench(arguments, nodes, settings, within, report)
     except RvtraceError as error:
         report.ended_by(ERROR, str(error))
+    except (KeyboardInterrupt, SystemExit):  # before the script has begun, or a second Ctrl-C
+        report.ended_by(ERROR, str(Cancelled()))
     report.seconds = time.monotonic() - began
     tell(report, json=arguments.json, quiet=arguments.quiet, file=arguments.report)
     return report.exit_status

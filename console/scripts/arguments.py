@@ -1,6 +1,7 @@
 """What stands behind the verbs of a script: times, comparisons, text with variables in it."""
 
 import operator
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -52,6 +53,12 @@ def comparison(text: str) -> Comparison | None:
     """`WHAT < EXPRESSION`, with spaces around the sign; None: there is no such sign."""
     found = _COMPARED.fullmatch(text)
     return None if found is None else Comparison(found["what"].strip(), found["sign"], found["value"].strip())
+
+
+def file_name(text: str) -> str:
+    """A name of a file may be quoted, and need not be; `~` is the home directory."""
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return os.path.expanduser(text[1:-1] if quoted else text)
 
 
 def filled(text: str, value: Callable[[str], str]) -> str:

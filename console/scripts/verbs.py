@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from console.api import Bench
 from console.scripts import asserts
-from console.scripts.arguments import filled, seconds, within
+from console.scripts.arguments import file_name, filled, seconds, within
 from console.scripts.language import BLOCKS, NAME, Expected
 from support.errors import RvtraceError
 
@@ -84,6 +84,10 @@ def _needed(arguments: str) -> str:
     return arguments
 
 
+def _file(arguments: str, context: Context) -> str:
+    return file_name(filled(arguments, context.value))
+
+
 def _connect(arguments: str) -> Action:
     if len(arguments.split()) > 1:
         raise Expected
@@ -99,7 +103,7 @@ def _connect(arguments: str) -> Action:
 
 def _load(arguments: str) -> Action:
     def run(context: Context) -> Outcome:
-        size = context.bench.load(filled(arguments, context.value) or None)
+        size = context.bench.load(_file(arguments, context) or None)
         return Outcome(f"{size} bytes", {"bytes": size})
 
     return run
@@ -180,7 +184,7 @@ def _decode(context: Context) -> Outcome:
 
 def _save(arguments: str) -> Action:
     def run(context: Context) -> Outcome:
-        path = filled(arguments, context.value) or context.output
+        path = _file(arguments, context) or context.output
         if path is None:
             raise RvtraceError("save: no file; name one here, or with -o on the command line")
         saved = context.bench.save(path)
@@ -193,7 +197,7 @@ def _open(arguments: str) -> Action:
     path = _needed(arguments)
 
     def run(context: Context) -> Outcome:
-        lines = context.bench.open(filled(path, context.value))
+        lines = context.bench.open(_file(path, context))
         return Outcome("; ".join(" ".join(line.split()) for line in lines), {"said": lines})
 
     return run

@@ -1,5 +1,7 @@
 """The Python API of scripted captures, `import rvtrace`, on the simulated target."""
 
+import ast
+import importlib
 import subprocess
 import sys
 import threading
@@ -54,6 +56,18 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     with rvtrace.Bench(elf) as bench:
         assert bench.open(capture)
         yield Past(bench, Truth(elf, log).until("finish"), capture, elf)
+
+
+def test_type_checkers_read_the_same_names() -> None:
+    """A module without a folder cannot say that it is typed (PEP 561): its stub has to offer what it offers."""
+    tree = ast.parse((HOME / "rvtrace-stubs" / "__init__.pyi").read_text())
+    taken = {
+        name.asname: getattr(importlib.import_module(node.module or ""), name.name)
+        for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }  # fmt: skip
+    assert taken == {name: getattr(rvtrace, name) for name in rvtrace.__all__}
+    (exported,) = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    assert ast.literal_eval(exported) == rvtrace.__all__
 
 
 @pytest.fixture(scope="module")

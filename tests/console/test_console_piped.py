@@ -14,7 +14,7 @@ import pytest
 
 from console.engine import Engine
 from console.main import main
-from console.mi import GdbGone, NoAnswer
+from console.mi import GdbError, GdbGone, NoAnswer
 from console.rig import Rig
 from gdbext import start_options
 from tests.compiling import demo
@@ -52,8 +52,12 @@ def test_what_commands_print_is_what_gdb_prints(gdb: str, board: Rig) -> None:
     assert shown.split() == expected.split()
 
 
-def test_the_table_of_options_is_that_of_gdb(board: Rig) -> None:
+def test_an_engine_without_a_target(board: Rig) -> None:
+    """The table of options is that of gdb; and a program that runs is not only gdb's to have."""
     with Engine(board.elf) as engine:
+        for run in (engine.resume, lambda: engine.execute("continue"), lambda: engine.execute("stepi")):
+            with pytest.raises(GdbError, match=r"^The program is not being run: gdb has no conn.* `trace usb resume`"):
+                run()
         offered = {line.removeprefix("trace start ") for line in engine.complete("trace start -")}
         assert offered == {option.name for option in start_options.OPTIONS}
         for option in start_options.OPTIONS:
@@ -146,6 +150,36 @@ def test_commands_of_its_own(board: Rig, tmp_path: Path) -> None:
     assert not [line for line in done.stdout.splitlines() if line.startswith("Tracing stopped.")]  # the script's line
 
 
+def children(pid: int) -> list[str]:
+    """The names of the programs that a process has started."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [Path(f"/proc/{child}/comm").read_text().strip() for child in found]
+
+
+def test_ctrl_c_between_two_of_many_steps(board: Rig) -> None:
+    """Where gdb works between them, it forgets to report that it has stopped."""
+    words = ["--target", board.target_file, "--elf", board.elf]
+    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
+    with subprocess.Popen(
+        command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=gdb_environ(), start_new_session=True,
+    ) as running:  # fmt: skip
+        assert running.stdin and running.stdout and running.stderr
+        running.stdin.write(f"trace connect :{board.gdb_port}\nmonitor reset halt\necho now\\n\n")
+        for number in (1, 2, 3):
+            running.stdin.write(f"stepi 100000\necho {number}\\n\n")
+        running.stdin.flush()
+        while running.stdout.readline() != "now\n":
+            assert running.poll() is None
+        for number in (1, 2, 3):
+            time.sleep(0.3)
+            os.kill(running.pid, signal.SIGINT)
+            while running.stdout.readline() != f"{number}\n":
+                assert running.poll() is None
+        running.stdin.close()
+    assert running.returncode in (0, 1)
+
+
 def test_ctrl_c_ends_the_command_and_nothing_else(board: Rig) -> None:
     words = ["--elf", board.elf, "--connect", f":{board.gdb_port}"]
     command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
@@ -170,9 +204,10 @@ def test_ctrl_c_ends_the_command_and_nothing_else(board: Rig) -> None:
         os.kill(running.pid, signal.SIGINT)
         until("Program received signal SIGINT, Interrupt.\n")
         until("$1 = 5\n")
-        running.stdin.write("shell echo asleep; sleep 60\nprint 6\n")
+        running.stdin.write("shell exec sleep 60\nprint 6\n")
         running.stdin.flush()
-        until("asleep\n")
+        while "sleep" not in children(running.pid):  # a shell that gets the signal first would keep it to itself
+            time.sleep(0.01)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does it
         until("$2 = 6\n")
         os.kill(running.pid, signal.SIGTERM)  # an end in order
@@ -212,6 +247,34 @@ def test_a_gdb_that_does_not_listen(board: Rig) -> None:
             timer.start()
         with pytest.raises(GdbGone, match=r"^gdb did not listen to 3 interrupts, and was ended$"):
             engine.execute(stubborn)
+
+
+def test_a_probe_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenOCD is there and cannot stop the program any more: the third Ctrl-C in vain is the last."""
+    monkeypatch.setattr("console.engine_waiting.GENTLE", 0.1)
+    with Rig(demo(tmp_path), tmp_path / "rig") as rig, Engine(rig.elf) as engine:
+        engine.execute(f"trace connect :{rig.gdb_port}")
+        deeds = [rig.simulator.kill, *[engine.interrupt] * 4]
+        timers = [threading.Timer(0.3 * number, deed) for number, deed in enumerate(deeds, 1)]
+        for timer in timers:
+            timer.start()
+        with pytest.raises(GdbGone, match=r"^gdb did not listen to 3 interrupts, and was ended$"):
+            engine.execute("continue")
+        for timer in timers:
+            timer.cancel()
+
+
+def test_bytes_that_are_no_text() -> None:
+    """In lines, and in commands over several lines; and a locale that does not have what is to be printed."""
+    text = b"echo \xff \xc3\xa9\\n\nif 1\necho \xfe\\n\nend\nprint 5\n"
+    command = [sys.executable, "-m", "console.main", "console", "--nx"]
+    for encoding in ("utf-8:strict", "ascii:strict"):
+        environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "PYTHONIOENCODING": encoding}
+        done = subprocess.run(command, input=text, capture_output=True, env=environ, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
+        lines = done.stdout.splitlines()
+        assert len(lines) == 3 and lines[2] == b"$1 = 5"
+        assert lines[0].endswith(b" \xc3\xa9" if encoding.startswith("utf") else b" \\xe9"), lines
 
 
 def test_a_terminal_without_its_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

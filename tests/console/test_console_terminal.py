@@ -32,6 +32,9 @@ class Typed:
     def wait(self, text: str) -> str:
         return self.terminal.wait(lambda screen: text in screen and PROMPT.search(screen), f"{text} and a prompt")
 
+    def paste(self, text: str) -> None:
+        self.terminal.type(f"\x1b[200~{text}\x1b[201~")
+
     @property
     def status(self) -> str:
         """The status line."""
@@ -148,6 +151,31 @@ def test_ctrl_c_drops_a_block_that_is_typed(typed: Typed) -> None:
     typed.enter("end", "\nfrom a block")
 
 
+def test_lines_that_are_pasted_at_once(typed: Typed) -> None:
+    """As terminals paste: in brackets, all of it one input. Empty lines between commands repeat nothing."""
+    typed.clear()
+    typed.paste("define twice\nif 1\necho one\\n\n\nend\nend\ntwice\ntwice\n\n\nprint 40 + 4\n")
+    screen = typed.enter("", "= 44")
+    assert screen.count("\none") == 2
+    typed.paste("while 1\necho again\\n\n")
+    typed.enter("loop_break\rend", "\nagain")
+
+
+def test_a_small_terminal(typed: Typed) -> None:
+    """There is room for the line, and Tab."""
+    typed.terminal.resize(30, 5)
+    try:
+        typed.enter("print 44 + 1", "= 45")
+        typed.terminal.type("trace st")
+        typed.terminal.press("Tab")
+        screen = typed.terminal.wait(lambda screen: "trace st" in screen and "start" in screen, "a menu")
+        assert "too small" not in screen
+        typed.terminal.press("C-c")
+    finally:
+        typed.terminal.resize(COLUMNS, ROWS)
+    typed.enter("print 45 + 1", "= 46")
+
+
 def test_an_empty_line_repeats_steps_and_turns_pages(typed: Typed) -> None:
     typed.clear()
     typed.enter("trace history 1,3", "\n3")
@@ -198,6 +226,25 @@ def test_the_end_and_the_next_session(typed: Typed) -> None:
         (gdb,) = children(int(terminal.ask("#{pane_pid}")))
         os.kill(gdb, signal.SIGKILL)
         terminal.wait(lambda screen: "rvtrace: gdb has ended (signal 9)" in screen, "what happened to gdb")
+
+
+@pytest.mark.parametrize("kind", ["a folder", "no home", "a full disk"])
+def test_lines_that_cannot_be_kept(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from console import console_prompt
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    if kind == "a folder":
+        (tmp_path / "rvtrace" / "history").mkdir(parents=True)
+    elif kind == "no home":
+        monkeypatch.delenv("XDG_STATE_HOME")
+        monkeypatch.delenv("HOME", raising=False)
+        monkeypatch.setattr("os.path.expanduser", lambda path: path)  # nobody knows this user
+    history = console_prompt._history()
+    if kind == "a full disk":
+        (tmp_path / "rvtrace" / "history").unlink()
+        (tmp_path / "rvtrace" / "history").symlink_to("/dev/full")
+    history.append_string("a line \udcff")
+    assert history.get_strings() == ["a line \udcff"]
 
 
 def children(parent: int) -> list[int]:

@@ -195,6 +195,15 @@ def test_sigterm_ends_the_script_and_the_report_is_written(tmp_path: Path) -> No
     assert json.loads(report.read_text())["status"] == "error"
 
 
+def test_ctrl_c_before_the_script_has_begun(tmp_path: Path) -> None:
+    gdb = tmp_path / "gdb"
+    gdb.write_text("#!/bin/sh\nkill -INT $PPID; cat > /dev/null\n")
+    gdb.chmod(0o755)
+    done = run_script(tmp_path, "echo hello", "--gdb", gdb)
+    assert (done.status, done.err) == (2, "x.rvts: interrupted\n")
+    assert done.report["problem"]["message"] == "interrupted"
+
+
 def test_a_target_that_goes_away(tmp_path: Path) -> None:
     with Rig(demo(tmp_path), tmp_path / "rig") as rig:
         text = (

@@ -154,7 +154,7 @@ def test_variables_blocks_and_files(folder: Path) -> None:
         folder,
         "set wanted = 2 + 1",
         "set count = calls on_call",
-        "repeat $wanted as i", "echo round $i of $wanted", "if $i == 2", f"save {folder}/kept-$i.rvt",
+        "repeat $wanted as i", "echo round $i of $wanted", "if $i == 2", f'save "{folder}/kept # $i.rvt"',
         "else", "gdb printf \"%d\\n\", $i * 100", "end", "end",
         "repeat 0", "assert ran finish", "end",
         "assert value $count == $wanted", "assert value sizeof(int) == 8",
@@ -165,8 +165,8 @@ def test_variables_blocks_and_files(folder: Path) -> None:
     assert [done.out.count(f"            {value}\n") for value in (100, 200, 300)] == [1, 0, 1]
     assert done.asserts == [True, False]
     (kept,) = done.report["captures"]
-    assert Path(kept["file"]) == folder / "kept-2.rvt" and Path(kept["file"]).stat().st_size == kept["bytes"]
-    assert load(folder / "kept-2.rvt").sinks == load(folder / "good.rvt").sinks
+    assert Path(kept["file"]) == folder / "kept # 2.rvt" and Path(kept["file"]).stat().st_size == kept["bytes"]
+    assert load(folder / "kept # 2.rvt").sinks == load(folder / "good.rvt").sinks
 
 
 def test_the_report(folder: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from console.console_blocks import Block
-from console.scripts.arguments import Within, comparison, filled, seconds, within
+from console.scripts.arguments import Within, comparison, file_name, filled, seconds, within
 from console.scripts.language import Expected, If, Node, Repeat, ScriptError, Step, parse, without_comment
 from console.scripts.runner import load
 from console.scripts.verbs import VERBS, listing, read
@@ -24,6 +24,22 @@ def shown(nodes: tuple[Node, ...]) -> list[object]:
             assert isinstance(node, If)
             found.append((node.place.line, "if", node.condition, shown(tuple(node.body)), shown(tuple(node.other))))
     return found
+
+
+def test_names_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    given = ["x.rvt", '"a b.rvt"', "'a b.rvt'", "~/x.rvt", '"~/a b.rvt"', '"', "~nobody-of-this-name/x", "a 'b'.rvt"]
+    found = [
+        "x.rvt",
+        "a b.rvt",
+        "a b.rvt",
+        "/home/me/x.rvt",
+        "/home/me/a b.rvt",
+        '"',
+        "~nobody-of-this-name/x",
+        "a 'b'.rvt",
+    ]
+    assert [file_name(text) for text in given] == found
 
 
 def test_the_tree_of_a_script() -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 
-from console.engine_trace import trace_state
+from console.console_status import Status
+from console.engine_state import Running
+from console.engine_trace import TraceState, trace_state
+from console.mi import GdbError
 
 CHIP = """target:   demo, OpenOCD at localhost:6666, hart 0
 hart:     halted
@@ -50,6 +53,38 @@ sink:     hart0: 1111 bytes"""
 )
 def test_what_is_traced(said: str, shown: str) -> None:
     assert str(trace_state(said.splitlines())) == shown
+
+
+class Gone:
+    """An engine whose trace goes away; *problem*: what the next question is answered."""
+
+    def __init__(self, problem: str) -> None:
+        self.state = Running()
+        self.problem = problem
+        self.told: list[tuple[str, str]] = []
+
+    def said(self, kind: str, text: str) -> None:
+        self.told.append((kind, text))
+
+    def trace_state(self) -> TraceState:
+        raise GdbError(self.problem)
+
+
+@pytest.mark.parametrize(
+    ("problem", "shown", "told"),
+    [
+        ("the rvtrace session has ended unexpectedly, killed by signal 9; ...", "no trace", 1),
+        ("the target does not answer", "trace tracing, 1116 of 65536 bytes", 0),
+    ],
+)
+def test_what_is_said_once_is_not_lost(problem: str, shown: str, told: int) -> None:
+    """Looking at the trace for the status line is told that the session is gone: who types would not be, any more."""
+    engine = Gone(problem)
+    status = Status(engine)  # type: ignore[arg-type]
+    status.heard("trace status", CHIP)
+    status.refresh()
+    assert str(status) == f"not connected | {shown}"
+    assert engine.told == [("log", f"{problem}\n")] * told
 
 
 def test_when_it_is_worth_to_look_again() -> None:
