@@ -134,7 +134,7 @@ class Shell:
             return own
         if word in _TERMINAL and not (rest and word.startswith("p")):
             raise RvtraceError(_TERMINAL[word])
-        text = self.engine.execute(line)
+        text = self.engine.load(rest.strip()) if word == "load" else self.engine.execute(line)
         if word == "cd":  # what the shell and scripts are relative to
             os.chdir(str(self.engine.query("-environment-pwd").get("cwd", ".")))
         if line == "help":

@@ -103,6 +103,24 @@ class Engine(Waiting):
         """The value of an expression of gdb's, as `output` would print it. Raises GdbError."""
         return str(self.query(f"-data-evaluate-expression {quoted(expression)}").get("value", ""))
 
+    def load(self, words: str) -> str:
+        """gdb's `load WORDS`, which tells how far it is only when it is asked this way. What it printed; as `execute`."""
+        with self.lock:
+            self._texts = []
+            try:
+                done = self.query(f"-target-download {words}".rstrip())
+                address, size, rate = (str(done.get(key, 0)) for key in ("address", "load-size", "transfer-rate"))
+                self._tell(f"Start address {address}, load size {size}\nTransfer rate: {int(rate) // 8192} KB/sec.\n")
+                return "".join(self._texts)
+            finally:
+                self._texts = None
+
+    def _tell(self, text: str) -> None:
+        """As if gdb had printed it."""
+        if self._texts is not None:
+            self._texts.append(text)
+        self.said("console", text)
+
     def complete(self, text: str) -> list[str]:
         """Lines that gdb would make of this one with the Tab key."""
         try:
@@ -177,6 +195,9 @@ class Engine(Waiting):
             self._downloaded(record.fields)
 
     def _downloaded(self, fields: Mapping[str, str]) -> None:
+        """A section begins, or goes on."""
+        if self._texts is not None and "section-size" in fields and "section-sent" not in fields:
+            self._tell(f"Loading section {fields.get('section')}, size {int(fields['section-size']):#x}\n")
         sent, total = fields.get("total-sent"), fields.get("total-size")
         if sent and total:
             self.mi.progress(f"loading {fields.get('section', '')}".strip(), int(sent), int(total))

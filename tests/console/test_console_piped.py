@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,11 @@ def test_what_commands_print_is_what_gdb_prints(gdb: str, board: Rig) -> None:
     shown = done.stdout[done.stdout.index("tracing: ") :].replace("Continuing.\n", "")  # gdb says it to who types
     assert (done.returncode, done.stderr) == (0, "")
     assert shown.split() == expected.split()
+    assert loaded(done.stdout) == [re.sub(" lma .*", "", line) for line in loaded(said["load"])] != []
+
+
+def loaded(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(("Loading section ", "Start address "))]
 
 
 def test_an_engine_without_a_target(board: Rig) -> None:
