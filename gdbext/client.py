@@ -47,6 +47,7 @@ class Client:
         self._idle = idle
         self._answerer = answerer
         self._process: subprocess.Popen[bytes] | None = None
+        self._told = False  # that the process has ended
         self._buffer = b""
         self._last_id = 0
 
@@ -56,9 +57,9 @@ class Client:
 
     def request(self, method: str, **params: Any) -> Any:
         """The result of `method`. Raises SessionError, or KeyboardInterrupt after telling the session to stop."""
-        if self._process is not None and not self.running:  # what it had of the trace is gone: that is to be known
-            raise self._gone()
-        if self._process is None:
+        if not self.running:
+            if self._process is not None and not self._told:  # what it had of the trace is gone: that is to be known
+                raise self._gone()
             self._start()
         return self._exchange(method, params)
 
@@ -83,7 +84,7 @@ class Client:
             self._process = environment.start_session(interpreter, os.environ)
         except (LookupError, OSError) as error:
             raise SessionError(str(error), "NoEnvironment") from None
-        self._buffer = b""
+        self._buffer, self._told = b"", False
         try:
             self._exchange("hello", {})
         except SessionError:
@@ -180,7 +181,7 @@ class Client:
         """What is said of it, once: the next request starts another."""
         process = self._process
         status = None if process is None else process.wait()
-        self.close()
+        self._told = True
         how = "" if not status else f", killed by signal {-status}" if status < 0 else f" with status {status}"
         return SessionError(
             f"the rvtrace session has ended unexpectedly{how}; the next trace command starts a new one"

@@ -1,7 +1,9 @@
 """What all tests have in common."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -19,6 +21,12 @@ settings.load_profile("rvtrace")
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).resolve().parent.parent / "build" / "pycache")
     sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
+
+# Who starts the tests in the background, or with nohup, has them ignore the keys that tests press.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL),
+                        (signal.SIGHUP, signal.SIG_DFL)):  # fmt: skip
+    if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(number, handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -277,7 +277,7 @@ with tracer().at_work("counting lines"):
     time.sleep(1)  # so long that it is shown
 print("done")
 """
-TIMES = 25  # two seconds of decoding
+TIMES = 100  # so long that a bar is seen
 
 
 @pytest.fixture(scope="module")
