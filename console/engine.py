@@ -104,7 +104,7 @@ class Engine(Waiting):
         return str(self.query(f"-data-evaluate-expression {quoted(expression)}").get("value", ""))
 
     def load(self, words: str) -> str:
-        """gdb's `load WORDS`, which tells how far it is only when it is asked this way. What it printed; as `execute`."""
+        """gdb's `load WORDS`, which only so tells how far it is. What it printed; as `execute`."""
         with self.lock:
             self._texts = []
             try:
