@@ -170,7 +170,7 @@ def test_what_was_killed_leaves_nothing_that_runs_or_stays(tmp_path: Path, elf: 
     while qemu.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not qemu.exists(), "QEMU waits for a reader that is gone"
-    recorded(elf, tmp_path, "--source", "log")  # the next one tidies up; unless another has begun since, of another test
+    recorded(elf, tmp_path, "--source", "log")  # the next one tidies up (or that of another test)
     assert not folder.exists()
 
 
