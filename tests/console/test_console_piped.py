@@ -156,6 +156,15 @@ def test_commands_of_its_own(board: Rig, tmp_path: Path) -> None:
     assert not [line for line in done.stdout.splitlines() if line.startswith("Tracing stopped.")]  # the script's line
 
 
+def piped(*words: object) -> "subprocess.Popen[str]":
+    """A console with pipes, and with a process group of its own, as a shell gives it one."""
+    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
+    return subprocess.Popen(
+        command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=gdb_environ(), start_new_session=True,
+    )  # fmt: skip
+
+
 def children(pid: int) -> list[str]:
     """The names of the programs that a process has started."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -165,11 +174,7 @@ def children(pid: int) -> list[str]:
 def test_ctrl_c_between_two_of_many_steps(board: Rig) -> None:
     """Where gdb works between them, it forgets to report that it has stopped."""
     words = ["--target", board.target_file, "--elf", board.elf]
-    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
-    with subprocess.Popen(
-        command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=gdb_environ(), start_new_session=True,
-    ) as running:  # fmt: skip
+    with piped(*words) as running:
         assert running.stdin and running.stdout and running.stderr
         running.stdin.write(f"trace connect :{board.gdb_port}\nmonitor reset halt\necho now\\n\n")
         for number in (1, 2, 3):
@@ -188,11 +193,7 @@ def test_ctrl_c_between_two_of_many_steps(board: Rig) -> None:
 
 def test_ctrl_c_ends_the_command_and_nothing_else(board: Rig) -> None:
     words = ["--elf", board.elf, "--connect", f":{board.gdb_port}"]
-    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
-    with subprocess.Popen(
-        command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=gdb_environ(), start_new_session=True,
-    ) as running:  # fmt: skip
+    with piped(*words) as running:
         assert running.stdin and running.stdout and running.stderr
 
         def until(line: str) -> None:
