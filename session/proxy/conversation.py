@@ -116,8 +116,8 @@ class Conversation:
             return
         self._knocked = None
         with contextlib.suppress(OSError):
-            listener.accept()[0].close()
-            self.shared.say("another gdb was refused: this one is connected")
+            with listener.accept()[0]:
+                self.shared.say("another gdb was refused: this one is connected")
 
     def _patience(self) -> float | None:
         """Seconds for which nothing is to be done."""
