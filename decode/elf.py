@@ -54,6 +54,8 @@ class Elf:
     zcm       the code is Zcmp or Zcmt code (from the attributes)
     jvt       base of the Zcmt jump table, or None
     constants what the program does not write: code and constants, in rising order
+    isa       the ISA string of its attributes ("rv64i2p1_m2p0_zicsr2p0"), "" where it does not say
+    flags     e_flags
     """
 
     path: str
@@ -66,6 +68,8 @@ class Elf:
     segments: list[Segment] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     constants: list[range] = field(default_factory=list)
+    isa: str = ""
+    flags: int = 0
 
 
 def machine(path: str | Path) -> int | None:

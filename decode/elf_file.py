@@ -25,18 +25,20 @@ def parse(path: str, content: bytes) -> Elf:
     elf: Any = ELFFile(BytesIO(content))
     if elf["e_machine"] != "EM_RISCV":
         raise ELFError(f"its machine is {elf['e_machine']}, not RISC-V")
-    symbols = _symbols(elf)
+    symbols, isa = _symbols(elf), _isa(elf)
     return Elf(
         path,
         hashlib.sha256(content).hexdigest(),
         elf.elfclass,
         elf["e_entry"],
         _build_id(elf),
-        _has_zcm(elf),
+        _names_zcm(isa),
         next((symbol["st_value"] for symbol in symbols if symbol.name == "__jvt_base$"), None),
         [_segment(segment) for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]],
         _sections(elf, symbols),
         _constants(elf),
+        isa,
+        elf["e_flags"],
     )
 
 
@@ -104,15 +106,15 @@ def _of_kind(elf: Any, kind: type) -> list[Any]:
     return [section for section in elf.iter_sections() if isinstance(section, kind)]
 
 
-def _has_zcm(elf: Any) -> bool:
+def _isa(elf: Any) -> str:
     for section in elf.iter_sections():
         if section["sh_type"] == "SHT_RISCV_ATTRIBUTES":
             for subsection in section.iter_subsections():
                 for part in subsection.iter_subsubsections():
                     for attribute in part.iter_attributes("TAG_ARCH"):
-                        return _names_zcm(attribute.value)
-    return False
+                        return str(attribute.value)
+    return ""
 
 
-def _names_zcm(arch: str) -> bool:
-    return any(extension.startswith(("zcmp", "zcmt")) for extension in arch.split("_"))
+def _names_zcm(isa: str) -> bool:
+    return any(extension.startswith(("zcmp", "zcmt")) for extension in isa.split("_"))

@@ -12,10 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from itertools import accumulate, chain, islice
 from operator import attrgetter, is_, itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from decode.memory_access import Access
 from decode.times import Times
+
+if TYPE_CHECKING:
+    from decode.tandem.decoder import Tandem
 
 GAP = -1
 """The pc of a gap position."""
@@ -206,6 +209,7 @@ class History:
     times       see `Times`; empty without timestamps in the trace
     accounting  what became of the bytes
     accesses    to memory and CSRs, in order, where the trace has them
+    shadow      registers and memory at every position, where the trace has them
     """
 
     def __init__(
@@ -227,6 +231,7 @@ class History:
         self.contexts = contexts
         self.times = times or Times(array("Q"), array("Q"))
         self.accesses: Sequence[Access] = ()
+        self.shadow: Tandem | None = None
         self.gap_positions: Sequence[int] = sorted(gap_positions)
 
     def __len__(self) -> int:

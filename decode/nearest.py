@@ -130,12 +130,22 @@ class Nearest:
         self._history = history
         self._sets: OrderedDict[Addresses, _Parts] = OrderedDict()
 
-    def find(self, position: int, direction: int, addresses: Addresses, progress: Progress = silent) -> int | None:
+    def find(
+        self,
+        position: int,
+        direction: int,
+        addresses: Addresses,
+        progress: Progress = silent,
+        *,
+        farthest: int | None = None,
+    ) -> int | None:
         """The next position behind *position* (*direction* 1), or the last one before it (-1), with one of *addresses*.
 
-        None: there is none. Raises what *progress* does.
+        None: there is none. *farthest*: a position beyond which nobody wants to know. Raises what *progress* does.
         """
         history = self._history
+        if not addresses:
+            return None
         position = max(-1, min(position, len(history)))
         parts = self._parts(addresses)
         beside = position + direction
@@ -147,7 +157,9 @@ class Nearest:
         place = parts.place(part, *inside, direction)
         if place is not None:
             return begin + place
-        found = self._entry(entry, direction, parts, progress)
+        last = len(history) - 1 if direction > 0 else 0
+        farthest = last if farthest is None else max(0, min(farthest, len(history) - 1))
+        found = self._entry(entry, history.entry_at(farthest)[0], parts, direction, progress)
         if found is None:
             return None
         part = history.entries[found]
@@ -164,11 +176,11 @@ class Nearest:
         self._sets.move_to_end(addresses)
         return parts
 
-    def _entry(self, entry: int, direction: int, parts: _Parts, progress: Progress) -> int | None:
-        """The nearest entry beside one that has one of the addresses in it."""
+    def _entry(self, entry: int, last: int, parts: _Parts, direction: int, progress: Progress) -> int | None:
+        """The nearest entry beside one, up to the *last* one, that has one of the addresses in it."""
         entries, size, at = self._history.entries, _FIRST_BLOCK, entry + (direction > 0)
-        while at > 0 if direction < 0 else at < len(entries):
-            begin, end = (max(at - size, 0), at) if direction < 0 else (at, min(at + size, len(entries)))
+        while at > last if direction < 0 else at <= last:
+            begin, end = (max(at - size, last), at) if direction < 0 else (at, min(at + size, last + 1))
             found = parts.nearest(entries[begin:end], direction)
             if found is not None:
                 return begin + found

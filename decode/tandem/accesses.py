@@ -76,6 +76,12 @@ class TandemAccesses(Sequence[Access]):
     def __iter__(self) -> Iterator[Access]:
         return map(self._access, self._positions)
 
+    def at(self, position: int) -> Access | None:
+        """That of the instruction at a position, where one retired; None: it accesses nothing."""
+        elements = self._index.trace.elements(self._groups[position])
+        word = next((element.word for element in elements if isinstance(element, Instr)), None)
+        return None if word is None or self._reaches[word] is None else self._access(position)
+
     def _access(self, position: int) -> Access:
         trace, group = self._index.trace, self._groups[position]
         seen = Effects(group, trace.elements(group), trace.parameters, self._index.registers, loose=False)

@@ -14,10 +14,11 @@ from decode.executed.log import Log
 from decode.executed.spike import CAUSES, CUSTOM_CAUSE
 from decode.image import Image
 from decode.instructions import length
+from decode.memory_access import reach
 from decode.tandem import csrs
 from decode.tandem.encoder import Encoder, Retired
 from decode.tandem.group import Instr
-from decode.tandem.stores import is_atomic
+from decode.tandem.stores import bus_operation, is_atomic
 from support.progress import Progress, silent
 
 _CORE = rb"core +(\d+): "
@@ -25,7 +26,7 @@ _LISTED = re.compile(_CORE + rb"0x([0-9a-f]+) \(0x([0-9a-f]+)\)")
 _COMMIT = re.compile(_CORE + rb"(\d) 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
 _EXCEPTION = re.compile(_CORE + rb"exception (?:trap_(\w+)|interrupt #(\d+)|[^,]*), epc 0x([0-9a-f]+)\s")
 _TVAL = re.compile(_CORE + rb" *tval 0x([0-9a-f]+)\s")
-_WRITE = re.compile(rb" (?:([xf])(\d+) +0x([0-9a-f]+)|c(\d+)_\w+ 0x([0-9a-f]+)|mem 0x([0-9a-f]+)(?: 0x([0-9a-f]+))?)")
+_WRITE = re.compile(rb" (?:([xf])(\d+) +0x([0-9a-f]+)|c(\d+)_\S+ 0x([0-9a-f]+)|mem 0x([0-9a-f]+)(?: 0x([0-9a-f]+))?)")
 _FETCH_FAULTS = (1, 12, 20)
 _MACHINE = 3
 
@@ -57,14 +58,13 @@ class CommitLog:
 
     def retired(self) -> Iterator[Retired]:
         """What the hart did, oldest first. To be called once."""
-        mode, step = None, None
+        step = None
         for following in self._steps():
             if step is not None:
-                yield self._told(step, following, mode)
-                mode = step.mode if step.mode is not None else mode
+                yield self._told(step, following)
             step = following
         if step is not None and step.cause is None:
-            yield self._told(step, None, mode)
+            yield self._told(step, None)
 
     def _steps(self) -> Iterator[_Step]:
         trap: _Step | None = None
@@ -115,7 +115,7 @@ class CommitLog:
         except (CodeMissing, UndecodableInstruction):
             return None
 
-    def _told(self, step: _Step, following: _Step | None, mode: int | None) -> Retired:
+    def _told(self, step: _Step, following: _Step | None) -> Retired:
         pc = None if following is None else following.pc
         instr = None if step.word is None else _instr(step.word)
         if step.cause is not None:
@@ -123,7 +123,7 @@ class CommitLog:
         returns = instr is not None and instr.word in csrs.XRETS
         changed = following is not None and returns and following.mode is not None
         privilege = following.mode if changed and following is not None else None
-        told = Retired(pc, instr, own=step.pc, privilege=privilege)
+        told = Retired(pc, instr, own=step.pc, privilege=privilege, own_privilege=step.mode)
         return self._with_writes(told, step.writes)
 
     def _told_trap(self, step: _Step, following: _Step | None, pc: int | None, instr: Instr | None) -> Retired:
@@ -150,7 +150,19 @@ class CommitLog:
             told = told._replace(operand=self._gprs.get(told.instr.word >> 20 & 31))
         if told.gpr is not None:
             self._gprs[told.gpr[0]] = told.gpr[1]
-        return told
+        return told._replace(loaded=self._loaded(told)) if told.eaddr is not None else told
+
+    def _loaded(self, told: Retired) -> tuple[int, int] | None:
+        """What a load or an atomic operation read, by what it wrote."""
+        written = told.gpr or told.fpr
+        if (
+            written is None
+            or told.instr is None
+            or (told.memdata is not None and bus_operation(told.instr.word) is None)
+        ):
+            return None
+        found = reach(told.instr.word, self._xlen)
+        return None if found is None or not found.size else (found.size, written[1] & (1 << 8 * found.size) - 1)
 
 
 def _instr(word: int) -> Instr:
@@ -171,12 +183,12 @@ def encode_log(
     count = 0
     for told in commits.retired():
         if count == 0 and told.own is not None:
-            encoder.begin(told.own)
+            encoder.begin(told.own, told.own_privilege)
         if limit is not None and count >= limit:
             break
         encoder.put(told)
         count += 1
         if count % 4096 == 0:
-            progress("encoding", count)
+            progress("encoding (instructions)", count)
     encoder.finish()
     return count

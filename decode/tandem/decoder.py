@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 
-from decode.history import History
+from decode.history import EventKind, History
 from decode.streams import Program
 from decode.tandem.accesses import TandemAccesses
 from decode.tandem.csrs import PRIVILEGE
@@ -28,13 +28,16 @@ class Tandem:
     history  the instructions that retired; the state belongs to its positions
     """
 
-    def __init__(self, trace: Trace, program: Program, progress: Progress = silent) -> None:
+    def __init__(
+        self, trace: Trace, program: Program, progress: Progress = silent, *, stop_at_error: bool = False
+    ) -> None:
         self.trace = trace
         self.index = index_of(trace, progress)
-        flow = Flow(self.index, program, progress)
+        flow = Flow(self.index, program, progress, stop_at_error=stop_at_error)
         self.history: History = flow.build()
         self._groups = flow.groups
         self.history.accesses = TandemAccesses(self.index, flow.groups)
+        self.history.shadow = self
 
     def group_of(self, position: int) -> int:
         """The group of the instruction at a position of the history; of a gap the one behind it. The end has one."""
@@ -48,7 +51,9 @@ class Tandem:
 
     def before(self, position: int) -> State:
         """The state before the instruction at a position: what a debugger shows that stopped there."""
-        return State(self.index, self.group_of(position) - 1)
+        group = self.group_of(position)
+        behind_gap = position > 0 and self.group_of(position - 1) == group
+        return State(self.index, group - 1, lost=behind_gap)
 
     def after(self, group: int) -> State:
         """The state after a group; -1: before the first one."""
@@ -103,13 +108,26 @@ def _number(element: Element) -> int | None:
 
 
 def decode(
-    data: bytes, program: Program, parameters: Parameters, *, wrapped: bool = False, progress: Progress = silent
+    data: bytes,
+    program: Program,
+    parameters: Parameters,
+    *,
+    wrapped: bool = False,
+    stop_at_error: bool = False,
+    progress: Progress = silent,
 ) -> Tandem:
     """A whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
 
-    No bytes make it fail: what cannot be read is in the history. Raises only what *progress* raises.
+    No bytes make it fail: what cannot be read is in the history. *stop_at_error*: all that is behind the first loss is
+    part of it. Raises only what *progress* raises.
     """
-    return Tandem(Trace.of(data, parameters, progress, wrapped=wrapped), program, progress)
+    found = Tandem(Trace.of(data, parameters, progress, wrapped=wrapped), program, progress)
+    loss = next((event for event in found.history.events if event.kind is EventKind.LOSS), None)
+    if not stop_at_error or loss is None:
+        return found
+    trace = Trace.of(data[: loss.offset], parameters, progress, wrapped=wrapped)
+    trace.give_up(data[loss.offset :], loss.text)
+    return Tandem(trace, program, progress, stop_at_error=True)
 
 
 class Decoder:

@@ -106,9 +106,8 @@ class Effects:
 
     @property
     def rd(self) -> int | None:
-        """The new value of the integer register it wrote."""
-        gprs = (e.value for e in self.elements if isinstance(e, FullRegister) and GPR < e.regno < FPR)
-        return next(gprs, None)
+        """The new value of the integer register it wrote, in whatever form it is told."""
+        return next((value for regno, value in self._told.items() if GPR < regno < FPR), None)
 
     def states(self, identifier: State) -> list[int]:
         """The values of all additional states with this identifier."""

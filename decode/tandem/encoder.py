@@ -33,6 +33,7 @@ from decode.tandem.layout import (
     GPR,
     SIZES,
     STORE_DATA,
+    SUCCESS,
     Form,
     MemoryOp,
     Opcode,
@@ -45,7 +46,7 @@ from decode.tandem.layout import (
     state_forms,
 )
 from decode.tandem.parameters import Parameters
-from decode.tandem.stores import is_atomic
+from decode.tandem.stores import bus_operation, is_atomic
 
 _BEGIN, _END = bytes([Opcode.BEGIN_GROUP]), bytes([Opcode.END_GROUP])
 _PLAIN = plain_forms()
@@ -141,6 +142,9 @@ class Retired(NamedTuple):
     privilege  the new mode, after a trap or a return
     fcsr       its new value: new floating-point exceptions
     own        the address of the instruction, which not every encoder sends
+    loaded     (bytes, value) that a load or an atomic operation read, not extended
+    pc_paddr   the physical address of *pc*
+    own_privilege  the mode the instruction ran in: who begins a trace with it tells it (`Encoder.begin`)
     """
 
     pc: int | None
@@ -155,6 +159,9 @@ class Retired(NamedTuple):
     fcsr: int | None = None
     own: int | None = None
     operand: int | None = None
+    loaded: tuple[int, int] | None = None
+    pc_paddr: int | None = None
+    own_privilege: int | None = None
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,8 @@ class Forms:
     increment_pc    sends the pc as an increment where the next instruction follows in memory
     incremental     sends a register as an offset where it is small
     incremental_or  sends a register as bits that were set where there are no others
-    memory          sends stores and loads as memory requests, too
+    memory          sends stores, loads and atomic operations as memory requests, too
+    fetch           sends the fetch of each instruction as a memory request, too
     """
 
     implied_end: bool = False
@@ -173,6 +181,7 @@ class Forms:
     incremental: bool = False
     incremental_or: bool = False
     memory: bool = False
+    fetch: bool = False
 
 
 class Encoder:
@@ -218,10 +227,13 @@ class Encoder:
         self._remember([element])
         self._emit(encode_element(element, self._widths))
 
-    def begin(self, pc: int) -> None:
-        """Where the first instruction is: a state initialization with the pc."""
+    def begin(self, pc: int, privilege: int | None = None) -> None:
+        """Where the first instruction is, and in which mode it runs: a state initialization."""
         self._pc = pc
-        self._group([StateInitialization(), self._pc_element(pc, pc)])
+        told: list[Element] = [StateInitialization(), self._pc_element(pc, pc)]
+        if privilege is not None:
+            told.append(AdditionalState(State.PRIVILEGE_MODE, privilege))
+        self._group(told)
 
     def finish(self) -> None:
         """The trace ends here."""
@@ -243,6 +255,10 @@ class Encoder:
         """In the order real encoders send them."""
         if sent_pc is not None:
             yield self._told_pc(retired, own, sent_pc)
+        if retired.pc_paddr is not None:
+            yield AdditionalState(State.PC_PHYSICAL_ADDRESS, retired.pc_paddr)
+        if self.forms.fetch and retired.instr is not None and own is not None:
+            yield from _fetch(own, retired.instr)
         if retired.instr is not None:
             yield retired.instr
         if retired.privilege is not None:
@@ -273,11 +289,10 @@ class Encoder:
 
     def _memory(self, retired: Retired) -> Iterable[Element]:
         address = retired.paddr if retired.paddr is not None else retired.eaddr
+        if self.forms.memory and address is not None:
+            yield from _transaction(retired, address)
         if retired.memdata is not None:
             size, value = retired.memdata
-            if self.forms.memory and address is not None:
-                yield MemoryRequest(address, MemoryOp.STORE, SIZES.index(size), value)
-                yield MemoryResponse(SIZES.index(size), 0)
             word = retired.instr.word if retired.instr is not None else 0
             if is_atomic(word) and self.parameters.dialect.amo_data is AmoData.OPERAND and retired.operand is not None:
                 value = retired.operand & (1 << 8 * size) - 1
@@ -315,3 +330,33 @@ class Encoder:
                 self._register(element.regno, element.value)
             elif isinstance(element, IncrementalRegister | IncrementalRegisterOr):
                 self._values.pop(element.regno, None)
+
+
+def _fetch(own: int, instr: Instr) -> Iterable[Element]:
+    size = SIZES.index(instr.length)
+    yield MemoryRequest(own, MemoryOp.INSTRUCTION_FETCH, size)
+    yield MemoryResponse(size, SUCCESS, instr.word)
+
+
+def _transaction(retired: Retired, address: int) -> Iterable[Element]:
+    """What an instruction does on the system bus, as far as it is known."""
+    op = bus_operation(0 if retired.instr is None else retired.instr.word)
+    if op is None:
+        op = MemoryOp.LOAD if retired.memdata is None else MemoryOp.STORE
+    stored, loaded = retired.memdata, retired.loaded
+    if op in (MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL):
+        if stored is not None:
+            yield MemoryRequest(address, op, SIZES.index(stored[0]), stored[1])
+            yield MemoryResponse(SIZES.index(stored[0]), SUCCESS)
+    elif loaded is not None:
+        size, value = loaded
+        if op in (MemoryOp.LOAD, MemoryOp.LOAD_RESERVED):
+            yield MemoryRequest(address, op, SIZES.index(size))
+        elif retired.operand is not None:
+            yield MemoryRequest(address, op, SIZES.index(size), retired.operand & (1 << 8 * size) - 1)
+        else:
+            return
+        yield MemoryResponse(SIZES.index(size), SUCCESS, value)
+    elif stored is not None:  # an atomic operation whose old value is not known: what it writes
+        yield MemoryRequest(address, MemoryOp.STORE, SIZES.index(stored[0]), stored[1])
+        yield MemoryResponse(SIZES.index(stored[0]), SUCCESS)

@@ -20,6 +20,8 @@ from support.progress import Progress, silent
 
 _PIECE = 1 << 15  # groups taken at a time
 _LONGEST = 1 << 10  # instructions of one path
+_MOST_PATHS = 1 << 16
+_TRACE = "the trace"  # what code is from that a program does not have
 _NO_ADDRESS = "the address of an instruction is not told"
 
 
@@ -29,45 +31,118 @@ class Flow:
     groups  by position: the group of the instruction, or before which the gap is
     """
 
-    def __init__(self, index: Index, program: Program, progress: Progress = silent) -> None:
+    def __init__(
+        self,
+        index: Index,
+        program: Program,
+        progress: Progress = silent,
+        builder: HistoryBuilder | None = None,
+        *,
+        stop_at_error: bool = False,
+    ) -> None:
         self._index, self._trace, self._progress = index, index.trace, progress
-        self._program, self._builder = program, HistoryBuilder()
+        self._program, self._builder = program, builder or HistoryBuilder()
         self._image = program.image_of(Context())
         self._known: dict[Image, dict[tuple[int, ...], Path]] = {}
         self._paths = self._known.setdefault(self._image, {})
         self._missing: dict[Image, dict[int, bytes]] = {}
-        self._mismatches = 0
+        self._mismatches: set[int] = set()
         self._mode: int | None = None
-        self._resets = frozenset(index.resets)
+        self._was_reset = self._stopped = False
+        self._stop_at_error = stop_at_error
+        self._base = self._before = 0  # the byte, and the group, that are the first in `_trace`
+        self._initialized: tuple[int, int] | None = None  # from which byte on, how often: more may follow
+        self._reset_at: int | None = None  # the byte of a reset; what follows says where it went on
         self._resuming = True
         self.groups = array("I")
 
     def build(self) -> History:
         """The history of all groups. Raises only what *progress* raises."""
-        index, builder = self._index, self._builder
-        marks = self._marks()
-        at = 0
+        self.follow(0)
+        self.finish()
+        return self._builder.finish(self._trace.accounting)
+
+    def renew(self, index: Index, base: int, before: int) -> None:
+        """Goes on in another index of the same trace, which begins at byte *base*, and *before* groups later."""
+        self._index, self._base, self._before = index, base, before
+        del self.groups[:]
+        if sum(map(len, self._known.values())) > _MOST_PATHS:
+            for paths in self._known.values():
+                paths.clear()
+
+    def follow(self, first: int, *, more: bool = False) -> None:
+        """What groups from *first* on did. *more*: others will follow them."""
+        if not self._stopped:
+            self._follow(first, more=more)
+        for image, missing in self._missing.items():
+            for start, code in _stretches(missing):
+                image.add_code(start, code, _TRACE)
+            missing.clear()
+
+    def _follow(self, first: int, *, more: bool) -> None:
+        index = self._index
+        self._resets = frozenset(index.resets)
+        marks = self._marks(first)
+        if first < len(index.pcs):
+            self._tell_reset(index.origin(first))
+        self._initialize(marks, first, more=more)
+        at = first
         for group in sorted(marks):
             self._plain(at, group)
             for mark in marks[group]:
                 if isinstance(mark, Break):
                     self._break(mark)
+            if self._is_stopped():
+                return
             if group < len(index.pcs):
                 self._marked(group, marks[group])
             at = group + 1
         self._plain(at, len(index.pcs))
-        if self._mismatches > 1:
-            text = f"{self._mismatches - 1} more places where the trace and {self._image.origin(0)} do not agree"
-            builder.event(EventKind.NOTE, len(self._trace.data), text)
-        for image, missing in self._missing.items():
-            for start, code in _stretches(missing):
-                image.add_code(start, code, "the trace")
-        return builder.finish(self._trace.accounting)
 
-    def _marks(self) -> dict[int, list[object]]:
+    def finish(self) -> None:
+        """No more groups follow."""
+        self._tell_reset(NOWHERE)
+        self._tell_initialized()
+        if len(self._mismatches) > 1:
+            text = f"{len(self._mismatches) - 1} more places where the trace and {self._image.origin(0)} do not agree"
+            self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), text)
+
+    def _is_stopped(self) -> bool:
+        return self._stopped
+
+    def _offset(self, group: int) -> int:
+        return self._base + self._trace.offsets[group]
+
+    def _initialize(self, marks: dict[int, list[object]], first: int, *, more: bool) -> None:
+        """State initializations in a row are one event, also where the trace comes in pieces."""
+        last = len(self._index.pcs)
+        runs = sorted((group, mark) for group, found in marks.items() for mark in found if isinstance(mark, int))
+        if self._initialized is not None and runs and runs[0][0] == first:
+            _, count = runs.pop(0)
+            marks[first].remove(count)
+            self._initialized = self._initialized[0], self._initialized[1] + count
+            if more and first + count == last:
+                return
+        self._tell_initialized()
+        if more and runs and sum(runs[-1]) == last:
+            group, count = runs[-1]
+            marks[group].remove(count)
+            self._initialized = self._offset(group), count
+
+    def _tell_initialized(self) -> None:
+        if self._initialized is not None:
+            offset, count = self._initialized
+            self._initialized = None
+            self._initialized_by(count, offset)
+
+    def _initialized_by(self, count: int, offset: int) -> None:
+        what = "a state initialization" if count == 1 else f"{count} state initializations"
+        self._builder.event(EventKind.NOTE, offset, f"{what} from outside the hart")
+
+    def _marks(self, start: int) -> dict[int, list[object]]:
         """What there is to say of some groups, by number."""
         index, marks = self._index, dict[int, list[object]]()
-        singles: list[Iterable[object]] = [index.breaks, index.traps, self._trace.flaws()]
+        singles: list[Iterable[object]] = [index.breaks, index.traps, self._trace.flaws(start)]
         for items in singles:
             for item in items:
                 assert isinstance(item, Break | Trapped | Flaw)
@@ -75,22 +150,22 @@ class Flow:
         columns = (index.registers.columns[state].groups for state in (csrs.PRIVILEGE, csrs.MTIME))
         for groups in (index.resets, *columns, index.origins):
             for group in groups:
-                marks.setdefault(group, [])
+                if group >= start:
+                    marks.setdefault(group, [])
         for first, last in _runs(index.initializations):
             marks.setdefault(first, []).append(last - first + 1)
         return marks
 
     def _marked(self, group: int, marks: list[object]) -> None:
         """A group about which there is something to say."""
-        builder, offset = self._builder, self._trace.offsets[group]
+        builder, offset = self._builder, self._offset(group)
         if group in self._resets:
             self._reset(group)
         for mark in marks:
             if isinstance(mark, Flaw):
-                builder.event(EventKind.NOTE, offset, f"group {group}: {mark.problem.value}")
+                builder.event(EventKind.NOTE, offset, f"group {self._before + group + 1}: {mark.problem.value}")
             elif isinstance(mark, int):
-                count = "a state initialization" if mark == 1 else f"{mark} state initializations"
-                builder.event(EventKind.NOTE, offset, f"{count} from outside the hart")
+                self._initialized_by(mark, offset)
         self._plain(group, group + 1)
         for mark in marks:
             if isinstance(mark, Trapped):
@@ -98,14 +173,21 @@ class Flow:
         self._states(group)
 
     def _reset(self, group: int) -> None:
-        following = self._index.origin(group + 1) if group + 1 < len(self._index.pcs) else NOWHERE
-        next_pc = None if following == NOWHERE else following
-        self._builder.event(EventKind.SYNC, self._trace.offsets[group], "hart reset", next_pc=next_pc)
-        self._resuming = True
+        self._reset_at = self._offset(group)
+        self._resuming = self._was_reset = True
+        if group + 1 < len(self._index.pcs):
+            self._tell_reset(self._index.origin(group + 1))
+
+    def _tell_reset(self, following: int) -> None:
+        """*following*: where the instruction behind it is."""
+        if self._reset_at is not None:
+            next_pc = None if following == NOWHERE else following
+            self._builder.event(EventKind.SYNC, self._reset_at, "hart reset", next_pc=next_pc)
+            self._reset_at = None
 
     def _trap(self, trapped: Trapped) -> None:
         text = "trap, cause not told" if trapped.cause == UNTOLD_CAUSE else trap_text(trapped.cause, trapped.interrupt)
-        offset = self._trace.offsets[trapped.group]
+        offset = self._offset(trapped.group)
         last = trapped.epc if trapped.epc is not None else self._index.origin(trapped.group)
         epc = None if last == NOWHERE else last
         self._builder.event(EventKind.TRAP, offset, text, last_pc=epc, next_pc=trapped.handler)
@@ -130,14 +212,17 @@ class Flow:
 
     def _break(self, mark: Break) -> None:
         """What is missing before a group."""
-        builder = self._builder
+        builder, offset = self._builder, self._base + mark.offset
         if mark.why in (CUT_OFF, NO_BEGIN):
-            builder.event(EventKind.NOTE, mark.offset, mark.why)
+            builder.event(EventKind.NOTE, offset, mark.why)
             return
         length = builder.position
         untraced = self._trace.parameters.dialect.untraced_below and not mark.loss
         kind = EventKind.TRACE_OFF if untraced else EventKind.LOSS
-        builder.gap(kind, mark.offset, mark.why)
+        builder.gap(kind, offset, mark.why)
+        if self._stop_at_error and kind is EventKind.LOSS:
+            builder.event(EventKind.NOTE, offset, "decoding stopped here, at the first loss, as asked")
+            self._stopped = True
         self._added(length, mark.group)
         self._enter(None)
 
@@ -150,7 +235,7 @@ class Flow:
     def _plain(self, start: int, stop: int) -> None:
         """Groups about which there is nothing to say but where their instructions were."""
         for first in range(start, stop, _PIECE):
-            self._progress("following groups", first, len(self._index.pcs))
+            self._progress("following (groups)", first, len(self._index.pcs))
             self._retired(first, min(first + _PIECE, stop))
 
     def _retired(self, start: int, stop: int) -> None:
@@ -177,7 +262,7 @@ class Flow:
                 begin = end + 1
                 if not self._resuming:
                     length = self._builder.position
-                    self._builder.gap(EventKind.LOSS, self._trace.offsets[groups[end]], _NO_ADDRESS)
+                    self._builder.gap(EventKind.LOSS, self._offset(groups[end]), _NO_ADDRESS)
                     self._added(length, groups[end])
         self._run(origins[begin:], groups[begin:])
 
@@ -202,8 +287,8 @@ class Flow:
         self.groups.extend(groups)
 
     def _resume(self, pc: int, group: int) -> None:
-        if not self._builder.position and not self._index.resets:
-            self._builder.event(EventKind.SYNC, self._trace.offsets[group], "the trace begins", next_pc=pc)
+        if not self._builder.position and not self._was_reset:
+            self._builder.event(EventKind.SYNC, self._offset(group), "the trace begins", next_pc=pc)
         self._builder.resume(pc)
         self._resuming = False
 
@@ -218,17 +303,17 @@ class Flow:
             except CodeMissing:
                 missing[pc] = code
                 continue
-            if found != code:
+            if found != code and self._image.origin(pc) != _TRACE:
                 self._mismatch(pc, group, code, found)
 
     def _mismatch(self, pc: int, group: int, code: bytes, found: bytes) -> None:
-        self._mismatches += 1
-        if self._mismatches == 1:
+        self._mismatches.add(pc)
+        if len(self._mismatches) == 1:
             self._builder.event(
                 EventKind.MISMATCH,
-                self._trace.offsets[group],
+                self._offset(group),
                 f"trace does not match {self._image.origin(pc)} at 0x{pc:x}: the instruction 0x{code[::-1].hex()} ran,"
-                f" and 0x{found[::-1].hex()} is there: is this the program that ran?",
+                f" and 0x{found[::-1].hex()} is there",
             )
 
 

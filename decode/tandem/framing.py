@@ -48,13 +48,16 @@ class Framer:
         self.losses: list[Loss] = []
         self._start = self._at = 0  # of the group that is being read, and of the element
         self._node = automaton.root
+        self._begun = False
+        self._forgotten = 0  # bytes before those in `data`
         self._damaged = NO_BEGIN if wrapped else None  # looking for where to go on, since this was found
         self._candidate = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """The next bytes."""
-        if data and not self.data and data[0] != _BEGIN:
-            self._damaged = NO_BEGIN
+        if data and not self._begun:
+            self._begun = True
+            self._damaged = self._damaged if data[0] == _BEGIN else NO_BEGIN
         self.data += data
         self._go_on(last=False)
 
@@ -63,6 +66,36 @@ class Framer:
         self._go_on(last=True)
         if self._start < len(self.data):
             self._lose(len(self.data), CUT_OFF)
+
+    @property
+    def pending(self) -> int:
+        """Where the bytes begin that are in no group and no loss yet; before 0 where some of them were let go of."""
+        return self._start
+
+    def give_up(self, rest: bytes, why: str) -> None:
+        """What comes behind the end is lost."""
+        self.data += rest
+        self._lose(len(self.data), why)
+
+    def forget(self, keep: int) -> int:
+        """Lets go of the groups so far; how many bytes they had. *keep* empty groups stand for all of them.
+
+        Offsets count from behind those bytes from then on: a loss that goes on has begun at a negative one.
+        """
+        done = min(self._start if self._damaged is None else max(self._start, self._candidate), len(self.data))
+        count = len(self.offsets)
+        self.losses = [
+            loss._replace(group=loss.group - count + keep, offset=loss.offset - done)
+            for loss in self.losses
+            if loss.group >= count
+        ]
+        self._forgotten += done
+        shape = self.shapes[-1] if count else 0
+        del self.data[:done], self.offsets[:], self.shapes[:]
+        self.offsets.extend([0] * keep)
+        self.shapes.extend([shape] * keep)
+        self._start, self._at, self._candidate = self._start - done, self._at - done, self._candidate - done
+        return done
 
     @property
     def lost(self) -> int:
@@ -76,7 +109,7 @@ class Framer:
             try:
                 self._read()
             except Bad as bad:
-                self._damaged = f"{bad.why} (at 0x{self._at:x})"
+                self._damaged = f"{bad.why} (at 0x{self._forgotten + self._at:x})"
                 self._candidate = self._start + 1
             else:
                 return

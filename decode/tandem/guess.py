@@ -12,6 +12,7 @@ from decode.tandem.trace import Trace
 
 _SAMPLE = 1 << 14  # bytes that are looked at
 _ODD_ONES = 20  # one group in so many may be odd
+_GROUPS = 4  # that are no accident
 _LONGEST_CUT = 256  # bytes of a group that is cut off by the end of the sample
 
 
@@ -35,10 +36,14 @@ class Fit(NamedTuple):
         return not self.lost and self.odd * _ODD_ONES <= self.groups
 
 
-def fit(data: bytes, parameters: Parameters) -> Fit:
-    """How well the beginning of *data* can be read with these parameters."""
+def fit(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Fit:
+    """How well the beginning of *data* can be read with these parameters. *wrapped*: it may be inside a group."""
     sample = bytes(data[:_SAMPLE])
-    trace = Trace.of(sample, parameters)
+    trace = Trace.of(sample, parameters, wrapped=wrapped)
+    if wrapped and trace.losses and not trace.losses[0].offset and trace.losses[0].length <= _LONGEST_CUT:
+        begin = trace.losses[0].length
+        found = fit(sample[begin:], parameters)
+        return found._replace(first=None if found.first is None else found.first + begin)
     index = index_of(trace)
     losses = [loss for loss in trace.losses if loss.offset + loss.length < len(sample)]  # the last is cut off
     whole = trace.losses[len(losses) :]
@@ -74,23 +79,31 @@ def _dialects(dialect: Dialect) -> list[Dialect]:
     return list(dict.fromkeys([dialect, *others]))
 
 
-def better(data: bytes, parameters: Parameters) -> Parameters | None:
+def better(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> Parameters | None:
     """Parameters the beginning of *data* can be read with, where it cannot be with these; None: there are none.
 
     The nearest ones, of several: as few as possible are others.
     """
-    if fit(data, parameters).fits:
+    if fit(data, parameters, wrapped=wrapped).fits:
         return None
-    fits = ((other, fit(data, other)) for other in candidates(parameters))
+    fits = ((other, fit(data, other, wrapped=wrapped)) for other in candidates(parameters))
     return next((other for other, found in fits if found.fits and found.groups), None)
 
 
-def advice(data: bytes, parameters: Parameters) -> str:
+def is_one(data: bytes) -> bool:
+    """Whether *data* begins as tandem traces do, and can be read as one: no other trace is that by chance."""
+    if data[:1] != bytes([Opcode.BEGIN_GROUP]):
+        return False
+    found = (fit(data, parameters) for parameters in (Parameters(64), Parameters(32)))
+    return any(one.fits and one.groups >= _GROUPS for one in found) or better(data, Parameters(64)) is not None
+
+
+def advice(data: bytes, parameters: Parameters, *, wrapped: bool = False) -> str:
     """What to tell the user whose trace cannot be read with these parameters: "this looks like RV64"; "" if it can."""
-    found = fit(data, parameters)
+    found = fit(data, parameters, wrapped=wrapped)
     if found.fits or not data:
         return ""
-    other = better(data, parameters)
+    other = better(data, parameters, wrapped=wrapped)
     where = "" if found.first is None else f" from byte 0x{found.first:x} on"
     if other is not None:
         return f"the trace cannot be read as {parameters}{where}: this looks like {other}"

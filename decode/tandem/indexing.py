@@ -32,9 +32,9 @@ _SPECIAL, _STATUS, _FLOATING = 1, 2, 4
 def index_of(trace: Trace, progress: Progress = silent) -> Index:
     """What the groups of a whole trace did. Raises only what *progress* raises."""
     index = Index(trace)
-    indexer = _Indexer(index)
+    indexer = Indexer(index)
     for start in range(0, len(trace), _PIECE):
-        progress("sorting groups", start, len(trace))
+        progress("sorting (groups)", start, len(trace))
         indexer.run(start, min(start + _PIECE, len(trace)))
     indexer.finish()
     return index
@@ -53,7 +53,7 @@ def _kinds(pc_register: int) -> bytearray:
     return kinds
 
 
-class _Indexer:
+class Indexer:
     """Fills an index, group by group, in order."""
 
     def __init__(self, index: Index) -> None:
@@ -69,10 +69,21 @@ class _Indexer:
         self._plans: list[Plan | None] = []
         self._pc = NOWHERE
         self._unknown = UNKNOWN if parameters.supervisor else PHYSICAL
-        index.spaces[0] = (-1, self._unknown)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of memory, and these losses are to come."""
+        self._index.spaces[0] = (-1, self._unknown)
         self._stores = self._in(self._unknown)
-        self._losses = iter(index.trace.losses)
+        self._losses = iter(self._trace.losses)
         self._loss = next(self._losses, None)
+
+    def renew(self, index: Index) -> None:
+        """Goes on in another index of the same trace, which was told what is known of registers."""
+        if index.pcs:
+            index.pcs[-1] = self._pc
+        self._index = index
+        self._begin()
 
     def run(self, start: int, stop: int) -> None:
         """Groups *start* to *stop* - 1."""

@@ -5,6 +5,7 @@ of the lengths of a memory response lacks the 8 bits of the response to a store.
 """
 
 import struct
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
 from typing import NamedTuple
@@ -146,7 +147,8 @@ def plain_forms() -> dict[int, Form]:
     }
 
 
-def state_forms(widths: Widths) -> dict[int, Form]:
+@cache
+def state_forms(widths: Widths) -> Mapping[int, Form]:
     """The additional states, by identifier."""
     fields: dict[int, tuple[int, ...]] = {
         State.PRIVILEGE_MODE: (1,),
@@ -160,12 +162,14 @@ def state_forms(widths: Widths) -> dict[int, Form]:
     return {state: form(Opcode.ADDITIONAL_STATE, sizes, state) for state, sizes in fields.items()}
 
 
+@cache
 def register_form(widths: Widths, *, floating: bool, in_initialization: bool = False) -> Form:
     """A full register: XLEN bits, or FLEN where it is a floating-point one."""
     flen = widths.init_flen or widths.flen if in_initialization else widths.flen
     return form(Opcode.FULL_REGISTER, (2, flen if floating else widths.xlen))
 
 
+@cache
 def request_form(widths: Widths, packed: int) -> Form | None:
     """The memory request whose second field is *packed*: op in its low half, size in the high one. None: reserved."""
     op, size = packed & 15, packed >> 4
@@ -175,6 +179,7 @@ def request_form(widths: Widths, packed: int) -> Form | None:
     return form(Opcode.MEMORY_REQUEST, (widths.mlen, 1, *data))
 
 
+@cache
 def response_form(op: int, packed: int) -> Form | None:
     """The response to a request with opcode *op*; *packed*: size in the low half, result in the high one."""
     size, result = packed & 15, packed >> 4

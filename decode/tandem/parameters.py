@@ -6,12 +6,8 @@ Source: Trace Protocol Specification, version 2018-11-20, chapter 3.
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
-from decode.elf import read_elf
+from decode.elf import Elf, read_elf
 from decode.tandem.dialect import SPECIFICATION, Dialect
 from decode.tandem.layout import Widths
 from support.errors import RvtraceError
@@ -25,7 +21,7 @@ class BadParameters(RvtraceError):
     """No encoder has such parameters. *name*: which one."""
 
     def __init__(self, name: str, value: int, allowed: str) -> None:
-        self.name, self.value = name, value
+        self.name, self.value, self.allowed = name, value, allowed
         super().__init__(f"{name.upper()} of a tandem trace cannot be {value}: {allowed}")
 
 
@@ -62,7 +58,8 @@ class Parameters:
         A file that tells nothing of floating point leaves FLEN at 64: most harts that have any have double precision.
         Raises BadElf.
         """
-        return cls(read_elf(path).xlen, _flen(path), mlen, dialect=dialect)
+        elf = read_elf(path)
+        return cls(elf.xlen, _flen(elf), mlen, dialect=dialect)
 
     @property
     def mlen_bits(self) -> int:
@@ -80,25 +77,8 @@ class Parameters:
         return f"RV{self.xlen}, FLEN {self.flen}, MLEN {self.mlen_bits}, {self.dialect.name}"
 
 
-def _flen(path: str | Path) -> int:
-    try:
-        with open(path, "rb") as file:
-            elf: Any = ELFFile(file)
-            isa, abi = _isa(elf), elf["e_flags"] & _FLOAT_ABI
-    except (ELFError, OSError, ValueError, LookupError, AttributeError, TypeError):
-        return 64  # what reads the rest of the file says what is wrong with it
-    extensions = {match[0] for match in map(_EXTENSION.match, isa[4:].split("_")) if match}
+def _flen(elf: Elf) -> int:
+    abi = elf.flags & _FLOAT_ABI
+    extensions = {match[0] for match in map(_EXTENSION.match, elf.isa[4:].split("_")) if match}
     single = abi == _SINGLE or "f" in extensions
     return 32 if single and abi != _DOUBLE and not extensions & {"d", "g", "q"} else 64
-
-
-def _isa(elf: Any) -> str:
-    """The ISA string of the attributes, "" without one."""
-    section = elf.get_section_by_name(".riscv.attributes")
-    if section is None:
-        return ""
-    for subsection in section.iter_subsections():
-        for part in subsection.iter_subsubsections():
-            for attribute in part.iter_attributes("TAG_ARCH"):
-                return str(attribute.value)
-    return ""

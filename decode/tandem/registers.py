@@ -40,6 +40,10 @@ class Registers:
         """What was written before *group* no longer holds."""
         self._forgotten.append(group)
 
+    def marks(self) -> tuple[list[int], list[int]]:
+        """The last group from which on nothing holds that was written before, and the last one in `dirty`; or none."""
+        return self._forgotten[-1:], list(self.dirty[-1:])
+
     def value(self, regno: int, group: int) -> int | None:
         """What a register held after *group*; None: not determined."""
         if regno == GPR:

@@ -53,10 +53,13 @@ class _Piece(NamedTuple):
 
 
 class State:
-    """Everything after group *group*; -1: before the first one. Nothing is computed before it is asked for."""
+    """Everything after group *group*; -1: before the first one. Nothing is computed before it is asked for.
 
-    def __init__(self, index: Index, group: int) -> None:
-        self._index, self.group = index, group
+    *lost*: and after what is missing behind that group: nothing is certain to hold.
+    """
+
+    def __init__(self, index: Index, group: int, *, lost: bool = False) -> None:
+        self._index, self.group, self._lost = index, group, lost
 
     @property
     def pc(self) -> int | None:
@@ -85,6 +88,8 @@ class State:
 
     def register(self, regno: int) -> int | None:
         """Any register, by its number in the Debug Specification."""
+        if self._lost:
+            return 0 if regno == GPR else None
         return self._index.registers.value(regno, self.group) if self.group >= 0 else (0 if regno == GPR else None)
 
     def x(self, number: int) -> int | None:
@@ -119,6 +124,8 @@ class State:
         *loads*: also those that were not stored, and that a load has read since they may have changed: of memory they
         are what it holds, of a device what it answered then.
         """
+        if self._lost:
+            return [None] * size
         found = [byte for piece in self._pieces(address, size, space) for byte in self._bytes(piece)]
         if loads and None in found:
             loaded = self._loaded(address, size, space)
@@ -149,7 +156,7 @@ class State:
         found = registers.last_write(regno, self.group) if self.group >= 0 else None
         if found is None:
             return None
-        return Writer(found.group, found.value, registers.holds(found.group, self.group))
+        return Writer(found.group, found.value, not self._lost and registers.holds(found.group, self.group))
 
     def memory_writer(self, address: int, size: int = 1, *, space: int | None = None) -> Writer | None:
         """Who stored last to one of some bytes, this group included."""
@@ -158,7 +165,7 @@ class State:
         if not writers:
             return None
         last, holds = max(writers, key=lambda writer: writer[0].group)
-        return Writer(last.group, last.value, holds, last.size)
+        return Writer(last.group, last.value, holds and not self._lost, last.size)
 
     def place(self, address: int, *, space: int | None = None) -> Place:
         """The stores to an address: where they are to be looked for, and under which address there."""

@@ -64,6 +64,13 @@ def is_atomic(word: int) -> bool:
     return word & 0x7F == _AMO
 
 
+def bus_operation(word: int) -> MemoryOp | None:
+    """What an instruction of the A extension is on the system bus; None: it is none, or one the protocol lacks."""
+    if not is_atomic(word):
+        return None
+    return {_LR: MemoryOp.LOAD_RESERVED, _SC: MemoryOp.STORE_CONDITIONAL, **_AMOS}.get(word >> 27)
+
+
 def atomic_store(word: int, stored: Stored, rd: int | None, amo_data: AmoData) -> Stored | None:
     """What an atomic instruction really stores, whose group has this store data; None: nothing.
 

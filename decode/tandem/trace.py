@@ -56,6 +56,19 @@ class Trace:
         """There are no more."""
         self._framer.finish()
 
+    @property
+    def pending(self) -> int:
+        """See `Framer.pending`."""
+        return self._framer.pending
+
+    def give_up(self, rest: bytes, why: str) -> None:
+        """What comes behind the end is lost."""
+        self._framer.give_up(rest, why)
+
+    def forget(self, keep: int) -> int:
+        """See `Framer.forget`."""
+        return self._framer.forget(keep)
+
     def __len__(self) -> int:
         return len(self.offsets)
 
@@ -101,13 +114,13 @@ class Trace:
             values = _numbers(values)
         return [make(values[first:last]) for make, first, last in shape.makers]
 
-    def flaws(self) -> Iterator[Flaw]:
-        """Groups that break a rule of the protocol, in order."""
+    def flaws(self, first: int = 0) -> Iterator[Flaw]:
+        """Groups from *first* on that break a rule of the protocol, in order."""
         known = {shape.number: shape.problems for shape in self.automaton.shapes if shape.known}
         if not any(known.values()) and not self._has_long_groups:
             return
-        for number, shape in enumerate(self.shapes):
-            found = known[shape] if shape in known else self._problems(number)
+        for number, shape in enumerate(self.shapes[first:], first):
+            found = known[shape] if shape in known else self.problems(number)
             for problem in found:
                 yield Flaw(number, self.offsets[number], problem)
 
@@ -115,7 +128,11 @@ class Trace:
     def _has_long_groups(self) -> bool:
         return any(shape in self.shapes for shape in range(2))
 
-    def _problems(self, number: int) -> tuple[Problem, ...]:
+    def problems(self, number: int) -> tuple[Problem, ...]:
+        """The rules that group *number* breaks."""
+        shape = self.shape(number)
+        if shape.known:
+            return shape.problems
         forms = [form for form, _ in self.automaton.forms_at(self.data, self.offsets[number])]
         return problems_of(forms, Ending.EXPLICIT)
 

@@ -37,7 +37,12 @@ def test_as_a_search_of_the_list(pcs: list[int], addresses: frozenset[int], seed
     nearest = Nearest(history_of(pcs, rng=rng))
     for position in range(len(pcs) + 1):
         for direction in (1, -1):
-            assert nearest.find(position, direction, addresses) == expected(pcs, position, direction, addresses)
+            found = expected(pcs, position, direction, addresses)
+            assert nearest.find(position, direction, addresses) == found
+            farthest = rng.randrange(len(pcs))
+            is_near = found is not None and (farthest - found) * direction >= 0
+            limited = nearest.find(position, direction, addresses, farthest=farthest)
+            assert limited == found if is_near else limited in (None, found)
 
 
 @given(PCS, st.integers(0, 50), st.integers(0, 60), st.integers(0, 1 << 30))

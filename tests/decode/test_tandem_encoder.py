@@ -236,7 +236,9 @@ def test_a_trace_from_a_commit_log(name: str) -> None:
     found = read(sent, parameters)
     assert count == len(steps) == len(found.trace) - 1
     assert not found.trace.losses and not list(found.trace.flaws()) and not found.index.breaks
-    assert list(found.history.pcs()) == [step.pc for step in steps if step.cause is None]
+    retired = [step for step in steps if step.cause is None]
+    assert list(found.history.pcs()) == [step.pc for step in retired]
+    assert [found.before(position).privilege for position in range(len(retired))] == [step.mode for step in retired]
     for number, step in enumerate(steps, 1):
         state = found.after(number)
         assert {n: state.x(n) for n in step.x} == step.x

@@ -5,6 +5,8 @@ import pytest
 from decode.tandem.dialect import FLUTE, ROCKET
 from decode.tandem.group import (
     AdditionalState,
+    IncrementalRegister,
+    IncrementalRegisterOr,
     Instr,
     MemoryRequest,
     MemoryResponse,
@@ -68,6 +70,16 @@ def test_a_conditional_store_that_failed_stores_nothing() -> None:
     line(store(0x100, 4, 5), instr=amo(0b00011, rd=0))  # nobody knows
     found = line.decoded()
     assert [found.after(n).memory(0x100, 1)[0] for n in range(1, 6)] == [1, 1, 1, 4, None]
+
+
+def test_whether_a_conditional_store_failed_may_be_told_as_a_difference() -> None:
+    line = Line()
+    line.add(RESET)
+    line(x(7, 1), store(0x100, 4, 1), instr=sw())
+    line(IncrementalRegister(0x1007, -1), store(0x100, 4, 2), instr=amo(0b00011))
+    line(IncrementalRegisterOr(0x1007, 1), store(0x100, 4, 3), instr=amo(0b00011))  # failed
+    found = line.decoded()
+    assert [found.after(n).memory(0x100, 1)[0] for n in range(1, 4)] == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
