@@ -8,8 +8,7 @@ from console.output import Output
 from decode.history import History
 from decode.image import Image
 from session import report
-from session.accesses import NO_ACCESSES, none_there
-from session.errors import NoTrace
+from session.accesses import absent, none_there
 from session.reading import Decoded
 from session.session import Session
 from support.errors import RvtraceError
@@ -27,9 +26,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="list the accesses to memory in a capture file or in raw trace bytes",
         usage="%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]",
         description="Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
-        " instruction, what was done. Only E-Trace has data trace.",
+        " instruction, what was done. Only E-Trace and tandem traces have them.",
     )
-    parser.add_argument("capture", metavar="FILE", help='a capture, or raw bytes with --etrace; "-": standard input')
+    what = 'a capture, or raw bytes with --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
     parser.add_argument(
         "where", nargs="?", metavar="PLACE",
         help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             found = {args.hart: found[decoded.harts.number(args.hart)]}
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         if not any(history.accesses for history in found.values()):
-            raise NoTrace(NO_ACCESSES)
+            raise absent(next(iter(found.values())))
         where = None if args.where is None else _place(args.where, decoded.image)
         if not shown.rows(_rows(found, decoded, where, json=shown.json)) and where is not None:
             shown.say([none_there((access for history in found.values() for access in history.accesses), where)])

@@ -33,13 +33,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="list the instructions in a capture file or in raw trace bytes",
         usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
         "                      [--hart N|all] [--events] [options]\n"
-        "       rvtrace decode --follow SOURCE (--ntrace | --etrace | --settings RVT)\n"
+        "       rvtrace decode --follow SOURCE\n"
+        "                      (--ntrace | --etrace | --tandem | --settings RVT)\n"
         "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]",
         description="Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
         " there is one, else from objdump, else the bare encodings are shown.",
     )
     parser.add_argument(
-        "capture", metavar="FILE", help='a capture, or raw bytes with --ntrace or --etrace; "-": standard input'
+        "capture",
+        metavar="FILE",
+        help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input',
     )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",

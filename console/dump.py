@@ -8,7 +8,7 @@ from typing import NamedTuple
 from console import hints, output, raw
 from console.output import Output
 from session import formats, harts
-from session.captured import Captured
+from session.captured import Captured, TandemPort
 from session.formats import AnyHow, How
 from session.ranges import Cursor, RangeError
 from support.errors import RvtraceError
@@ -44,10 +44,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "                    [--raw] [--src N] [options]",
         description="Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
         " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Filling and bytes that are no"
-        " message are lines too. No program is needed.",
+        " message are lines too. Of a tandem trace, the groups. No program is needed.",
     )
     parser.add_argument(
-        "file", metavar="FILE", help='a capture, or raw bytes with --ntrace or --etrace; "-": standard input'
+        "file", metavar="FILE", help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
     )
     parser.add_argument(
         "range", nargs="*", default=[], metavar="RANGE",
@@ -59,8 +59,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )  # fmt: skip
     parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
     parser.add_argument(
-        "--elf", action="append", default=[], metavar="FILE", help="the program; only core dumps of ESP-IDF need it"
-    )
+        "--elf", action="append", default=[], metavar="FILE",
+        help="the program: core dumps of ESP-IDF need it, and raw tandem traces have XLEN and FLEN of it",
+    )  # fmt: skip
     output.add_arguments(parser, "each message")
     raw.add_arguments(parser, program=False)
     parser.set_defaults(run=run)
@@ -93,6 +94,8 @@ def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespac
     shown.rows(looked.rows(shown, raw=raw))
     if trace.imported and isinstance(trace.how, How):
         shown.say(hints.of_messages(bytes(looked.beginning), trace.how, trace.xlen, trace.wrapped))
+    if isinstance(trace.how, TandemPort):
+        shown.say(hints.of_groups(bytes(looked.beginning), trace.how.parameters, trace.wrapped))
     if not looked.shown:
         raise RangeError(_nothing_there(trace, numbers, args, looked.count))
 
@@ -137,6 +140,11 @@ def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, coun
 
 
 def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
+    if args.tandem:
+        port = TandemPort(args.file, raw.tandem(args))
+        xlen, size = port.parameters.xlen, _size(args.file)
+        yield _Trace(args.file, raw.pieces(args.file), port, xlen, args.wrapped, imported=True, size=size)
+        return
     if raw.is_raw(args, also_for_captures=("src",)):
         how, xlen = raw.how(args), args.xlen or 64
         if args.settings is not None:
@@ -150,6 +158,9 @@ def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
         yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped, size=len(sink.data))
     for made in capture.records:
         yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen, size=len(made.data))
+    for one in capture.tandem:
+        xlen, size = one.in_force.parameters.xlen, len(one.data)
+        yield _Trace(one.in_force.name, _pieces(one), one.in_force, xlen, one.wrapped, size=size)
 
 
 def _pieces(sink: Captured) -> Iterator[bytes]:

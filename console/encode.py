@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import PurePath
 
-from console import encode_etrace, encode_ntrace, output, programs
+from console import encode_etrace, encode_ntrace, encode_tandem, output, programs
 from console.encoding import Encoding
 from console.output import Output
 from decode.executed.log import Log
@@ -25,7 +25,7 @@ from support.errors import RvtraceError
 from support.output import replacing
 from views import dump, json_rows
 
-_FORMATS = ("--ntrace", "--etrace")
+_FORMATS = ("--ntrace", "--etrace", "--tandem")
 
 
 class EncodeError(RvtraceError):
@@ -37,7 +37,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "encode",
         help="make the trace of what Spike, QEMU or another simulator executed",
-        usage="%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace] [-o FILE]\n                      [--dump] [options]",
+        usage="%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace | --tandem]\n"
+        "                      [-o FILE] [--dump] [options]",
         description="Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
         " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int.",
     )
@@ -55,6 +56,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--ntrace", action="store_true", help="encode N-Trace (the default)")
     chosen.add_argument("--etrace", action="store_true", help="encode E-Trace; its options: --etrace --help")
+    chosen.add_argument(
+        "--tandem", action="store_true",
+        help="make a tandem trace of a log of Spike (-l --log-commits); its options: --tandem --help",
+    )  # fmt: skip
     parser.add_argument(
         "-o",
         "--output",
@@ -71,13 +76,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """The options of the encoder that *words*, the command line, choose."""
     chosen = [name for word in words for name in _FORMATS if len(word) > len("--e") and name.startswith(word)]
-    (encode_etrace if chosen == ["--etrace"] else encode_ntrace).add_arguments(parser)
+    if chosen == ["--tandem"]:
+        encode_tandem.add_arguments(parser)
+    else:
+        (encode_etrace if chosen == ["--etrace"] else encode_ntrace).add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Encode.
 
-    Raises EncodeError, BadOptions, BadETrace, BadElf, ProgramError, LogError, OutputError, CaptureError, CannotCarry.
+    Raises EncodeError, EncodeTandemError, BadForm, BadOptions, BadETrace, BadElf,
+    ProgramError, LogError, OutputError, CaptureError, CannotCarry.
     """
     if args.dump and args.output == "-":
         raise EncodeError("--dump and -o - would both write to standard output")
@@ -86,6 +95,10 @@ def run(args: argparse.Namespace) -> int:
     with Output(args, "reading the program") as shown:
         image = Image.from_elf(args.elf[0])
         programs.add_others(image, args.elf[1:])
+        if args.tandem:
+            with Log(args.pcs) as log:
+                encode_tandem.encode(args, image, _starts(args.start, image), log, shown)
+            return 0
         encoding = (encode_etrace if args.etrace else encode_ntrace).encoding(args, image)
         with Log(args.pcs) as log:
             executed = Executed(

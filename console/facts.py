@@ -5,7 +5,7 @@ from typing import Any
 
 from decode.history import EventKind, History
 from session import report
-from session.captured import Capture
+from session.captured import Capture, CapturedTandem
 from session.harts import Harts
 
 
@@ -20,10 +20,20 @@ def of_capture(capture: Capture) -> dict[str, Any]:
         for one in capture.sinks
     ]
     records = [{"name": one.in_force.name, "hart": one.hart, "bytes": len(one.data)} for one in capture.records]
+    tandem = [_of_tandem(one) for one in capture.tandem]
     return {
         "xlen": capture.xlen, "elf": capture.elf.path if capture.elf else None, "target": capture.target,
         "created": capture.created, "tool": capture.tool, "encoders": encoders, "sinks": sinks,
-        "records": records or None, "notes": list(capture.notes) or None,
+        "records": records or None, "tandem": tandem or None, "notes": list(capture.notes) or None,
+    }  # fmt: skip
+
+
+def _of_tandem(one: CapturedTandem) -> dict[str, Any]:
+    told = one.in_force.parameters
+    return {
+        "name": one.in_force.name, "hart": one.hart, "dialect": told.dialect.name, "xlen": told.xlen,
+        "flen": told.flen, "mlen": told.mlen_bits, "eaddr": 8 * told.widths.eaddr, "supervisor": told.supervisor,
+        "bytes": len(one.data), "wrapped": one.wrapped,
     }  # fmt: skip
 
 

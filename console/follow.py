@@ -32,6 +32,7 @@ from views.listing import Modifiers
 _TURN = 0.1  # seconds
 _ROWS = 1 << 10  # written at once
 _BEGINNING = 1 << 15  # bytes that other options are tried with, where these do not fit
+_ADVISED = 1 << 14  # bytes of a tandem trace that tell whether its parameters are right
 
 
 class FollowError(RvtraceError):
@@ -117,7 +118,7 @@ class _Followed:
         self._made = made
         self._warned: set[str] = set()
         self._stopped: str | None = None
-        self._first = True
+        self._first, self._advised = True, False
         self.beginning = bytearray()
         self.harts: set[int] = set()
 
@@ -134,6 +135,7 @@ class _Followed:
                 self._warn(self._rest())
                 self.status.show(self.decoder.counts, self._spool.waiting, ending=self._stopped is not None)
             self.status.say(self._stream.notices())
+            self._advise(0)
             self._print(self.decoder.finish())
             why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
             self._write(self._output.end(self.decoder.counts, why))
@@ -168,8 +170,15 @@ class _Followed:
         if self._warn(following.problem(counts)):
             self.status.say(self.hint())
         self._warn(following.strangers(counts))
+        self._advise(_ADVISED)
         if self._args.stop_at_error and counts.losses and self._stopped is None:
             self._stop("the first loss, as asked")
+
+    def _advise(self, least: int) -> None:
+        """Whether a tandem trace has the parameters that were said, once there are so many bytes of it."""
+        for port in self._made.capture.tandem if not self._advised and len(self.beginning) >= least else ():
+            self._advised = True
+            self.status.say(hints.of_groups(bytes(self.beginning), port.in_force.parameters, port.wrapped))
 
     def _print(self, arrived: Iterator[following.Arrived]) -> None:
         for one in arrived:
@@ -259,6 +268,8 @@ def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int 
         followed.status.say([f"{why}: {summary(counts)}"])
     if counts.bytes and not counts.instructions and counts.problem is None:
         what = "without a synchronizing message that anything can be decoded after"
+        if args.tandem:
+            what = "and no instruction in them that retired"
         followed.status.say([f"warning: {of(counts.bytes, 'byte')} {what}", *followed.hint()])
     if wanted is not None and followed.harts and wanted not in followed.harts:
         there = ", ".join(map(str, sorted(followed.harts)))

@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from console import programs, raw
+from console import programs, raw, tandem_options
 from decode.image import Image
 from session import following, formats
 from session.captured import Capture, CapturedImage
 from session.following import Source
 from session.formats import How
 from session.importing import Raw, capture_of, with_settings
+from session.importing_tandem import tandem_capture
 
 
 class Made(NamedTuple):
@@ -24,7 +25,11 @@ class Made(NamedTuple):
 def made(args: argparse.Namespace) -> Made:
     """Raises as `raw.how` and `programs.of_arguments`, and `RawError` where nothing says how."""
     if not raw.is_raw(args):
-        raise raw.RawError("--follow: how were the bytes made? Give --ntrace or --etrace, or --settings FILE.rvt")
+        raise raw.RawError(
+            "--follow: how were the bytes made? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
+        )
+    if args.tandem:
+        return _of_tandem(args)
     return _of_settings(args) if args.settings is not None else _of_options(args)
 
 
@@ -36,6 +41,17 @@ def _of_settings(args: argparse.Namespace) -> Made:
 
     capture = finished(b"", ())
     return Made(capture, following.source_of(capture), finished)
+
+
+def _of_tandem(args: argparse.Namespace) -> Made:
+    parameters, image = raw.tandem(args), tandem_options.image_of(args)
+    name = raw.title(args.capture)
+
+    def finished(data: bytes, found: Sequence[int]) -> Capture:
+        return tandem_capture(name, data, parameters, image, wrapped=args.wrapped)
+
+    capture = finished(b"", ())
+    return Made(capture, Source(capture.tandem[0].in_force, {0: 0}, alone=True), finished)
 
 
 def _of_options(args: argparse.Namespace) -> Made:

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 
 from console import etrace_options
 from decode.ntrace.options import Options
+from decode.tandem.guess import is_one as is_tandem
+from decode.tandem.parameters import Parameters
 from session.captured import Capture
 from session.etrace import ETrace, values_of
 from session.formats import How
 from session.guess import better_layout, guess
+from session.importing import is_imported
 from session.reading import Decoded
 from session.report import line
+from session.tandem import advice
 from support.progress import Progress
 
 _SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb")
@@ -17,6 +21,8 @@ _SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_m
 
 def of(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
     """A line, or none. Raises only what *progress* raises."""
+    if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
+        return [line("hint", "these are the bytes of a tandem trace: --tandem")]
     found = guess(capture, decoded, progress)
     return [] if found is None else [line("hint", f"the trace fits far better {_changes(*found)}")]
 
@@ -25,6 +31,12 @@ def of_messages(beginning: bytes, said: How, xlen: int, wrapped: bool) -> list[s
     """A line, or none, from the *beginning* of a trace alone, without a program."""
     better = better_layout(beginning, said, xlen, wrapped=wrapped)
     return [] if better is None else [line("hint", f"the messages make far more sense {_changes(said, better)}")]
+
+
+def of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
+    """A line, or none, from the *beginning* of a tandem trace: whether its parameters are others."""
+    text = advice.advice(beginning, said, wrapped=wrapped)
+    return [f"warning: {text}"] if text else []
 
 
 def _changes(said: How, better: How) -> str:

@@ -16,16 +16,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "import",
         help="make a capture file of raw trace bytes",
-        usage="%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]",
-        description="Makes a capture file of raw N-Trace or E-Trace bytes, of an RTL simulation or another tool, with"
-        " all that is needed to read them. `rvtrace decode`, `rvtrace dump` and, in gdb, `trace open` take it from"
-        " there. Prints what was found in it, to see whether the options are right. A core dump of ESP-IDF"
+        usage="%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
+        "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]",
+        description="Makes a capture file of raw N-Trace, E-Trace or tandem trace bytes, of an RTL simulation or"
+        " another tool, with all that is needed to read them. `rvtrace decode`, `rvtrace dump`, in gdb `trace open`"
+        " take it from there. Prints what was found in it, to see whether the options are right. A core dump of ESP-IDF"
         " (docs/esp32.md) knows how its trace was made.",
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
     )
+    parser.add_argument(
+        "--hart", dest="of_hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N",
+        help="with --tandem: whose trace it is (default 0)",
+    )  # fmt: skip
     output.add_arguments(parser, "what was written")
     programs.add_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
@@ -37,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the capture, and say what is in it. Raises what `raw.capture` and `capture.save` raise."""
     if args.json and args.output == "-":
         raise RvtraceError("--json and -o - would both write to standard output")
+    if args.of_hart is not None and not args.tandem:
+        raise raw.RawError("--hart: only a tandem trace does not say whose it is: add --tandem")
     with Output(args, "reading the trace") as shown:
         capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
         capture_file.save(capture, args.output)

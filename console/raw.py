@@ -6,22 +6,29 @@ A capture knows these things; raw bytes (of an RTL simulation, of another tool) 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from console import etrace_options, programs
+from console import etrace_options, programs, tandem_options
+from console.raw_files import RawError, check_beginning, number_from, pieces, title
 from decode.etrace.options import Dialect
 from decode.image import Image
 from decode.ntrace.dialect import DIALECTS, RATIFIED
 from decode.ntrace.layout import MAX_SRC_BITS
 from decode.ntrace.options import ImplicitReturn, Options
+from decode.tandem.dialect import DIALECTS as TANDEM_DIALECTS
+from decode.tandem.parameters import Parameters
 from session import capture as capture_file
 from session import esp32, harts
 from session.captured import Capture
 from session.etrace import ETrace
 from session.formats import How
 from session.importing import Raw, capture_of, with_settings
-from support.errors import RvtraceError
+
+__all__ = [
+    "RawError", "add_arguments", "capture", "check_beginning", "check_xlen", "core_dump", "elf_of_settings", "etrace",
+    "how", "how_of", "is_raw", "load", "number_from", "one_elf", "options", "pieces", "settings", "tandem", "title",
+]  # fmt: skip
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,
@@ -33,21 +40,11 @@ _RETURNS = {
 _MAX_SRC_BITS = 16
 _MAX_SRC = (1 << _MAX_SRC_BITS) - 1
 _ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
-_PIECE = 1 << 16
-_NO_TRACES = {
-    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: without --ntrace, --etrace, --settings, `rvtrace import`",
-    b"\x7fELF": "is an ELF file, not a trace",
-}
-"""How files begin that are not raw bytes."""
-
-
-class RawError(RvtraceError):
-    """Options for raw bytes that do not fit together, or bytes that cannot be read."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, program: bool = True) -> None:
     """The options. *capture*: the file may be a capture, too. *program*: the command knows the program that ran."""
-    when = "With --ntrace or --etrace: how" if capture else "How"
+    when = "With --ntrace, --etrace or --tandem: how" if capture else "How"
     group = parser.add_argument_group(
         "raw trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
     )
@@ -56,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
     formats.add_argument("--ntrace", action="store_true", help=f"the file is raw N-Trace bytes{rest}")
     rest = ", not a capture" if capture else ""
     formats.add_argument("--etrace", action="store_true", help=f"the file is raw E-Trace bytes{rest}")
+    formats.add_argument("--tandem", action="store_true", help=f"the file is a raw tandem trace (.tvt){rest}")
     formats.add_argument(
         "--settings", metavar="FILE.rvt",
         help=f"the file is raw bytes{rest}, made as the trace whose settings `trace save` has kept in FILE.rvt",
@@ -80,13 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
         help="nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
     )  # fmt: skip
     group.add_argument(
-        "--dialect", choices=[*sorted(DIALECTS), *_ETRACE_DIALECTS], default=None, metavar="NAME",
+        "--dialect", choices=[*sorted(DIALECTS), *_ETRACE_DIALECTS, *TANDEM_DIALECTS], default=None, metavar="NAME",
         help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard;"
-        f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard)",
+        f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
     )  # fmt: skip
     group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
     _add_ntrace(parser.add_argument_group("raw N-Trace", "With --ntrace." if capture else ""))
     etrace_options.add_arguments(parser)
+    tandem_options.add_own(parser.add_argument_group("raw tandem trace", "With --tandem." if capture else ""))
 
 
 def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
@@ -112,14 +111,16 @@ def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
 def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
     """Whether the file is raw bytes, not a capture. Raises `RawError` for options a capture has no use for."""
     if args.settings is not None:
-        told = (*_ONLY_NTRACE, *etrace_options.own_options(), *_EITHER)
+        told = (*_ONLY_NTRACE, *etrace_options.own_options(), *tandem_options.OWN, *tandem_options.SHARED, *_EITHER)
         for name in _given(args, [name for name in told if name not in (*also_for_captures, "wrapped")]):
             raise RawError(f"{name}: the settings of {args.settings} say how the bytes were made, leave it out")
-    if args.ntrace or args.etrace or args.settings is not None:
+    if args.ntrace or args.etrace or args.tandem or args.settings is not None:
         return True
     found = (
         (_ONLY_NTRACE, "--ntrace"),
         (etrace_options.own_options(), "--etrace"),
+        (tandem_options.OWN, "--tandem"),
+        (tandem_options.SHARED, "--ntrace, --etrace or --tandem"),
         (_EITHER, "--ntrace or --etrace"),
     )
     for names, formats in found:
@@ -131,8 +132,7 @@ def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> b
 
 _ONLY_NTRACE = ("timestamps", "timestamp_bits", "btm", "all_jumps", "extend_addr_msb", "address_bits")
 _EITHER = (
-    "xlen", "src_bits", "src", "implicit_return", "sequential_jump", "dialect", "wrapped", "maps", "vdso", "sysroot",
-    "kernel_pages",
+    "src_bits", "src", "implicit_return", "sequential_jump", "maps", "vdso", "sysroot", "kernel_pages",
 )  # fmt: skip
 
 
@@ -155,8 +155,10 @@ def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
     """How E-Trace bytes were made. Raises `RawError`, `BadETrace`."""
     for name in _given(args, _ONLY_NTRACE):
         raise RawError(f"{name} is an option of N-Trace, not of E-Trace")
-    if args.dialect in DIALECTS:
-        raise RawError(f"--dialect {args.dialect} is of N-Trace; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
+    for name in _given(args, tandem_options.OWN):
+        raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
+    if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
     found = etrace_options.how(args, args.xlen or xlen)
     if args.src is not None and not found.tells_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
@@ -169,8 +171,10 @@ def options(args: argparse.Namespace) -> Options:
     """How N-Trace bytes were made. Raises `RawError`."""
     for name in _given(args, etrace_options.own_options()):
         raise RawError(f"{name} is an option of E-Trace, not of N-Trace")
-    if args.dialect in _ETRACE_DIALECTS:
-        raise RawError(f"--dialect {args.dialect} is of E-Trace; of N-Trace there are {', '.join(sorted(DIALECTS))}")
+    for name in _given(args, tandem_options.OWN):
+        raise RawError(f"{name} is an option of tandem traces, not of N-Trace")
+    if args.dialect is not None and args.dialect not in DIALECTS:
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of N-Trace there are {', '.join(sorted(DIALECTS))}")
     if (args.src_bits or 0) > MAX_SRC_BITS:
         raise RawError(f"--src-bits {args.src_bits}: SRC of N-Trace has at most {MAX_SRC_BITS} bits")
     if args.src is not None and args.src >> (args.src_bits or 0):
@@ -190,6 +194,24 @@ def options(args: argparse.Namespace) -> Options:
         address_bits=args.address_bits,
         dialect=DIALECTS.get(args.dialect, RATIFIED),
     )
+
+
+def _whose(args: argparse.Namespace) -> str:
+    """Of which format a dialect is."""
+    if args.dialect in DIALECTS:
+        return "is of N-Trace"
+    return "is of E-Trace" if args.dialect in _ETRACE_DIALECTS else "is of tandem traces"
+
+
+def tandem(args: argparse.Namespace) -> Parameters:
+    """With which parameters a tandem trace was made. Raises `RawError`, BadElf, BadParameters."""
+    for names, whose in ((_ONLY_NTRACE, "N-Trace"), (etrace_options.own_options(), "E-Trace"), (_EITHER, "encoders")):
+        for name in _given(args, names):
+            raise RawError(f"{name} is an option of {whose}, not of tandem traces")
+    if args.dialect is not None and args.dialect not in TANDEM_DIALECTS:
+        there = ", ".join(TANDEM_DIALECTS)
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of tandem traces there are {there}")
+    return tandem_options.parameters(args)
 
 
 def load(file: str) -> Capture:
@@ -227,7 +249,7 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
     Raises BadSnapshot, BadElf, `RawError`.
     """
-    if args.ntrace or args.etrace or args.settings is not None or file == "-":
+    if args.ntrace or args.etrace or args.tandem or args.settings is not None or file == "-":
         return None
     try:
         content = Path(file).read_bytes()
@@ -247,6 +269,9 @@ def capture(args: argparse.Namespace, file: str) -> Capture:
         known = settings(args.settings)
         how_of(known)
         return with_settings(known, title(file), b"".join(pieces(file)), wrapped=args.wrapped)
+    if args.tandem:
+        tandem(args)
+        return tandem_options.capture_of(args, title(file), b"".join(pieces(file)))
     how(args)  # what is wrong with the options is said before what is wrong with files
     image, images = programs.of_arguments(args)
     check_xlen(args, image)
@@ -258,47 +283,3 @@ def check_xlen(args: argparse.Namespace, image: Image) -> None:
     """Raises `RawError` when the program is not for such a hart."""
     if args.xlen not in (None, image.xlen):
         raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
-
-
-def pieces(file: str) -> Iterator[bytes]:
-    """The bytes of *file*, or of standard input for "-". Raises `RawError`, also for what cannot be a trace."""
-    name = title(file)
-    first = True
-    try:
-        with open(0 if file == "-" else file, "rb", closefd=file != "-") as source:
-            while data := source.read1(_PIECE):
-                if first:
-                    check_beginning(data, name)
-                first = False
-                yield data
-    except OSError as error:
-        raise RawError(f"{name}: cannot be read: {error.strerror}") from None
-    if first:
-        raise RawError(f"{name}: is empty")
-
-
-def title(file: str) -> str:
-    """What a file is called in messages."""
-    return "standard input" if file == "-" else file
-
-
-def check_beginning(data: bytes, name: str) -> None:
-    """Raises `RawError` for what cannot be a trace."""
-    for beginning, what in _NO_TRACES.items():
-        if data.startswith(beginning):
-            raise RawError(f"{name}: {what}")
-
-
-def number_from(least: int, most: int) -> Callable[[str], int]:
-    """An argparse type: a number from *least* to *most*."""
-
-    def number(text: str) -> int:
-        try:
-            value = int(text, 0)
-        except ValueError:
-            value = -1
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
-        return value
-
-    return number

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_target
+from console import output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_tandem, sim_target
 from console.progress import ProgressLine
 from console.sim_files import openocd_config, target_description
 from console.sim_streams import Streams
-from session.description import Description
+from session.description import Description, Tandem
 from support.errors import RvtraceError
 from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.debug_harts import MOST
@@ -78,6 +78,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sim_encoder.add_arguments(parser)
     sim_etrace.add_arguments(parser)
     sim_ctr.add_arguments(parser)
+    sim_tandem.add_arguments(parser)
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
     parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
@@ -116,13 +117,14 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
         machine = _machine(args, described, streams)
     listener = _listener(args, cleanup)
     side_door = _side_door(args, machine, cleanup)
+    tandem = sim_tandem.attached(args, machine, cleanup)
     config = openocd_config(
         listener, args.gdb_port, args.tcl_port, machine.hart, len(machine.harts), args.separate_harts
     )
     if args.write_openocd:
         _write(args.write_openocd, config)
     if args.write_target:
-        _write(args.write_target, target_description(machine, Path(args.elf).stem, args.tcl_port, described))
+        _write(args.write_target, _target(args, machine, described, tandem))
     server = Server(machine, listener, side_door)
     _stop_on_signals(server.stop, cleanup)
     if args.log_retired:
@@ -131,8 +133,14 @@ def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
     machine.printed, machine.exited, machine.fired = said.printed, said.exited, said.fired
     if not args.run_at_once:
         machine.halt_at_start()
-    said.serving(args, machine, config, _name(listener), streams.opened)
+    said.serving(args, machine, config, _name(listener), streams.opened, [port.file for port in tandem])
     server.serve()
+
+
+def _target(
+    args: argparse.Namespace, machine: Machine, described: Description | None, tandem: tuple[Tandem, ...]
+) -> str:  # fmt: skip
+    return target_description(machine, Path(args.elf).stem, args.tcl_port, described, tandem)
 
 
 def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:

@@ -2,9 +2,10 @@
 
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 
 from console import sim_ctr, sim_target
-from session.description import Description
+from session.description import Description, Tandem
 from session.description_text import text
 from transport.simulated.hart import Hart
 from transport.simulated.machine import Machine
@@ -63,7 +64,14 @@ def _several(names: Sequence[str], exposed: str, separate: bool) -> str:
 _HEADER = "Written by rvtrace sim: where the trace components of the simulated target are."
 
 
-def target_description(machine: Machine, name: str, tcl_port: int = 6666, described: Description | None = None) -> str:
-    """The rvtrace.toml of the simulated target. *described*: what it was made from."""
+def target_description(
+    machine: Machine,
+    name: str,
+    tcl_port: int = 6666,
+    described: Description | None = None,
+    tandem: tuple[Tandem, ...] = (),
+) -> str:
+    """The rvtrace.toml of the simulated target. *described*: what it was made from; *tandem*: ports it has besides."""
     name = f"{name} on the simulated target"
-    return text(sim_target.description_of(machine, name, tcl_port, described), _HEADER)
+    found = sim_target.description_of(machine, name, tcl_port, described)
+    return text(replace(found, tandem=tandem), _HEADER)

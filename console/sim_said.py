@@ -3,7 +3,7 @@
 import argparse
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from transport.simulated.machine import Machine
 from views import json_rows
@@ -17,9 +17,17 @@ class Said(ABC):
 
     @abstractmethod
     def serving(
-        self, args: argparse.Namespace, machine: Machine, config: str, where: str, streams: Mapping[str, object]
+        self,
+        args: argparse.Namespace,
+        machine: Machine,
+        config: str,
+        where: str,
+        streams: Mapping[str, object],
+        tandem: Sequence[str],
     ) -> None:
-        """It begins. *config*: of OpenOCD; *where*: it listens; *streams*: where what leaves the chip goes."""
+        """It begins. *config*: of OpenOCD; *where*: it listens; *streams*: where what leaves the chip goes; *tandem*:
+        files of tandem traces, by hart.
+        """
 
     @abstractmethod
     def printed(self, text: bytes) -> None:
@@ -38,10 +46,18 @@ class Lines(Said):
     """For people."""
 
     def serving(
-        self, args: argparse.Namespace, machine: Machine, config: str, where: str, streams: Mapping[str, object]
+        self,
+        args: argparse.Namespace,
+        machine: Machine,
+        config: str,
+        where: str,
+        streams: Mapping[str, object],
+        tandem: Sequence[str],
     ) -> None:
         for name, target in streams.items():
             self._say(f"what {name} sends goes to {target}")
+        for file in tandem:
+            self._say(f"tandem trace: {file}")
         hart = machine.hart
         state = "runs" if args.run_at_once else "waits for the debugger"
         several = f"{len(machine.harts)} harts " if len(machine.harts) > 1 else ""
@@ -74,13 +90,20 @@ class Objects(Said):
     """For programs: an object a line, its field `event` says what it is."""
 
     def serving(
-        self, args: argparse.Namespace, machine: Machine, config: str, where: str, streams: Mapping[str, object]
+        self,
+        args: argparse.Namespace,
+        machine: Machine,
+        config: str,
+        where: str,
+        streams: Mapping[str, object],
+        tandem: Sequence[str],
     ) -> None:
         hart = machine.hart
         self._say(
             "serving", listening=where, elf=args.elf, addr=f"{hart.pc:#x}", running=bool(args.run_at_once),
             xlen=hart.xlen, isa=f"RV{hart.xlen}{hart.extensions}", harts=len(machine.harts), openocd=config,
-            streams={name: str(target) for name, target in streams.items()} or None, **_files(args),
+            streams={name: str(target) for name, target in streams.items()} or None,
+            tandem=list(tandem) or None, **_files(args),
         )  # fmt: skip
 
     def printed(self, text: bytes) -> None:

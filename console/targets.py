@@ -20,6 +20,10 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--connect", default="", metavar="HOST:PORT", help="where OpenOCD or QEMU waits for gdb")
     parser.add_argument("--sim", action="store_true", help="on a simulated target, started for this (needs openocd)")
     parser.add_argument(
+        "--tandem", action="store_true",
+        help="of --sim: `trace start` reads a tandem trace, which has registers and memory of the past, too",
+    )  # fmt: skip
+    parser.add_argument(
         _QEMU, nargs="?", const="", metavar="ARGUMENTS",
         help="on QEMU, started for this: on its `virt` machine, or as its arguments say, which are one word",
     )  # fmt: skip
@@ -55,6 +59,8 @@ def target_of(
 
     *printed*: gets what the program on QEMU prints, on another thread.
     """
+    if arguments.tandem and not arguments.sim:
+        raise RvtraceError("--tandem: the simulated target of --sim has a tandem trace")
     if not arguments.sim and arguments.qemu is None:
         yield arguments.target, arguments.connect
         return
@@ -67,6 +73,7 @@ def target_of(
         raise RvtraceError(f"{arguments.elf}: {'is a folder' if arguments.elf.is_dir() else 'there is no such file'}")
     with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:
         elf, folder = arguments.elf.resolve(), Path(name)
-        rig: Processes = Rig(elf, folder) if arguments.sim else QemuRig(elf, folder, arguments.qemu, printed)
+        tandem = ["--tandem", str(folder / "tandem.tvt")] if arguments.tandem else []
+        rig: Processes = Rig(elf, folder, *tandem) if arguments.sim else QemuRig(elf, folder, arguments.qemu, printed)
         with rig:
             yield rig.target_file, f"localhost:{rig.gdb_port}"

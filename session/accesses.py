@@ -17,6 +17,14 @@ Where = tuple[int, int]
 NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data` makes one)"
 
 
+NO_TANDEM_ACCESSES = "no load, store or CSR instruction is in the trace"
+
+
+def absent(history: History) -> NoTrace:
+    """Why a history has no accesses."""
+    return NoTrace(NO_ACCESSES if history.shadow is None else NO_TANDEM_ACCESSES)
+
+
 class AccessRow(NamedTuple):
     """One line: its number, the instruction's number and address (None where they are not known), the byte of the
     trace, and what was done.
@@ -51,7 +59,7 @@ class Accesses:
     def select(self, args: str, size: int | None) -> Selection:
         """Which of them `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
         if not self._history.accesses:
-            raise NoTrace(NO_ACCESSES)
+            raise absent(self._history)
         if not self._chosen:
             return Selection(1, 1, self._none())
         found = self._cursor.select(args, size, len(self._chosen))

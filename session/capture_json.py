@@ -11,7 +11,7 @@ from typing import Any
 
 from controlregs.encoder import Format
 from decode.ntrace.dialect import DIALECTS
-from session import capture_records, capture_registers
+from session import capture_records, capture_registers, capture_tandem
 from session.captured import (
     Capture,
     CapturedEncoder,
@@ -30,9 +30,9 @@ from session.json_table import NAME, BadDescription, Member, Table
 __all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
 
 FORMAT = "rvtrace capture"
-VERSION = 4
+VERSION = 5
 """The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
-`records`; 3 no encoders and sinks of before ratification.
+`records`; 3 no encoders and sinks of before ratification; 4 no `tandem`.
 """
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
@@ -60,13 +60,18 @@ def describe(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
     if capture.records:
         made = enumerate(capture.records)
         description["records"] = [capture_records.describe(records, f"records/{n}.bin", members) for n, records in made]
+    if capture.tandem:
+        ports = enumerate(capture.tandem)
+        description["tandem"] = [capture_tandem.describe(port, f"tandem/{n}.tvt", members) for n, port in ports]
     return description, members
 
 
 def _version(capture: Capture) -> int:
     """The oldest one that has all that is needed."""
-    if any(not encoder.in_force.version for encoder in capture.encoders):
+    if capture.tandem:
         return VERSION
+    if any(not encoder.in_force.version for encoder in capture.encoders):
+        return 4
     if capture.records:
         return 3
     return 2 if capture.images or any(_unregistered(encoder) for encoder in capture.encoders) else 1
@@ -158,6 +163,7 @@ def read(text: bytes, fetch: Fetch) -> Capture:
         notes=root.texts("notes"),
         images=tuple(_read_image(table, fetch) for table in root.tables("images")) if "images" in root.fields else (),
         records=capture_records.read(root, fetch) if "records" in root.fields else (),
+        tandem=capture_tandem.read(root, fetch) if "tandem" in root.fields else (),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controlregs.ctr.in_force import CtrInForce
 from controlregs.request import EncoderInForce, SinkInForce
+from decode.tandem.parameters import Parameters
 from session.etrace_settings import Value
 
 Code = tuple[tuple[int, bytes], ...]
@@ -71,7 +72,25 @@ class CapturedRecords:
     data: bytes
 
 
-Captured = CapturedSink | CapturedRecords
+@dataclass(frozen=True)
+class TandemPort:
+    """Where a hart's tandem-verification trace comes out, and what it does not tell of itself: its parameters."""
+
+    name: str
+    parameters: Parameters
+
+
+@dataclass(frozen=True)
+class CapturedTandem:
+    """A hart's tandem-verification trace. *wrapped*: older bytes were overwritten: *data* may begin inside a group."""
+
+    hart: int
+    in_force: TandemPort
+    data: bytes
+    wrapped: bool = False
+
+
+Captured = CapturedSink | CapturedRecords | CapturedTandem
 """Where a history comes from."""
 
 
@@ -118,15 +137,21 @@ class Capture:
     notes: tuple[str, ...] = ()
     images: tuple[CapturedImage, ...] = ()
     records: tuple[CapturedRecords, ...] = ()
+    tandem: tuple[CapturedTandem, ...] = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:
         """All that histories come from."""
-        return *self.sinks, *self.records
+        return *self.sinks, *self.records, *self.tandem
 
     @property
     def needs_elf(self) -> bool:
-        """Whether there is code in an ELF that is not in here. Linux captures need none."""
+        """Whether there is code in an ELF that is not in here. Linux captures need none, and tandem traces have it."""
+        return self.elf is not None or not (self.code or self.images or self.tandem)
+
+    @property
+    def takes_elf(self) -> bool:
+        """Whether another ELF than the capture's may be the program. Linux captures know theirs."""
         return self.elf is not None or not (self.code or self.images)
 
 

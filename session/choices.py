@@ -14,5 +14,4 @@ def choices(context: Context, environ: Mapping[str, str] = os.environ) -> dict[s
     except DescriptionError:
         return {}
     sinks: tuple[Sink, ...] = (*description.sinks, *description.pib_sinks, *description.bridges)
-    harts = sorted({encoder.hart for encoder in description.encoders})
-    return {"-to": [sink.name for sink in sinks], "-hart": [str(hart) for hart in harts]}
+    return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}

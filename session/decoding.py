@@ -9,8 +9,9 @@ from decode.image import Image
 from decode.ntrace import decoder as ntrace
 from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.options import ImplicitReturn
-from session.captured import Captured, CapturedRecords, ElfIdentity, printable
+from session.captured import Captured, CapturedRecords, CapturedTandem, ElfIdentity, printable
 from session.errors import NoTrace, Unsupported
+from session.tandem import advice
 
 N_TRACE_MAJOR = 1
 """The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""
@@ -120,6 +121,10 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
     """Why a history is empty. *live*: it comes from a target, and more can be traced there."""
     if not sink.data:
         return nothing_traced(live=live)
+    if isinstance(sink, CapturedTandem):
+        wrong = advice.advice(sink.data, sink.in_force.parameters, wrapped=sink.wrapped)
+        if wrong:
+            return NoTrace(wrong)
     problem = mismatch(history, image)
     if isinstance(sink, CapturedRecords) and problem is None:
         return NoTrace("nothing that ran can be told from the records: `trace ctr show` lists them")
@@ -130,6 +135,8 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
         handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
         return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}")
     size = f"{len(sink.data)} byte{'s' if len(sink.data) > 1 else ''} of trace"
+    if isinstance(sink, CapturedTandem):
+        return NoTrace(f"{size}, and no instruction in it that retired: `trace dump` lists the groups")
     if any(event.next_pc is not None for event in history.events):
         more = ": let the program run on, or give it a larger buffer" if live else ""
         return NoTrace(f"{size} with a synchronizing message, and nothing after it that can be decoded{more}")

@@ -129,6 +129,29 @@ class AtbBridge:
     inside: str = ""
 
 
+@dataclass(frozen=True)
+class Tandem:
+    """Where the tandem trace of *hart* arrives: appended to *file*, or from *socket*. For the others see `Parameters`.
+
+    *dialect*: a name of `decode.tandem.dialect`. *flen* None: as the ELF has it; *mlen*, *eaddr* 0: the usual ones.
+    """
+
+    name: str
+    hart: int
+    file: str
+    dialect: str
+    flen: int | None = None
+    mlen: int = 0
+    eaddr: int = 0
+    supervisor: bool = True
+    socket: str = ""
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"from {self.socket}" if self.socket else f"in {self.file}"
+
+
 Source = Encoder | Funnel
 """What feeds others."""
 Sink = RamSink | PibSink | AtbBridge
@@ -154,6 +177,7 @@ class Description:
     bridges: tuple[AtbBridge, ...] = ()
     qemu: str = ""
     usb: Usb | None = None
+    tandem: tuple[Tandem, ...] = ()
 
     @property
     def way(self) -> str:
@@ -161,6 +185,11 @@ class Description:
         if self.qemu:
             return "QEMU's recorder"
         return str(self.usb) if self.usb else f"OpenOCD {self.openocd.host}:{self.openocd.tcl_port}"
+
+    @property
+    def harts(self) -> list[int]:
+        """Those that are traced."""
+        return sorted({encoder.hart for encoder in self.encoders} | {port.hart for port in self.tandem})
 
     @property
     def components(self) -> tuple[AnyComponent, ...]:

@@ -28,7 +28,8 @@ discovery), so they are written down once per board:
     start = 0x30000000           # of the buffer; SMEM needs both, and nothing else may use that memory
     size = 0x10000               # bytes
 
-Funnels, pin interfaces and bridges to Arm's trace bus are written the same way, see docs/target-description.md.
+Funnels, pin interfaces and bridges to Arm's trace bus are written the same way, see docs/target-description.md; ports
+of tandem traces have tables of their own (`description_tandem`).
 Anything misspelt, missing or contradictory is refused with one line that names file, table and key.
 """
 
@@ -37,7 +38,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from session import description_graph, description_usb
+from session import description_graph, description_tandem, description_usb
 from session.description import (
     RATIFIED,
     AnyComponent,
@@ -92,14 +93,16 @@ def parse(text: str, file: str) -> Description:
 
 
 def _description(read: Tables, document: dict[str, Any]) -> Description:
-    read.known(document, "", ("target", "openocd", "usb", "component", "qemu"))
+    read.known(document, "", ("target", "openocd", "usb", "component", "tandem", "qemu"))
     target = read.table(document, "target", ("name", "xlen"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = description_usb.read(read, document)
-    if "qemu" in document:
+    if "qemu" in document and "tandem" not in document:
         return _qemu(read, document, target, openocd)
     components = [_component(read, table, number) for number, table in enumerate(read.tables(document, "component"), 1)]
-    components = description_graph.connected(read, components)
+    tandem = description_tandem.read(read, document, components)
+    if components or not tandem:
+        components = description_graph.connected(read, components)
     return Description(
         name=read.string(target, "[target]", "name", Path(read.file).name),
         file=read.file,
@@ -111,6 +114,7 @@ def _description(read: Tables, document: dict[str, Any]) -> Description:
         pib_sinks=tuple(c for c in components if isinstance(c, PibSink)),
         bridges=tuple(c for c in components if isinstance(c, AtbBridge)),
         usb=usb,
+        tandem=tandem,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from session import description_tandem
 from session.captured import printable
 from session.description import RATIFIED, AnyComponent, Description, Encoder, Funnel, PibSink, RamSink
 from session.etrace_settings import Value
@@ -20,6 +21,8 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     for component in description.components:
         comment = comments.get(component.name)
         lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component(component)]
+    for port in description.tandem:
+        lines += ["", "[[tandem]]", *(f"{key} = {_value(value)}" for key, value in description_tandem.lines(port))]
     return "\n".join(lines) + "\n"
 
 

@@ -9,9 +9,10 @@ from decode.etrace.streams import StreamDecoder as ETraceDecoder
 from decode.history import EventKind
 from decode.ntrace.options import Options as NTrace
 from decode.ntrace.streams import StreamDecoder as NTraceDecoder
-from decode.streams import Program, Streams
+from decode.streams import Program
+from decode.tandem.arriving import ArrivingDecoder as TandemDecoder
 from session import formats, harts
-from session.captured import Capture, printable
+from session.captured import Capture, TandemPort, printable
 from session.errors import Unsupported
 from session.etrace import ETrace
 from session.formats import How
@@ -26,7 +27,7 @@ class Source(NamedTuple):
     *bytes_tell*: messages say whose they are.
     """
 
-    how: How
+    how: How | TandemPort
     harts: Mapping[int, int] | None
     alone: bool
 
@@ -64,7 +65,7 @@ class Arrived(NamedTuple):
 
 class _Decoder(Protocol):
     def feed(self, data: bytes) -> None: ...
-    def finish(self) -> Streams: ...
+    def finish(self) -> object: ...
 
 
 class Following:
@@ -135,7 +136,11 @@ def strangers(counts: Counts) -> str | None:
     return f"warning: SRC {who} is in the stream, too, which no known encoder sends"
 
 
-def _decoder(how: How, program: Program, builders: "_Builders", wrapped: bool, stop_at_error: bool) -> _Decoder:
+def _decoder(
+    how: How | TandemPort, program: Program, builders: "_Builders", wrapped: bool, stop_at_error: bool
+) -> _Decoder:
+    if isinstance(how, TandemPort):
+        return TandemDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
     if isinstance(how, ETrace):
         options = replace(how.options, stop_at_error=stop_at_error)
         return ETraceDecoder(program, options, how.encapsulation, wrapped=wrapped, builders=builders)

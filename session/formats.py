@@ -15,18 +15,21 @@ from decode.ntrace.options import Options as NTrace
 from decode.ntrace.streams import decode_streams as decode_ntrace
 from decode.ntrace.wording import Wording as NTraceWording
 from decode.streams import Program, Streams
+from decode.tandem.decoder import decode as decode_tandem
 from session import decoding, etrace
-from session.captured import CapturedEncoder, Unregistered, printable
+from session.captured import CapturedEncoder, TandemPort, Unregistered, printable
 from session.ctr import decoding as ctr
 from session.ctr import items as ctr_items
 from session.errors import Unsupported
 from session.etrace import ETrace
 from session.etrace_settings import BadSetting
+from session.tandem import items as tandem_items
+from session.tandem.wording import Wording as TandemWording
 from support.progress import Progress, silent
 
 How = NTrace | ETrace
 """How a trace was made by encoders."""
-AnyHow = How | CtrInForce
+AnyHow = How | CtrInForce | TandemPort
 """How a trace was made."""
 
 
@@ -77,6 +80,11 @@ def decode(
     if isinstance(how, CtrInForce):
         found = ctr.decode(data, program, how, progress)
         return Streams({0: found.history}, found.history.accounting)
+    if isinstance(how, TandemPort):
+        tandem = decode_tandem(
+            data, program, how.parameters, wrapped=wrapped, stop_at_error=stop_at_error, progress=progress
+        )
+        return Streams({0: tandem.history}, tandem.history.accounting)
     if isinstance(how, ETrace):
         options = replace(how.options, stop_at_error=stop_at_error)
         return decode_etrace(data, program, options, how.encapsulation, wrapped=wrapped, progress=progress)
@@ -85,7 +93,7 @@ def decode(
 
 def tells_sources(how: AnyHow) -> bool:
     """Whether messages say whose they are."""
-    if isinstance(how, CtrInForce):
+    if isinstance(how, CtrInForce | TandemPort):
         return False
     return how.tells_sources if isinstance(how, ETrace) else how.src_bits > 0
 
@@ -94,6 +102,8 @@ def itemizer(how: AnyHow, xlen: int, *, wrapped: bool = False) -> Itemizer:
     """What takes a trace apart that was made so."""
     if isinstance(how, CtrInForce):
         return ctr_items.Itemizer()
+    if isinstance(how, TandemPort):
+        return tandem_items.Itemizer(how.parameters, wrapped=wrapped)
     if isinstance(how, ETrace):
         return ETraceItemizer(how.options, how.encapsulation, xlen, wrapped=wrapped)
     return NTraceItemizer(how, xlen, wrapped=wrapped)
@@ -103,6 +113,8 @@ def wording(how: AnyHow) -> Wording:
     """What puts its items into words."""
     if isinstance(how, CtrInForce):
         return ctr_items.Wording()
+    if isinstance(how, TandemPort):
+        return TandemWording(how.parameters)
     return ETraceWording(how.options) if isinstance(how, ETrace) else NTraceWording(how)
 
 

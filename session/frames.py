@@ -4,6 +4,9 @@ A row is [pc, start of the function or None, level, number, kind]. The first one
 is that of its next instruction, its kind "". The others are where those before them return to: their number is that of
 the call through which they were left, or of the last instruction before a trap, their kind "call" or "trap". Levels
 differ between a function and what it called, and stay the same within an invocation.
+
+Of a tandem trace a row has besides, see `session.unwinding`: native, the stack pointer of the caller or None, and
+[[n, value of xn in the caller], ...].
 """
 
 from itertools import islice
@@ -12,13 +15,18 @@ from typing import TYPE_CHECKING, Any
 from decode.calls.edges import UNKNOWN, Kind
 from decode.calls.frames import CallFrame, CallFrames
 from decode.calls.index import CallHistory
+from decode.cfi import CallFrames as Cfi
+from decode.image import Image
+from decode.tandem.decoder import Tandem
 from session.calls import Functions
+from session.shadow import Memory
+from session.unwinding import Unwinder, Unwound
 from support.progress import Progress, silent
 
 if TYPE_CHECKING:
     from session.session import Selected, Session
 
-Row = list[int | str | None]
+Row = list[int | str | list[list[int]] | None]
 _KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
 
 
@@ -54,9 +62,44 @@ def rows(
     """
     if not 1 <= number <= len(it.history) + 1:
         return {"frames": [], "more": False}
-    frames = call_frames(session, it, progress).frames(number - 1, first, pc)
-    found = [_row(frame, number) for frame in islice(frames, count)]
-    return {"frames": found, "more": next(frames, None) is not None}
+    found = call_frames(session, it, progress)
+    unwinder = _unwinder(session, it, number - 1, pc)
+    if unwinder is None:
+        frames = found.frames(number - 1, first, pc)
+        rows = [_row(frame, number) for frame in islice(frames, count)]
+        more = next(frames, None) is not None
+    else:
+        unwound = islice(unwinder.frames(number - 1, found.frames(number - 1, 0, pc)), first, None)
+        rows = [_full_row(frame, number) for frame in islice(unwound, count)]
+        more = next(unwound, None) is not None
+    return {"frames": rows, "more": more}
+
+
+def _unwinder(session: "Session", it: "Selected", position: int, pc: int | None) -> Unwinder | None:
+    """None where the trace does not tell registers, or those it tells are not those of where the program is."""
+    tandem = it.history.shadow
+    if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
+        return None
+    image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
+    known = session.kept(_Unwinders, it.history, _Unwinders)
+    return known.of(tandem, image)
+
+
+class _Unwinders:
+    """The last one that was needed, for the frames of a step are asked for one by one."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Image, Unwinder] | None = None
+
+    def of(self, tandem: Tandem, image: Image) -> Unwinder:
+        if self._last is None or self._last[0] is not image:
+            self._last = image, Unwinder(tandem, Memory(tandem, image), Cfi(image))
+        return self._last[1]
+
+
+def _full_row(unwound: Unwound, number: int) -> Row:
+    saved = [[register, value] for register, value in unwound.saved.items()]
+    return [*_row(unwound.frame, number), unwound.native, unwound.sp, saved]
 
 
 def _row(frame: CallFrame, number: int) -> Row:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decode.history import Accounting, History
 from decode.streams import Program
 from session import formats
-from session.captured import Captured, CapturedEncoder, CapturedRecords, CapturedSink, printable
+from session.captured import Captured, CapturedEncoder, CapturedSink, CapturedTandem, printable
 from session.errors import NoTrace, Unsupported
 from session.formats import AnyHow, How
 from support.progress import Progress, silent
@@ -45,7 +45,7 @@ def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[C
 
 def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> AnyHow:
     """How to read what a sink holds. Raises as `feeding` and `options_of`."""
-    return sink.in_force if isinstance(sink, CapturedRecords) else options_of(feeding(sink, encoders))
+    return options_of(feeding(sink, encoders)) if isinstance(sink, CapturedSink) else sink.in_force
 
 
 def options_of(encoders: list[CapturedEncoder]) -> How:
@@ -70,8 +70,11 @@ def decode(
 
     Raises `Unsupported`, `NoTrace`, and what *progress* raises.
     """
-    if isinstance(sink, CapturedRecords):
-        streams = formats.decode(sink.data, program, sink.in_force, progress=progress)
+    if not isinstance(sink, CapturedSink):
+        wrapped = isinstance(sink, CapturedTandem) and sink.wrapped
+        streams = formats.decode(
+            sink.data, program, sink.in_force, wrapped=wrapped, stop_at_error=stop_at_error, progress=progress
+        )
         return Harts({sink.hart: streams.histories[0]}, streams.accounting)
     fed = feeding(sink, encoders)
     how = options_of(fed)

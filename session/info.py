@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from session import info_component, report
-from session.captured import Capture, printable
+from session.captured import Capture, CapturedTandem, printable
 from session.context import Context
 from session.ctr.live import CtrTrace
 from session.description import AnyComponent, Description, DescriptionError, Encoder, Funnel
@@ -94,6 +94,8 @@ def _of_target(description: Description, connect: Connect, in_use: bool, progres
     if description.qemu:
         yield Entry("note", ("QEMU has no trace components: it is traced in software, as `trace status` shows",))
         return
+    for port in description.tandem:
+        yield Entry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
     topology = Topology(description)
     with _Asked(description, connect, in_use, progress) as asked:
         for component in description.components:
@@ -147,6 +149,12 @@ def of_capture(capture: Capture) -> Iterator[Entry]:
         kept = records.in_force
         what = f"Control Transfer Records {kept.version}, {kept.depth} entries, hart {records.hart}"
         yield Entry(kept.name, (what,))
+    for port in capture.tandem:
+        yield Entry(port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _size(port)))
+
+
+def _size(port: CapturedTandem) -> str:
+    return f"{len(port.data)} bytes{', older trace was overwritten' if port.wrapped else ''}"
 
 
 def _in_columns(entries: Iterable[Entry]) -> list[str]:

@@ -13,7 +13,7 @@ from controlregs.graph_request import GraphInForce
 from controlregs.request import EncoderInForce, TraceRequest
 from controlregs.watching import GraphStatus, SinkStatus
 from session import live_report
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, Unregistered
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, Unregistered
 from session.context import Context
 from session.description import Encoder
 from session.errors import NotResumed, SetUpLost, joined
@@ -97,6 +97,10 @@ class LiveTrace:
 
     @property
     def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
         return ()
 
     def started(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""A trace that is being made on a target, whatever makes it: encoders and a sink, or the hart's own records."""
+"""A trace that is being made on a target, by whatever: encoders and a sink, the hart's own records, a tandem port."""
 
 from typing import Protocol
 
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
 from session.context import Context
 from support.errors import RvtraceError
 from support.progress import Progress
@@ -31,6 +31,9 @@ class Making(Protocol):
 
     @property
     def records(self) -> tuple[CapturedRecords, ...]: ...
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]: ...
 
     def started(self) -> list[str]:
         """What was set up, and what was not granted, a line each."""

@@ -15,6 +15,7 @@ from session import (
     methods_past,
     methods_regs,
     methods_usb,
+    methods_who,
     methods_window,
 )
 from session.params import PROTOCOL, BadRequest, Params
@@ -35,6 +36,7 @@ _MODULES: tuple[Mapping[str, Method], ...] = (
     methods_past.METHODS,
     methods_regs.METHODS,
     methods_usb.METHODS,
+    methods_who.METHODS,
     methods_window.METHODS,
 )
 

@@ -6,6 +6,7 @@
 | past    | thread_hart, prompt                | {connected, number, said, left}: what is to be told is told once |
 | enter   | context, pc                        | {number, lines}: into the past, at its end                       |
 | goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
+| told    | thread_hart, number, registers     | {told}: the trace tells registers; these are known from there on |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see `session.frames`                          |
 
 goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
@@ -16,7 +17,7 @@ program is now, if gdb is in the present: it is said where the trace does not le
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session import frames
+from session import frames, shadow
 from session.debugger import Debugger, Going, NotConnected, debugger_of, number_of
 from session.params import BadRequest, Params
 from session.proxy.btrace import Btrace
@@ -86,6 +87,16 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
     return frames.rows(session, it, number, first, count, progress, pc)
 
 
+def told(session: Session, params: Params, progress: Progress) -> Any:
+    """Whether the trace tells registers; with names of registers and a number, whether they are known from there on."""
+    debugger, hart = session.debugger, params.optional_number("thread_hart")
+    tandem = debugger.places.selected(hart).history.shadow if isinstance(debugger, Debugger) else None
+    number, names = params.optional_number("number"), params.texts("registers")
+    if tandem is None or not names:
+        return {"told": tandem is not None}
+    return {"told": number is not None and shadow.stay_known(tandem, number - 1, names)}
+
+
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:
     """The next way back passes over other executions of the instruction with a number: see `Places.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
@@ -100,4 +111,5 @@ METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "goto": goto,
     "frames": frames_at,
     "entered_at": entered_at,
+    "told": told,
 }

@@ -12,10 +12,12 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from controlregs.ctr.in_force import CtrInForce
+from session.captured import TandemPort
 from session.ctr.numbered import Entries
 from session.etrace import ETrace
 from session.formats import AnyHow, Itemizer, itemizer
 from session.messages import Messages
+from session.tandem.items import Groups
 from support.progress import Progress, silent
 
 _SLICE = 1 << 14  # bytes between two copies
@@ -37,6 +39,8 @@ def numbered(data: bytes, how: AnyHow, xlen: int, *, wrapped: bool = False, prog
     """The messages of a trace of any format. Raises what *progress* raises."""
     if isinstance(how, CtrInForce):
         return Entries(data, how)
+    if isinstance(how, TandemPort):
+        return Groups(data, how, wrapped=wrapped, progress=progress)
     if isinstance(how, ETrace):
         return Packets(data, how, xlen, wrapped=wrapped, progress=progress)
     return Messages(data, how, xlen, wrapped=wrapped, progress=progress)

@@ -6,10 +6,12 @@ from typing import NamedTuple
 from decode.history import GAP, History
 from decode.image import Image
 from decode.nearest import Addresses, Nearest, Outside, gaps_passed
+from session import shadow
 from session.blocks import leads_to
 from session.errors import NoTrace
-from session.past import Stop
+from session.past import NO_WATCHPOINTS, Registers, Stop, Watchpoints
 from session.session import Selected
+from session.watching import Watching
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 
@@ -26,6 +28,7 @@ class _Place(NamedTuple):
 
     it: Selected
     nearest: Nearest
+    watching: Watching
     position: int
 
     @property
@@ -42,7 +45,8 @@ class Places:
         self._select = select
         self._places: dict[int | None, _Place] = {}
         self._only: dict[int | None, int] = {}
-        self._nearest: dict[int | None, tuple[History, Nearest]] = {}
+        self._nearest: dict[int | None, tuple[History, Nearest, Watching]] = {}
+        self._memories: dict[int | None, shadow.Memory] = {}
 
     def enter(self, hart: int | None, progress: Progress) -> None:
         """Into the past, at its end."""
@@ -92,19 +96,38 @@ class Places:
             raise NoNumber(f"there is no number {position + 1} in the history, which has 1 to {length}")
         self._places[hart] = place._replace(position=self.nearest_instruction(hart, position))
 
-    def step(self, hart: int | None, direction: int) -> Stop:
+    def sees_accesses(self, hart: int | None) -> bool:
+        """Whether the trace says what loads and stores accessed."""
+        return self.selected(hart).history.shadow is not None
+
+    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
         """One instruction, over gaps."""
         self._only.pop(hart, None)
         place = self._place(hart, silent)
+        hit = place.watching.nearest(place.position, direction, watchpoints)
+        if hit is not None and hit.position == place.position:
+            place.watching.reported(hit, direction, watchpoints)
+            return Stop(hit=hit)
+        if place.watching.stays(place.position, direction, watchpoints):
+            return Stop()
         history = place.it.history
         position = place.position + direction
         if 0 <= position < len(history) and history.pc(position) == GAP:
             position += direction
-        return self._move(hart, place, position)
+        stop = self._move(hart, place, position)
+        place.watching.stepped(place.position, self._places[hart].position, direction)
+        return stop
 
-    def step_within(self, hart: int | None, direction: int, addresses: range, progress: Progress) -> Stop:
+    def step_within(
+        self,
+        hart: int | None,
+        direction: int,
+        addresses: range,
+        progress: Progress,
+        watchpoints: Watchpoints = NO_WATCHPOINTS,
+    ) -> Stop:
         """On as long as the next instruction is in *addresses*; not over gaps, but for the first step."""
-        stop = self.step(hart, direction)
+        stop = self.step(hart, direction, watchpoints)
         place = self._place(hart, progress)
         length = len(place.it.history)
         if stop != Stop() or place.position == length or place.it.history.pc(place.position) not in addresses:
@@ -112,16 +135,27 @@ class Places:
         found = self._find(place, direction, Outside(addresses.start, addresses.stop), progress)
         if 0 <= found < length and place.it.history.pc(found) == GAP:
             found -= direction
-        return self._move(hart, place, found)
+        return self._move_watched(hart, place, direction, found, watchpoints)
 
-    def run(self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress) -> Stop:
-        """To the next instruction that has a breakpoint."""
+    def run(
+        self,
+        hart: int | None,
+        direction: int,
+        breakpoints: frozenset[int],
+        progress: Progress,
+        watchpoints: Watchpoints = NO_WATCHPOINTS,
+    ) -> Stop:
+        """To the next instruction that has a breakpoint, or the nearest hit of a watchpoint."""
         place, only = self._place(hart, progress), self._only.pop(hart, None)
+        hit = place.watching.nearest(place.position, direction, watchpoints)
+        farthest = None if hit is None else hit.position
         if only is None or direction > 0 or only >= place.position:
-            return self._move(hart, place, self._find(place, direction, breakpoints, progress))
+            found = self._find(place, direction, breakpoints, progress, farthest)
+            return self._move_watched(hart, place, direction, found, watchpoints)
         others = breakpoints - {place.it.history.pc(only)}
-        found = self._find(place, direction, others, progress) if others else -1
-        return self._move(hart, place, max(found, only if len(others) < len(breakpoints) else -1))
+        found = self._find(place, direction, others, progress, farthest)
+        found = max(found, only if len(others) < len(breakpoints) else -1)
+        return self._move_watched(hart, place, direction, found, watchpoints)
 
     def only_at(self, hart: int | None, position: int) -> None:
         """The next run backward passes over other executions of the instruction there, if it has a breakpoint.
@@ -134,16 +168,37 @@ class Places:
             self._only[hart] = position
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
-        """What the trace tells of the registers: the pc."""
+        """What the trace tells of the registers: the pc, of a tandem trace all it has, also behind what ran last."""
         place = self._places.get(hart)
-        if place is None or place.position == len(place.it.history):
+        if place is None:
             return {}
-        return {"pc": place.it.history.pc(place.position)}
+        history = place.it.history
+        if history.shadow is not None:
+            return shadow.registers(history.shadow, place.position)
+        return {} if place.position == len(history) else {"pc": history.pc(place.position)}
+
+    def told(self, hart: int | None) -> Registers | None:
+        """Which registers a tandem trace tells, None for all other traces."""
+        tandem = self.selected(hart).history.shadow
+        return None if tandem is None else shadow.told(tandem)
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
-        """Code and constants, as far as they are known from *address* on."""
+        """What a tandem trace tells; code and constants. As far as it is known from *address* on."""
         place = self._places.get(hart)
-        return b"" if place is None else place.image.constant(address, size)
+        if place is None:
+            return b""
+        if place.it.history.shadow is None:
+            return place.image.constant(address, size)
+        return self._memory(hart, place).known(place.position, address, size)
+
+    def _memory(self, hart: int | None, place: _Place) -> shadow.Memory:
+        """Made once for a history, in each of its contexts' programs."""
+        tandem, image = place.it.history.shadow, place.image
+        assert tandem is not None
+        known = self._memories.get(hart)
+        if known is None or known.tandem is not tandem or known.image is not image:
+            known = self._memories[hart] = shadow.Memory(tandem, image)
+        return known
 
     def joins(self, hart: int | None, pc: int) -> str:
         """A line for the user if what ran last of what is known does not lead to *pc*, where the program is now."""
@@ -169,15 +224,32 @@ class Places:
             raise NoTrace("nothing ran that is in the trace: there is no past to go to")
         known = self._nearest.get(hart)
         if known is None or known[0] is not it.history:
-            known = self._nearest[hart] = it.history, Nearest(it.history)
-        return _Place(it, known[1], len(it.history))
+            known = self._nearest[hart] = it.history, Nearest(it.history), Watching(it.history)
+            if it.history.shadow is not None:
+                shadow.prepare(it.history.shadow)
+        return _Place(it, *known[1:], len(it.history))
 
-    def _find(self, place: _Place, direction: int, addresses: Addresses, progress: Progress) -> int:
+    def _find(
+        self, place: _Place, direction: int, addresses: Addresses, progress: Progress, farthest: int | None = None
+    ) -> int:
         """Where the next one of some addresses is; behind the end, or before the beginning, if there is none."""
-        found = place.nearest.find(place.position, direction, addresses, progress)
+        found = place.nearest.find(place.position, direction, addresses, progress, farthest=farthest)
         if found is None:
             return len(place.it.history) if direction > 0 else -1
         return found
+
+    def _move_watched(
+        self, hart: int | None, place: _Place, direction: int, position: int, watchpoints: Watchpoints
+    ) -> Stop:
+        """To a position, or a hit that comes before it: gdb looks for breakpoints where it stops for one, too."""
+        hit = place.watching.nearest(place.position, direction, watchpoints)
+        if hit is not None and (position - hit.position) * direction > 0:
+            place.watching.reported(hit, direction, watchpoints)
+            stop = self._move(hart, place, hit.position)._replace(at_end="", hit=hit)
+        else:
+            stop = self._move(hart, place, position)
+        lines = place.watching.missed(place.position, self._places[hart].position, watchpoints)
+        return stop._replace(lines=(*stop.lines, *lines))
 
     def _move(self, hart: int | None, place: _Place, position: int) -> Stop:
         """To a position, or to the end of the history that is before it."""

@@ -7,13 +7,14 @@ from decode.contexts import ContextImages
 from decode.history import History
 from decode.image import Image
 from session import decoding, harts
-from session.captured import Capture, Captured, CapturedRecords
+from session.captured import Capture, Captured, CapturedRecords, CapturedSink
 from session.errors import NoTrace
 from session.harts import Harts
 from session.packets import Numbered, numbered
 from session.program import CodeOnTarget, Program
 from session.ranges import Cursor
 from session.rows import Row, rows
+from session.tandem import advice
 from support.progress import Progress, silent
 
 
@@ -69,7 +70,7 @@ class Reading:
         Raises BadElf, Unsupported, NoTrace.
         """
         capture = self.capture
-        if elf is not None and elf != self._program.path and capture.needs_elf:
+        if elf is not None and elf != self._program.path and capture.takes_elf:
             self._program = Program(elf, target=self._target, code=capture.code, images=capture.images)
         image, before, sinks = self._program.image(), self.decoded, self._sinks()
         if before is not None and before.image is image and before.sinks == sinks:
@@ -105,6 +106,8 @@ class Reading:
         """What the user must know about a history."""
         other, problem = decoding.other_elf(self.capture.elf, image), self._program.problem
         lines = [*found.notes, *([] if other is None else [other])]
+        for captured in self.capture.tandem:
+            lines += advice.warning(captured)
         for hart, history in found.histories.items():
             lines += decoding.contradictions(history, image, f"hart {hart}: " if len(found.histories) > 1 else "")
         if problem is not None:
@@ -196,7 +199,7 @@ class Reading:
 
 
 def _is_of(sink: Captured, hart: int | None, encoders: set[str]) -> bool:
-    return sink.hart == hart if isinstance(sink, CapturedRecords) else bool(encoders & set(sink.encoders))
+    return bool(encoders & set(sink.encoders)) if isinstance(sink, CapturedSink) else sink.hart == hart
 
 
 def _gaps(found: Harts) -> int:

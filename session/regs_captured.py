@@ -26,12 +26,13 @@ def names(capture: Capture) -> tuple[str, ...]:
     """Of what the capture has registers of."""
     encoders = (encoder.in_force.name for encoder in capture.encoders)
     sinks = (sink.in_force.name for sink in capture.sinks)
-    return *encoders, *sinks, *(records.in_force.name for records in capture.records)
+    records = (records.in_force.name for records in capture.records)
+    return *encoders, *sinks, *records, *(port.in_force.name for port in capture.tandem)
 
 
 def lines(capture: Capture, name: str, *, everything: bool = False) -> list[str]:
     """The registers of the component called *name*, which there must be, below a title."""
-    return [line for kind in (_encoders, _sinks, _records) for line in kind(capture, name, everything)]
+    return [line for kind in (_encoders, _sinks, _records, _tandem) for line in kind(capture, name, everything)]
 
 
 def _encoders(capture: Capture, name: str, everything: bool) -> Iterator[str]:
@@ -95,3 +96,10 @@ def _records(capture: Capture, name: str, everything: bool) -> Iterator[str]:
     for records in capture.records:
         if records.in_force.name == name:
             yield from regs_ctr.lines(records.in_force, records.hart, ", in the capture", everything=everything)
+
+
+def _tandem(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for port in capture.tandem:
+        if port.in_force.name == name:
+            yield f"{name}: tandem trace port, hart {port.hart}, in the capture"
+            yield "  note: it has no registers that say how it traces; those of the hart are at any place of its past"

@@ -10,7 +10,16 @@ from controlregs.ram_sink import RamMode
 from controlregs.request import EncoderInForce, SinkInForce
 from controlregs.watching import SinkStatus
 from decode.history import EventKind, History
-from session.captured import Capture, Captured, CapturedEncoder, CapturedImage, CapturedRecords, CapturedSink, printable
+from session.captured import (
+    Capture,
+    Captured,
+    CapturedEncoder,
+    CapturedImage,
+    CapturedRecords,
+    CapturedSink,
+    CapturedTandem,
+    printable,
+)
 from session.context import Context
 from session.description import Description
 from session.errors import NotResumed
@@ -43,7 +52,7 @@ def target(description: Description) -> str:
     file = f" ({description.file})" if description.file else ""
     if description.qemu:
         return line("target", f"{description.name}{file}")
-    harts = sorted(encoder.hart for encoder in description.encoders)
+    harts = description.harts
     which = f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
     return line("target", f"{description.name}{file}, {description.way}, {which}")
 
@@ -158,7 +167,7 @@ def other_hart(hart: int, context: Context) -> list[str]:
 
 def stopped(captured: Captured) -> list[str]:
     """A line when the trace ends although the program ran on."""
-    if isinstance(captured, CapturedRecords) or not captured.in_force.stop_on_wrap:
+    if not isinstance(captured, CapturedSink) or not captured.in_force.stop_on_wrap:
         return []
     if len(captured.data) < captured.in_force.size:
         return []
@@ -190,6 +199,7 @@ def opened(capture: Capture) -> list[str]:
         fill = f"{len(stored.data)} bytes" + (", older trace was overwritten" if stored.wrapped else "")
         lines += [line("sink", f"{stored.in_force.name}: {fill}"), *losses(stored)]
     lines += [line("records", _records(records)) for records in capture.records]
+    lines += [line("tandem", tandem(port)) for port in capture.tandem]
     lines += [line("image", _image(image)) for image in capture.images]
     return lines + [line("note", note) for note in capture.notes]
 
@@ -198,6 +208,12 @@ def _records(records: CapturedRecords) -> str:
     made = records.in_force
     held = f"{len(records.data) // ENTRY_BYTES} of {made.depth} entries"
     return f"{made.name}, hart {records.hart}: CTR {made.version}, {held}"
+
+
+def tandem(captured: CapturedTandem) -> str:
+    """E.g. "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
+    port, fill = captured.in_force, ", older trace was overwritten" if captured.wrapped else ""
+    return f"{port.name}, hart {captured.hart}: {port.parameters}, {len(captured.data)} bytes{fill}"
 
 
 def _unregistered(encoder: CapturedEncoder) -> str:

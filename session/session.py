@@ -27,6 +27,7 @@ from session.reading import Decoded, Listing, Reading
 from session.request import chosen, not_possible, trace_request
 from session.rows import Row
 from session.selected import Debugger, Selected
+from session.tandem import starting as tandem
 from session.version import tool
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
@@ -91,6 +92,8 @@ class Session:
         description = context.description(self._environ)
         if description.qemu:
             return qemu.start(self, description, context, options or {})
+        if tandem.wanted(description, options or {}):
+            return tandem.start(self, description, context, options or {})
         hardware = Hardware.of(description, *chosen(options or {}))
         image = Program(context.elf).image()
         request = trace_request(options or {}, image)
@@ -321,7 +324,7 @@ class Session:
         if dump is not None:
             return self.look_at(dump, str(path), None)
         capture = capture_file.load(path)
-        return self.look_at(capture, str(path), elf if capture.needs_elf else None)
+        return self.look_at(capture, str(path), elf if capture.takes_elf else None)
 
     def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
         """As `open`, a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss."""
@@ -379,8 +382,9 @@ class Session:
             code = tuple(reading.decoded.image.code) if reading.decoded else ()
             notes = tuple(live.notes)
             reading.capture = replace(
-                reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, code=code, notes=notes
-            )
+                reading.capture, encoders=live.encoders, sinks=live.sinks, records=live.records, tandem=live.tandem,
+                code=code, notes=notes,
+            )  # fmt: skip
         return reading
 
     def _read_out(self, context: Context, progress: Progress) -> None:

@@ -11,7 +11,7 @@ from controlregs.ctr.found import Found
 from controlregs.ctr.in_force import CtrInForce
 from controlregs.ctr.versions import CtrVersion
 from controlregs.errors import HartRuns
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
 from session.context import Context
 from session.ctr import report
 from session.ctr.access import Way
@@ -59,6 +59,10 @@ class CtrTrace:
     @property
     def records(self) -> tuple[CapturedRecords, ...]:
         return tuple(recorder.captured for recorder in self.recorders)
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
+        return ()
 
     @property
     def ours(self) -> bool:

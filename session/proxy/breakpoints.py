@@ -9,7 +9,10 @@ Source: GDB manual, "Packets" (z, Z: "Z type,addr,kind").
 from collections.abc import Callable
 from typing import NamedTuple
 
+from session.past import Watchpoint, Watchpoints
+
 BREAKPOINTS = frozenset({b"0", b"1"})
+_KINDS = {b"2": "watch", b"3": "rwatch", b"4": "awatch"}
 
 
 class Breakpoint(NamedTuple):
@@ -22,8 +25,9 @@ class Breakpoint(NamedTuple):
     def of(cls, packet: bytes) -> "Breakpoint | None":
         """That of a Z or z packet; conditions and commands are not part of it."""
         head, comma, rest = packet[1:].partition(b",")
+        address, _, size = rest.partition(b";")[0].partition(b",")
         try:
-            int(rest.partition(b",")[0], 16)
+            int(address, 16), int(size or b"1", 16)
         except ValueError:
             return None
         return cls(head, rest.partition(b";")[0]) if comma and head in (b"0", b"1", b"2", b"3", b"4") else None
@@ -31,6 +35,15 @@ class Breakpoint(NamedTuple):
     @property
     def address(self) -> int:
         return int(self.rest.partition(b",")[0], 16)
+
+    @property
+    def watches(self) -> bool:
+        return self.type not in BREAKPOINTS
+
+    @property
+    def size(self) -> int:
+        """Bytes that are watched."""
+        return max(int(self.rest.partition(b",")[2] or b"1", 16), 1)
 
     def packet(self, letter: bytes) -> bytes:
         return b"%s%s,%s" % (letter, self.type, self.rest)
@@ -73,8 +86,9 @@ class Breakpoints:
         """Where to stop in the past."""
         return frozenset(it.address for it in self._of_gdb if it.type in BREAKPOINTS)
 
-    def has_watchpoints(self) -> bool:
-        return any(it.type not in BREAKPOINTS for it in self._of_gdb)
+    def watchpoints(self) -> Watchpoints:
+        """What to stop at in the past where that is accessed."""
+        return frozenset(Watchpoint(_KINDS[it.type], it.address, it.size) for it in self._of_gdb if it.watches)
 
     def insert_missing(self, transact: Callable[[bytes], bytes]) -> list[Breakpoint]:
         """Before the target runs: those that the stub lacks. Those that it refuses."""

@@ -115,9 +115,8 @@ class Conversation:
         if listener is None or self._knocked is None or now < self._knocked + _KNOCKING_SECONDS:
             return
         self._knocked = None
-        with contextlib.suppress(OSError):
-            with listener.accept()[0]:
-                self.shared.say("another gdb was refused: this one is connected")
+        with contextlib.suppress(OSError), listener.accept()[0]:
+            self.shared.say("another gdb was refused: this one is connected")
 
     def _patience(self) -> float | None:
         """Seconds for which nothing is to be done."""

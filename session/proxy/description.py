@@ -10,8 +10,10 @@ Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
+
+from session.past import Registers
 
 NAME = "trace_pos"
 _LOWEST = 0x4000  # of our register: above all CSRs and their vendors'
@@ -26,6 +28,7 @@ _FEATURE = (
 )
 _END = b"</target>"
 _DEEPEST = 8  # inclusions
+_IN_FLOAT = ' group="float"'
 
 _ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc"""
@@ -33,6 +36,7 @@ _FLOATS = """ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6
 fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11"""
 _FIRST_FLOAT = 33
 _FLOAT_CONTROL = {"fflags": 66, "frm": 67, "fcsr": 68}
+_FIRST_CSR, _PRIVILEGE = 65, 4161  # gdb's own numbers (riscv-tdep.h)
 _POINTERS = {"ra": "code_ptr", "pc": "code_ptr", "sp": "data_ptr", "gp": "data_ptr", "tp": "data_ptr", "fp": "data_ptr"}
 
 
@@ -62,40 +66,39 @@ class Description:
         return cls(head + _FEATURE.format(ours).encode() + end + tail, registers, ours)
 
     @classmethod
-    def of_hart(cls, xlen: int) -> Self:
-        """Where there is no stub. With the widest registers for floating point that a program's ABI may want of them:
-        gdb takes no program whose ABI needs wider ones than the target has.
+    def of_hart(cls, xlen: int, told: Registers | None = None) -> Self:
+        """Where there is no stub. *told*: which registers the trace tells.
+
+        If it tells none, those for floating point are the widest that a program's ABI may want: gdb takes no program
+        whose ABI needs wider ones than the target has.
         """
-        rows = "".join(
-            f'<reg name="{name}" bitsize="{xlen}" type="{_POINTERS.get(name, "int")}" regnum="{number}"/>\n'
-            for number, name in enumerate(_ABI.split())
-        )
-        floats = "".join(
-            f'<reg name="{name}" bitsize="64" type="ieee_double" regnum="{number}" group="float"/>\n'
-            for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT)
-        )
-        control = "".join(
-            f'<reg name="{name}" bitsize="32" type="int" regnum="{number}"/>\n'
-            for name, number in _FLOAT_CONTROL.items()
-        )
+        cpu = _rows((name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split()))
+        flen = 64 if told is None else told.flen
+        kind = "ieee_double" if flen == 64 else "ieee_single"
+        floats = _rows((name, flen, kind, number) for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT))
+        control = _rows((name, 32, "int", number) for name, number in _FLOAT_CONTROL.items())
+        features = [("cpu", cpu), *([("fpu", floats + control)] if flen else [])]
+        if told is not None:
+            others = sorted((number, name) for name, number in told.csrs.items() if name not in _FLOAT_CONTROL)
+            features.append(("csr", _rows((name, xlen, "int", _FIRST_CSR + number) for number, name in others)))
+            features.append(("virtual", _rows([("priv", xlen, "int", _PRIVILEGE)])))
         text = (
             '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n<target version="1.0">\n'
             f"<architecture>riscv:rv{xlen}</architecture>\n"
-            f'<feature name="org.gnu.gdb.riscv.cpu">\n{rows}</feature>\n'
-            f'<feature name="org.gnu.gdb.riscv.fpu">\n{floats}{control}</feature>\n</target>\n'
+            + "".join(f'<feature name="org.gnu.gdb.riscv.{name}">\n{rows}</feature>\n' for name, rows in features)
+            + "</target>\n"
         )
         return cls.of(text.encode(), lambda _: b"")
 
-    def value(self, number: int, values: dict[str, int]) -> bytes | None:
+    def value(self, number: int, values: Mapping[str, int]) -> bytes | None:
         """The register in hexadecimal, x where it is not known; None where there is no such register."""
         register = self.registers.get(number)
         if register is None:
             return None
-        if register.name not in values:
-            return b"xx" * register.size
-        return in_hex(values[register.name], register.size)
+        known = values.get(register.name)
+        return b"xx" * register.size if known is None else in_hex(known, register.size)
 
-    def all_values(self, size: int, values: dict[str, int]) -> bytes:
+    def all_values(self, size: int, values: Mapping[str, int]) -> bytes:
         """The answer to g, of *size* bytes: registers in the order of their numbers, as far as they fit."""
         parts: list[bytes] = []
         for number in sorted(self.registers):
@@ -125,6 +128,15 @@ class Description:
         """Bytes up to pc and with it: the least that a stub sends for g."""
         pc = self.by_name.get("pc")
         return sum(it.size for it in self.registers.values() if pc is None or it.number <= pc.number)
+
+
+def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
+    """Name, size in bits, type, number."""
+    return "".join(
+        f'<reg name="{name}" bitsize="{size}" type="{kind}" regnum="{number}"'
+        f"{_IN_FLOAT if kind.startswith('ieee') else ''}/>\n"
+        for name, size, kind, number in registers
+    )
 
 
 def in_hex(value: int, size: int = _BYTES) -> bytes:

@@ -91,15 +91,20 @@ class Descriptions:
         if self._it.live():
             answer = self._it.transact(b"g")
             xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
-        found = Description.of_hart(xlen)
+        found = self._of_trace() if self._it.stub is None else Description.of_hart(xlen)
         return found if self._it.stub is None else Description(b"", found.registers_but_ours(), None)
 
     def _fetch(self) -> Description | None:
         if self._it.stub is None:
             known = self._read.get(self._process()) or self._last
-            return known or Description.of_hart(self._it.shared.xlen)
+            return known or self._of_trace()
         document = self._document(TARGET)
         return Description.of(document, self._document) if document else None
+
+    def _of_trace(self) -> Description:
+        """Of a capture alone."""
+        with self._it.lock:
+            return Description.of_hart(self._it.shared.xlen, self._it.past.told(self._it.hart))
 
     def _document(self, annex: bytes) -> bytes:
         """All of a document of the stub; nothing where it has none."""

@@ -126,7 +126,8 @@ class Present:
         stub = self._it.stub
         assert stub is not None
         for refused in self._it.breakpoints.insert_missing(self._it.transact):
-            self._it.say(f"warning: the breakpoint at {refused.address:#x} was refused by the target")
+            what = "watchpoint" if refused.watches else "breakpoint"
+            self._it.say(f"warning: the {what} at {refused.address:#x} was refused by the target")
         self._it.shared.resumes += 1
         stub.running = True
 

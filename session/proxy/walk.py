@@ -15,11 +15,11 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from session.past import Stop
+from session.past import NO_WATCHPOINTS, Hit, Stop, Watchpoints
 from session.proxy.description import in_hex
 from session.proxy.errors import StubGone
 from session.proxy.resuming import Resume, resume_of
-from session.proxy.watch import Watch
+from session.proxy.watch import Stepping, Watch
 from support.errors import Cancelled, RvtraceError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rvtrace.session")
 SIGTRAP, SIGINT = 5, 2
+_INTEGERS = range(1, 32)  # registers by gdb's numbers
 _NON_STOP = "going back is not possible while gdb is in non-stop mode: `set non-stop off` before it connects"
 _END = "This is the end of the trace."
 _NO_PRESENT = (
@@ -44,6 +45,7 @@ class Walk:
     def __init__(self, it: "Conversation") -> None:
         self._it = it
         self._watchpoints_told = False
+        self._stepping = Stepping(it.tell)
 
     def takes_jump(self) -> bool:
         """Goes where `trace goto` said instead of what a packet says that resumes; False: it said nothing."""
@@ -125,9 +127,6 @@ class Walk:
                 thread = self._to_move(thread)
             else:
                 it.shared.end_hidden = False
-            if it.breakpoints.has_watchpoints() and not self._watchpoints_told:
-                self._watchpoints_told = True
-                it.tell(_WATCHPOINTS)
             self._go(thread, resume)
 
     def is_live_again(self) -> bool:
@@ -169,7 +168,7 @@ class Walk:
             return
         pc = known_registers(self._it, hart).get("pc")
         try:
-            stop = self._move(hart, resume, watch)
+            stop = self._move(hart, resume, watch, self._watchpoints(hart))
         except Cancelled:
             self.stop(thread, signal=SIGINT)
         except RvtraceError as error:
@@ -180,7 +179,24 @@ class Walk:
             if stop.at_end == "end":
                 self._stop_at_end(thread, pc, is_step=resume.is_step)
             else:
-                self.stop(thread, at_end=stop.at_end)
+                if resume.is_step:
+                    self._stepping.stepped(self._it.past.position(hart))
+                self.stop(thread, at_end=stop.at_end, hit=stop.hit)
+
+    def user_sees(self) -> None:
+        """gdb shows a stop: what steps it makes from now on belong to another command."""
+        self._stepping.end()
+
+    def _watchpoints(self, hart: int | None) -> Watchpoints:
+        """Those that can trigger; the user hears that others cannot."""
+        it = self._it
+        watchpoints = it.breakpoints.watchpoints()
+        if not watchpoints or it.past.sees_accesses(hart):
+            return watchpoints
+        if not self._watchpoints_told:
+            self._watchpoints_told = True
+            it.tell(_WATCHPOINTS)
+        return NO_WATCHPOINTS
 
     def _enter(self, thread: str | None, hart: int | None, watch: Watch) -> None:
         """Into the past; the user hears if the trace does not end where the target is now."""
@@ -194,14 +210,14 @@ class Walk:
             if line:
                 it.tell(line)
 
-    def _move(self, hart: int | None, resume: Resume, watch: Watch) -> Stop:
+    def _move(self, hart: int | None, resume: Resume, watch: Watch, watchpoints: Watchpoints) -> Stop:
         past, breakpoints = self._it.past, self._it.breakpoints.addresses()
         if not resume.is_step:
-            return past.run(hart, resume.direction, breakpoints, watch)
+            return past.run(hart, resume.direction, breakpoints, watch, watchpoints)
         within = resume.addresses
         if within and not any(address in within for address in breakpoints):
-            return past.step_within(hart, resume.direction, within, watch)
-        return past.step(hart, resume.direction)
+            return past.step_within(hart, resume.direction, within, watch, watchpoints)
+        return past.step(hart, resume.direction, watchpoints)
 
     def _arrived(self, hart: int | None, stop: Stop) -> None:
         """What was passed is told; the end of all pasts is the present."""
@@ -224,11 +240,11 @@ class Walk:
         if self._it.stub is None and past.is_at_end(hart) and "pc" not in known_registers(self._it, hart):
             past.step(hart, -1)
 
-    def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "") -> None:
+    def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "", hit: Hit | None = None) -> None:
         """Tell gdb that *thread* has stopped where it is."""
         it = self._it
         it.threads.stopped(thread, told_by_stub=False)
-        it.send(stop_reply(it, thread, signal, at_end))
+        it.send(stop_reply(it, thread, signal, at_end, hit))
 
 
 def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
@@ -238,21 +254,27 @@ def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
         known = {} if position is None else it.past.registers(hart)
         if position is not None and not it.past.is_at_end(hart):
             return known
-    return {} if it.stub is not None else {**it.descriptions.live_values(), **known}
+    return {} if it.stub is not None else it.descriptions.live_values() or known
 
 
-def stop_reply(it: "Conversation", thread: str | None, signal: int, at_end: str) -> bytes:
-    """With pc and the number where it is in the past, so that gdb does not have to ask."""
+def stop_reply(it: "Conversation", thread: str | None, signal: int, at_end: str, hit: Hit | None = None) -> bytes:
+    """With pc, the number where it is in the past, and registers that are known, so that gdb does not have to ask."""
     parts = [f"T{signal:02x}".encode()]
     if at_end:
         parts.append(f"replaylog:{at_end};".encode())
+    if hit is not None:
+        parts.append(f"{hit.kind}:{hit.address:x};".encode())
     hart = it.threads.hart(thread)
     with it.shared.lock:
         position = it.past.position(hart)
     values = {} if position is None else known_registers(it, hart)
-    pc = it.descriptions.current().by_name.get("pc")
+    description = it.descriptions.current()
+    pc = description.by_name.get("pc")
     if pc is not None and "pc" in values:
         parts.append(b"%x:%b;" % (pc.number, in_hex(values["pc"], pc.size)))
+        integers = [description.registers[number] for number in _INTEGERS if number in description.registers]
+        known = [register for register in integers if register.name in values]
+        parts += [b"%x:%b;" % (x.number, in_hex(values[x.name], x.size)) for x in known]
     ours = it.descriptions.ours()
     if ours is not None and it.descriptions.told:
         parts.append(b"%x:%b;" % (ours, in_hex(-1 if position is None else position + 1)))

@@ -8,6 +8,7 @@ from support.errors import Cancelled
 
 FIRST_SECONDS = 1.0  # before the first line
 NEXT_SECONDS = 2.0
+FIRST_STEPPING_SECONDS = 3.0
 _LOOK_SECONDS = 0.02  # between two looks at what gdb sends
 _UNIT = re.compile(r" \([a-z]+\)$")  # see support/progress.py
 
@@ -30,6 +31,26 @@ class Watch:
         if now >= self._next:
             self._next = now + NEXT_SECONDS
             self._tell(_line(label, done, total))
+
+
+class Stepping:
+    """Many steps that gdb makes for one command, as for a watchpoint on a register: they are shown, too."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._next = 0.0
+
+    def end(self) -> None:
+        self._next = 0.0
+
+    def stepped(self, position: int | None) -> None:
+        """One more step, to *position*."""
+        now = time.monotonic()
+        if not self._next:
+            self._next = now + FIRST_STEPPING_SECONDS
+        elif now >= self._next and position is not None:
+            self._next = now + NEXT_SECONDS
+            self._tell(f"stepping, at number {position + 1} (Ctrl-C ends it)")
 
 
 def _line(label: str, done: int, total: int | None) -> str:

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from decode.image import Image
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink
+from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
 from session.context import Context
 from session.program import Program
 from session.qemu import report
@@ -59,6 +59,10 @@ class QemuTrace:
 
     @property
     def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
         return ()
 
     def retired(self, hart: int) -> int:

@@ -370,7 +370,7 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ("{raw}", "--follow: how were the bytes made? Give --ntrace or --etrace, or --settings FILE.rvt"),
+        ("{raw}", "--follow: how were the bytes made? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"),
         ("{raw} {made} 1,5", "1,5: --follow lists all that arrives"),
         ("/dev/ttyNONE0 {made}", "/dev/ttyNONE0: no such device: is it plugged in?"),
         ("{folder}/no/x.bin {made}", "{folder}/no/x.bin: no such file, and no folder where it could appear"),
@@ -381,7 +381,7 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
         ("{raw} {made} --baud 9600", "{raw}: is no serial line: it has no speed to set (--baud 9600)"),
         ("{elf} {made}", "{elf}: is an ELF file, not a trace"),
         ("{capture} {made} -o {folder}/y.rvt", "{capture}: is a capture (a ZIP file), not raw bytes: without --ntrace,"
-         " --etrace, --settings, `rvtrace import`"),
+         " --etrace, --tandem, --settings, `rvtrace import`"),
         ("{raw} {made} -o {folder}/no/x.rvt", "{folder}/no/x.rvt: cannot be written: No such file or directory"),
         ("{raw} {made} -o -", "-: give the name of a file for the capture"),
         ("{raw} --settings {raw}", "{raw}: is not a capture file (.rvt, written by `trace save`; `rvtrace import` makes"

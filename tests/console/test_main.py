@@ -34,7 +34,9 @@ def test_what_a_command_does_not_know_is_its_error(words: str, capsys: pytest.Ca
     assert said.endswith(f"{command}: error: unrecognized arguments: --pcs app.elf\n")
 
 
-@pytest.mark.parametrize("command", ["", "sim", "decode", "dump", "data", "import", "encode", "gdb-script"])
+@pytest.mark.parametrize(
+    "command", ["", "sim", "decode", "dump", "data", "import", "encode", "gdb-script", "tandem show", "tandem convert"]
+)
 def test_the_help_fits_80_columns(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

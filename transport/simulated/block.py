@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from controlregs.ctr.transfers import TransferType
 
@@ -24,7 +24,7 @@ class HartBlock:
     Only the last may be a jump, branch, trap return or anything else that does not go to the next address.
     """
 
-    __slots__ = ("ingress", "n", "next", "pc", "pcs", "run", "transfer", "words")
+    __slots__ = ("effects", "ingress", "n", "next", "pc", "pcs", "run", "transfer", "words")
 
     def __init__(self, pcs: tuple[int, ...], words: tuple[int, ...], end: int, run: Callable[[], int]) -> None:
         self.pc = pcs[0]
@@ -41,6 +41,8 @@ class HartBlock:
         """For the tracer: what it has worked out about this block."""
         self.transfer: TransferType | None = None
         """For the CTR recorder: what the last instruction is, a branch counting as not taken."""
+        self.effects: object | None = None
+        """For a witness: what it has worked out about the first instruction."""
 
     def __repr__(self) -> str:
         return f"HartBlock({self.pc:#x}..{self.next:#x}, {self.n})"
@@ -87,6 +89,34 @@ class Situation(NamedTuple):
     mcontext: int
     elapsed: int
     """As `Hart.elapsed`."""
+
+
+class Witness(Protocol):
+    """Is told of each instruction by itself, once it has retired, and of each trap."""
+
+    def begins(self) -> None:
+        """The hart is about to execute."""
+
+    def ends(self) -> None:
+        """It executes no more for now."""
+
+    def accessed(self, place: int, kind: str, size: int, operation: str, address: int, value: int, *rest: int) -> None:
+        """The instruction that is being executed has accessed memory or a CSR: the fields of `Accessed`."""
+
+    def retired(self, block: "HartBlock") -> None:
+        """The only instruction of the block has."""
+
+    def trapped(self, trap: "TrapEntry") -> None:
+        """The hart has taken a trap."""
+
+    def register_written(self, regno: int) -> None:
+        """By a debugger, while the hart is in Debug Mode. *regno*: of abstract commands."""
+
+    def resumed(self) -> None:
+        """It has left Debug Mode."""
+
+    def reset(self) -> None:
+        """The hart was reset."""
 
 
 class Trap(Exception):

@@ -60,6 +60,8 @@ class Bus:
         self.main = Ram(ram_base, ram_size)
         self._rams = [self.main]
         self._devices: list[Device] = []
+        self.watch: Callable[[int, bytes], None] | None = None
+        """Told of what is written to RAM through here: address and bytes. Not what compiled code stores."""
 
     @property
     def ram_base(self) -> int:
@@ -90,7 +92,9 @@ class Bus:
         for ram in self._rams:
             offset = address - ram.base
             if 0 <= offset <= ram.size - nbytes:
-                ram.data[offset : offset + nbytes] = value.to_bytes(nbytes, "little")
+                ram.data[offset : offset + nbytes] = data = value.to_bytes(nbytes, "little")
+                if self.watch is not None:
+                    self.watch(address, data)
                 return
         device = self._device(address, nbytes)
         device.write(address - device.base, nbytes, value)
@@ -104,6 +108,8 @@ class Bus:
         """Fill RAM, for loaders; devices are never written. Raises `BusError` when it does not fit one RAM region."""
         ram, offset = self._ram(address, len(data))
         ram.data[offset : offset + len(data)] = data
+        if self.watch is not None:
+            self.watch(address, data)
 
     def _ram(self, address: int, size: int) -> tuple[Ram, int]:
         for ram in self._rams:

@@ -155,6 +155,10 @@ class CsrFile:
             self._writers[number](value & self._mask, debug)
         self._hart.state_changed()
 
+    def numbers(self) -> list[int]:
+        """Those of all CSRs there are, in order; some may not be readable in every situation."""
+        return sorted({*self._stored, *self._readers, *self._constants})
+
     def raise_flags(self, flags: int) -> None:
         """Accrue floating-point exceptions; that makes the floating-point state dirty."""
         self.fflags |= flags

@@ -24,6 +24,7 @@ from transport.simulated.block import (
     TraceTrigger,
     Trap,
     TrapEntry,
+    Witness,
 )
 from transport.simulated.bus import Bus
 from transport.simulated.clint import MEI, MSI, MTI, Clint
@@ -108,6 +109,7 @@ class Hart:
         self.data = DataAccess(self, self._stored_tohost)
         self.system = SystemInstructions(self)
         self._lines = 0
+        self._witness: Witness | None = None
         self._retired: list[Retired] | None = None
         self._tells_accesses = self._listening = False  # wanted, and there is a list from this block on
         self._untold = False  # the situation has changed
@@ -196,6 +198,21 @@ class Hart:
             self._tells_accesses = wanted
             self._recompile()
 
+    @property
+    def witness(self) -> Witness | None:
+        """Who is told of each instruction by itself; the hart is slower then, and takes interrupts between any two."""
+        return self._witness
+
+    @witness.setter
+    def witness(self, witness: Witness | None) -> None:
+        self._witness = witness
+        self._recompile()
+
+    @property
+    def accesses_wanted(self) -> bool:
+        """Whether compiled code calls `accessed`."""
+        return self._tells_accesses or self._witness is not None
+
     # -- what devices and CSRs use
 
     @property
@@ -235,6 +252,10 @@ class Hart:
 
     def accessed(self, *fields: Any) -> None:
         """Compiled code tells what an instruction has accessed: the fields of `Accessed`."""
+        if self._witness is not None:
+            self._witness.accessed(*fields)
+            if not self._tells_accesses:
+                return
         if self._listening and self._retired is not None:
             self._retired.append(Accessed(*fields))
 
@@ -249,9 +270,22 @@ class Hart:
         """
         self._slice_end = self.instret + max_instructions
         self._deadline = 0
+        return self._witnessed(self._run)
+
+    def _witnessed(self, execute: Callable[[], DebugCause | None]) -> DebugCause | None:
+        if self._witness is None:
+            return execute()
+        self._witness.begins()
+        try:
+            return execute()
+        finally:
+            self._witness.ends()
+
+    def _run(self) -> DebugCause | None:
+        execute = self._run_blocks if self._witness is None else self._run_witnessed
         while True:
             try:
-                self._run_blocks()
+                execute()
                 return None
             except Trap as trap:
                 self._trapped(trap)
@@ -266,6 +300,9 @@ class Hart:
 
     def step(self) -> DebugCause | None:
         """Execute exactly one instruction, or enter one trap. Returns as `run` does; a WFI does not wait."""
+        return self._witnessed(self._step)
+
+    def _step(self) -> DebugCause | None:
         self._slice_end = _FOREVER
         self.waiting = False
         held_off = self.csr.dcsr & (STEP | STEPIE) == STEP
@@ -302,6 +339,17 @@ class Hart:
             record(block, self.pc)
         if self._retired is not None:
             self._retired.append(block)
+        if self._witness is not None:
+            self._witness.retired(block)
+
+    def _run_witnessed(self) -> None:
+        """As `_run_blocks`, one instruction after the other."""
+        while True:
+            if self.instret >= self._deadline:
+                self.position = 0
+                if self._between_blocks():
+                    return
+            self._run_single()
 
     def _run_blocks(self) -> None:
         """The hot loop, until the slice ends or an exception comes out of a block."""
@@ -406,7 +454,7 @@ class Hart:
         self.pc = (csr.mtvec & ~3) + (4 * cause if interrupt and csr.mtvec & 1 else 0) & self._mask
         self.waiting = False
         self.situation_changed()
-        if self._retired is not None or self.ctr is not None:
+        if self._retired is not None or self.ctr is not None or self._witness is not None:
             self._tell_trap(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
 
     def _tell_trap(self, trap: TrapEntry) -> None:
@@ -414,6 +462,8 @@ class Hart:
             self._retired.append(trap)
         if self.ctr is not None:
             self.ctr.trapped(trap)
+        if self._witness is not None:
+            self._witness.trapped(trap)
 
     # -- watchpoints and breakpoints
 

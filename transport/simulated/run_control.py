@@ -62,6 +62,8 @@ class RunControl:
     def resume(self) -> None:
         self._hart.leave_debug()
         self.halted = self.parked = False
+        if self._hart.witness is not None:
+            self._hart.witness.resumed()
         self._encoder.resumed()
         if self._hart.csr_read(DCSR, debug=True) & DCSR_STEP:
             self.look_at_memory()
@@ -72,6 +74,8 @@ class RunControl:
         if not self.halted:
             self._encoder.hart_reset()
         self._hart.reset()
+        if self._hart.witness is not None:
+            self._hart.witness.reset()
         self.halted = self.parked = False
         self.held = True
 
@@ -108,6 +112,11 @@ class RunControl:
             raise NoSuchRegister(regno) from None
 
     def write_register(self, regno: int, value: int) -> None:
+        self._write(regno, value)
+        if self._hart.witness is not None:
+            self._hart.witness.register_written(regno)
+
+    def _write(self, regno: int, value: int) -> None:
         if regno >= FPR:
             self._hart.f[regno - FPR] = value if self.register_bits(regno) == 64 else value | _NAN_BOX
         elif regno > GPR:

@@ -46,7 +46,7 @@ class TranslatedHart(Protocol):
     triggers: TriggerModule
 
     @property
-    def tells_accesses(self) -> bool: ...
+    def accesses_wanted(self) -> bool: ...
 
 
 class Translator:
@@ -120,7 +120,7 @@ class Translator:
             fast_size=1 << ram.size.bit_length() - 1,
             watched=self._hart.triggers.watched,
             tohost=self._hart.data.tohost,
-            tells_accesses=self._hart.tells_accesses,
+            tells_accesses=self._hart.accesses_wanted,
         )
 
     def _function(self, source: BlockSource) -> Callable[[], int]:

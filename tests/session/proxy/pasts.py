@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from session.past import Stop
+from session.past import NO_WATCHPOINTS, Hit, Registers, Stop, Watchpoints
 from support.errors import RvtraceError
 from support.progress import Progress
 
+_KINDS = {"load": "rwatch", "store": "watch"}
 HERE = -1  # in place of the last address: where the hart stands now
 
 
@@ -31,6 +32,8 @@ class ListedPast:
         self.pcs: dict[int | None, Sequence[int]] = {}
         self.places: dict[int | None, int] = {}
         self.entered = self.left = 0
+        self.accesses: list[tuple[int, str, int]] | None = None
+        """(position, "load" or "store", address of a byte) where they are known."""
 
     def enter(self, hart: int | None, progress: Progress) -> None:
         self.pcs[hart] = self._fetch(hart)
@@ -56,29 +59,54 @@ class ListedPast:
             raise NoPast(f"no position {position}")
         self.places[hart] = position
 
-    def step(self, hart: int | None, direction: int) -> Stop:
+    def sees_accesses(self, hart: int | None) -> bool:
+        return self.accesses is not None
+
+    def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
+        made_at = self.places[hart] - (direction < 0)
+        for position, kind, address in self.accesses or ():
+            for it in watchpoints:
+                if position == made_at and it.kind in (_KINDS[kind], "awatch") and 0 <= address - it.address < it.size:
+                    return Stop(hit=Hit(self.places[hart], it.kind, address))
         position = self.places[hart] + direction
         if position < 0:
             return Stop("begin")
         self.places[hart] = min(position, len(self.pcs[hart]) - 1)
         return Stop("end" if self.is_at_end(hart) else "", self._lines)
 
-    def step_within(self, hart: int | None, direction: int, addresses: range, progress: Progress) -> Stop:
+    def step_within(
+        self,
+        hart: int | None,
+        direction: int,
+        addresses: range,
+        progress: Progress,
+        watchpoints: Watchpoints = NO_WATCHPOINTS,
+    ) -> Stop:
         while True:
-            stop = self.step(hart, direction)
-            if stop.at_end or self.pcs[hart][self.places[hart]] not in addresses:
+            stop = self.step(hart, direction, watchpoints)
+            if stop.hit or stop.at_end or self.pcs[hart][self.places[hart]] not in addresses:
                 return stop
 
-    def run(self, hart: int | None, direction: int, breakpoints: frozenset[int], progress: Progress) -> Stop:
+    def run(
+        self,
+        hart: int | None,
+        direction: int,
+        breakpoints: frozenset[int],
+        progress: Progress,
+        watchpoints: Watchpoints = NO_WATCHPOINTS,
+    ) -> Stop:
         self._work(progress)
         while True:
-            stop = self.step(hart, direction)
-            if stop.at_end or self.pcs[hart][self.places[hart]] in breakpoints:
+            stop = self.step(hart, direction, watchpoints)
+            if stop.hit or stop.at_end or self.pcs[hart][self.places[hart]] in breakpoints:
                 return stop
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
         pc = self.pcs[hart][self.places[hart]]
         return {} if pc == HERE else {"pc": pc}
+
+    def told(self, hart: int | None) -> Registers | None:
+        return None
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
         for begin, data in self._code.items():

@@ -1,0 +1,133 @@
+"""Tandem traces on the command line: what a trace does not tell of itself (docs/tandem.md, "Parameters").
+
+A capture knows it; raw bytes do not.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from console import programs, raw_files
+from decode.image import Image
+from decode.tandem.dialect import DIALECTS, SPECIFICATION
+from decode.tandem.parameters import Parameters
+from session import capture as capture_file
+from session.captured import Capture, CapturedTandem
+from session.importing_tandem import tandem_capture
+
+OWN = ("flen", "mlen", "eaddr", "no_supervisor")
+"""What the options of tandem traces alone are called in the parsed arguments."""
+SHARED = ("xlen", "dialect", "wrapped")
+"""Those that raw bytes of other formats have, too."""
+_CAPTURE = b"PK\x03\x04"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All options of a command that takes tandem traces only: a capture with one, or raw bytes."""
+    parser.add_argument(
+        "--elf", action="append", default=[], metavar="FILE",
+        help="the program that ran (default: the capture's; raw bytes need none); more than one: others that are there"
+        " too, such as a boot loader",
+    )  # fmt: skip
+    group = parser.add_argument_group("raw bytes", "What a trace does not tell of itself. A capture knows it.")
+    group.add_argument("--xlen", type=int, choices=(32, 64), help="of the hart (default: of the ELF, else 64)")
+    group.add_argument(
+        "--dialect", choices=sorted(DIALECTS), metavar="NAME",
+        help=f"whose encoder made it: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
+    )  # fmt: skip
+    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    add_own(group)
+
+
+def add_own(group: "argparse._ArgumentGroup") -> None:
+    """The options that raw bytes of other formats do not have."""
+    group.add_argument(
+        "--flen", type=int, choices=(0, 32, 64), metavar="N",
+        help="width of floating-point registers: 32, 64, 0 without any (default: of the ELF, else 64)",
+    )  # fmt: skip
+    group.add_argument(
+        "--mlen", type=int, choices=(32, 34, 64), metavar="N",
+        help="width of a memory address: 34 on RV32 with Sv32 (default: 32 on RV32, 64 on RV64)",
+    )  # fmt: skip
+    group.add_argument(
+        "--eaddr", type=int, choices=(32, 34, 64), metavar="N",
+        help="width of an effective address (default: as the dialect has it, MLEN or XLEN)",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-supervisor", action="store_true", help="the hart has no S-mode: addresses are never translated"
+    )
+
+
+def capture(args: argparse.Namespace, file: str) -> Capture:
+    """The capture in *file*, which has a tandem trace, or its raw bytes as one; "-" is standard input.
+
+    Raises `RawError`, CaptureError, BadElf, BadParameters.
+    """
+    name, content = raw_files.title(file), _content(file)
+    if content.startswith(_CAPTURE):
+        for option in _given(args, (*OWN, *SHARED)):
+            raise raw_files.RawError(f"{option} is for raw bytes: {name} is a capture, which knows how it was made")
+        found = capture_file.parse(content, name)
+        if not found.tandem:
+            raise raw_files.RawError(f"{name}: has no tandem trace")
+        return found
+    return capture_of(args, name, content)
+
+
+def capture_of(args: argparse.Namespace, name: str, data: bytes) -> Capture:
+    """Raw bytes as a capture. Raises `RawError`, BadElf, BadParameters, ProgramError."""
+    if not data:
+        raise raw_files.RawError(f"{name}: is empty")
+    raw_files.check_beginning(data, name)
+    hart, image = getattr(args, "of_hart", None) or 0, image_of(args)
+    return tandem_capture(name, data, parameters(args), image, hart=hart, wrapped=args.wrapped)
+
+
+def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
+    """The trace of a hart, None: the only one, or the first. Raises `RawError`."""
+    for captured in found.tandem:
+        if hart in (None, captured.hart):
+            return captured
+    there = ", ".join(str(captured.hart) for captured in found.tandem)
+    raise raw_files.RawError(f"--hart {hart}: there is no tandem trace of it, only of {there}")
+
+
+def parameters(args: argparse.Namespace) -> Parameters:
+    """Of the user, else of the program, else the usual ones. Raises `RawError`, BadElf, BadParameters."""
+    dialect = DIALECTS.get(args.dialect or "", SPECIFICATION)
+    told = Parameters.of_elf(args.elf[0]) if args.elf else Parameters(args.xlen or 64)
+    if args.xlen not in (None, told.xlen):
+        raise raw_files.RawError(f"--xlen {args.xlen}: {args.elf[0]} is an RV{told.xlen} program")
+    return Parameters(
+        told.xlen,
+        told.flen if args.flen is None else args.flen,
+        args.mlen or 0,
+        args.eaddr or 0,
+        dialect,
+        not args.no_supervisor,
+    )
+
+
+def image_of(args: argparse.Namespace) -> Image:
+    """The program, which need not be known: a trace has the instructions. Raises BadElf, ProgramError."""
+    if not args.elf:
+        return Image(args.xlen or 64)
+    image = Image.from_elf(os.path.abspath(args.elf[0]))
+    programs.add_others(image, [os.path.abspath(elf) for elf in args.elf[1:]])
+    return image
+
+
+def _content(file: str) -> bytes:
+    """All bytes of a file. Raises `RawError`."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise raw_files.RawError(f"{raw_files.title(file)}: cannot be read: {why}") from None
+
+
+def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """Which of these options the user gave, as users write them."""
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False)]

@@ -1,0 +1,225 @@
+"""What a tandem trace tells gdb of a hart at a moment: registers by the names gdb knows them by, and memory.
+
+Of memory there is, in this order: what was stored; what a load has read since, inside of the program, which is memory
+and no device; code and constants of the program that nothing was stored to.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+
+from decode.csr_names import CSRS
+from decode.image import Image
+from decode.tandem.csrs import PRIVILEGE
+from decode.tandem.decoder import Tandem
+from decode.tandem.layout import FPR, GPR
+from decode.tandem.memory import Store
+from decode.tandem.state import State, Writer
+from decode.tandem.translation import PAGE
+from session.past import Registers as Told
+
+_INTEGERS = """zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7
+s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"""
+_FLOATS = """ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7
+fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11"""
+_OTHER_NAMES = {"sptbr": "satp", "mbadaddr": "mtval", "sbadaddr": "stval", "dscratch": "dscratch0"}
+_MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
+_CSRS = 0x1000
+_EBREAK = 4  # bytes
+_BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
+"""Size and value of stores that make an ebreak, whole or by halves, or a c.ebreak."""
+_BOXED = 0xFFFF_FFFF << 32  # a single-precision value in a wider register
+
+_NUMBERS = {
+    **{name: GPR + n for n, name in enumerate(_INTEGERS.split())},
+    **{name: FPR + n for n, name in enumerate(_FLOATS.split())},
+    **{f"x{n}": GPR + n for n in range(32)},
+    **{f"f{n}": FPR + n for n in range(32)},
+    **CSRS,
+    **{other: CSRS[name] for other, name in _OTHER_NAMES.items()},
+    "fp": GPR + 8,
+    "priv": PRIVILEGE,
+}
+
+
+def regno_of(name: str) -> int | None:
+    """The number of a register as gdb and stubs name it: csr2048 is the CSR 0x800. None: no register of a trace."""
+    number = _NUMBERS.get(name)
+    if number is None and name.startswith("csr") and name[3:].isdecimal() and int(name[3:]) < _CSRS:
+        return int(name[3:])
+    return number
+
+
+class Registers(Mapping[str, int]):
+    """The registers known at a moment, by all names; found as they are asked for."""
+
+    def __init__(self, state: State, pc: int | None, flen: int) -> None:
+        self._state, self._pc, self._flen = state, pc, flen
+
+    def __getitem__(self, name: str) -> int:
+        value = self._value(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in ("pc", *_NUMBERS) if self._value(name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _value(self, name: str) -> int | None:
+        if name == "pc":
+            return self._pc
+        number = regno_of(name)
+        if number is None:
+            return None
+        value = self._state.register(number)
+        is_single = self._flen == 32 and FPR <= number < FPR + 32
+        return value | _BOXED if is_single and value is not None else value
+
+
+def registers(tandem: Tandem, position: int) -> Registers:
+    """Those before the instruction at a position; at the end of the history, after all."""
+    history, state = tandem.history, tandem.before(position)
+    pc = history.pc(position) if position < len(history) else state.pc
+    return Registers(state, pc, tandem.trace.parameters.flen)
+
+
+def stay_known(tandem: Tandem, position: int, names: list[str]) -> bool:
+    """Whether registers are known at a position, and are not lost behind it."""
+    group, index = tandem.group_of(position), tandem.index
+    lost = [*index.resets, *(it.group for it in index.breaks)]
+    known = registers(tandem, position)
+    return all(name in known for name in names) and not any(it >= group for it in lost)
+
+
+def told(tandem: Tandem) -> Told:
+    """Which registers a trace tells, and those of any hart's machine mode."""
+    names = {number: name for name, number in CSRS.items()}
+    numbers = {CSRS[name] for name in _MACHINE.split()} | tandem.index.registers.known_csrs()
+    csrs = {names.get(number, f"csr{number}"): number for number in sorted(numbers)}
+    return Told(tandem.trace.parameters.flen, csrs)
+
+
+def prepare(tandem: Tandem) -> None:
+    """What is sorted when it is asked for first: gdb does not wait long for a packet."""
+    tandem.before(len(tandem.history)).memory(0, 1, loads=True)
+    for writes in tandem.index.memory.values():
+        writes.last(0, 0, 1)
+
+
+class Memory:
+    """Memory in a program's history. *image*: the program."""
+
+    def __init__(self, tandem: Tandem, image: Image) -> None:
+        self.tandem, self.image = tandem, image
+        self._ram = _merged(sorted(_extents(image)))
+        self._breakpoints = _breakpoints(tandem)
+
+    def known(self, position: int, address: int, size: int) -> bytes:
+        """Of *size* bytes at *address* those that are known, from the first one on."""
+        state = self.tandem.before(position)
+        found = self._without_breakpoints(state, address, state.memory(address, size))
+        found = self._without_what_changed(state, address, found)
+        if None in found:
+            found = self._with_loads(state, address, found)
+        if None in found:
+            found = self._with_constants(state, address, found)
+        return bytes(byte for byte in found[: found.index(None) if None in found else None] if byte is not None)
+
+    def _without_breakpoints(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        """What a debugger's breakpoints took the place of, in the program's code: gdb would take them for its own."""
+        end = address + len(found)
+        for begin in self._breakpoints[bisect_right(self._breakpoints, address - _EBREAK) :]:
+            if begin >= end:
+                break
+            last = state.memory_writer(begin, 1)
+            code = self.image.constant(begin, _EBREAK)
+            if last is None or not code or not _is_breakpoint(self.tandem, last):
+                continue
+            for at in range(max(begin, address), min(begin + min(last.size, len(code)), end)):
+                found[at - address] = code[at - begin]
+        return found
+
+    def _without_what_changed(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        """Where a load read something else than was stored, another hart has changed it, or it is a device."""
+        loads = self.tandem.index.loads.get(state.space)
+        if loads is None:
+            return found
+        stores = list(_stores(state, address, len(found)))
+        for at, load in enumerate(loads.last(state.group, address, len(found))):
+            store = stores[at]
+            if load is None or load.value is None or store is None or load.group <= store.group or found[at] is None:
+                continue
+            loaded = load.value >> 8 * (address + at - load.address) & 0xFF
+            if loaded != found[at]:
+                found[at] = loaded if self._is_ram(address + at) else None
+        return found
+
+    def _with_loads(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        if not any(self._is_ram(address + at) for at, byte in enumerate(found) if byte is None):
+            return found
+        loaded = state.memory(address, len(found), loads=True)
+        return [
+            other if byte is None and self._is_ram(address + at) else byte
+            for at, (byte, other) in enumerate(zip(found, loaded, strict=True))
+        ]
+
+    def _with_constants(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
+        """What the program does not write, up to the first byte that is not known, or that was written nevertheless."""
+        written = list(_stores(state, address, len(found)))
+        found, constant, begin = list(found), b"", 0
+        for at, byte in enumerate(found):
+            if byte is None:
+                if at >= begin + len(constant):
+                    constant, begin = self.image.constant(address + at, len(found) - at), at
+                if not constant or written[at] is not None:
+                    break
+                found[at] = constant[at - begin]
+        return found
+
+    def _is_ram(self, address: int) -> bool:
+        i = bisect_right(self._ram, (address, 1 << 64)) - 1
+        return i >= 0 and address < self._ram[i][1]
+
+
+def _breakpoints(tandem: Tandem) -> list[int]:
+    """Where a debugger put breakpoints, which it does besides the program; in rising order."""
+    stores = (store for group in tandem.index.initializations for _, store in tandem.stored(group))
+    return sorted({store.address for store in stores if (store.size, store.value) in _BREAKPOINTS})
+
+
+def _is_breakpoint(tandem: Tandem, last: Writer) -> bool:
+    by_debugger = not tandem.index.retired[last.group]
+    return by_debugger and (last.size, last.value) in _BREAKPOINTS
+
+
+def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
+    """Of each byte the last store to it, also if it is not known what it stored, or whether that holds."""
+    end = address + size
+    while address < end:
+        stop = min(end, (address // PAGE + 1) * PAGE)
+        place = state.place(address)
+        yield from place.writes.last(state.group, place.address, stop - address)
+        address = stop
+
+
+def _extents(image: Image) -> Iterator[tuple[int, int]]:
+    """Where in memory the program is: begin and end."""
+    for elf, bias in image.elves:
+        for section in elf.sections:
+            yield section.start + bias, section.end + bias
+        for segment in elf.segments:
+            yield segment.vaddr + bias, segment.vaddr + bias + len(segment.data)
+            yield segment.paddr + bias, segment.paddr + bias + len(segment.data)
+
+
+def _merged(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same addresses without overlaps, in rising order."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in extents:
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((begin, end))
+    return merged

@@ -1,0 +1,36 @@
+"""Whether a trace was made with the parameters that were said, and what to give if not."""
+
+from collections.abc import Iterator
+
+from decode.tandem import guess
+from decode.tandem.parameters import Parameters
+from session.captured import CapturedTandem
+
+
+def warning(captured: CapturedTandem) -> list[str]:
+    """A line when it was not, or none."""
+    told, name = captured.in_force.parameters, captured.in_force.name
+    text = advice(captured.data, told, wrapped=captured.wrapped)
+    return [f"warning: {name}: {text}"] if text else []
+
+
+def advice(data: bytes, told: Parameters, *, wrapped: bool = False) -> str:
+    """What is wrong with the parameters, and the options that say others; "" if nothing is."""
+    text = guess.advice(data, told, wrapped=wrapped)
+    other = guess.better(data, told, wrapped=wrapped) if text else None
+    if other is None:
+        return text
+    return f"{text} (`rvtrace import --tandem ... {' '.join(_options(told, other))}`)"
+
+
+def _options(told: Parameters, other: Parameters) -> Iterator[str]:
+    if other.xlen != told.xlen:
+        yield f"--xlen {other.xlen}"
+    if other.flen != told.flen:
+        yield f"--flen {other.flen}"
+    if other.mlen_bits != other.xlen or (other.mlen_bits != told.mlen_bits and other.xlen == told.xlen):
+        yield f"--mlen {other.mlen_bits}"
+    if other.dialect != told.dialect:
+        yield f"--dialect {other.dialect.name}"
+    if told.eaddr:
+        yield "without --eaddr"
