@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import gdb
 
-from . import aside, native, osabi, position, unwinder
+from . import aside, native, osabi, partly, position, unwinder
 from .tracer import selected_hart, tracer
 
 REVERSE = ("reverse-step", "reverse-stepi", "reverse-next", "reverse-nexti", "reverse-finish", "reverse-continue")
@@ -34,9 +34,9 @@ def going() -> None:
     """gdb is about to be in the past."""
     global _away
     seen()
-    _away = True
+    _away, partly.active = True, registers_known()
     osabi.set_for_tracing("the connection ends")
-    aside.put()
+    aside.put(registers=partly.active)
 
 
 def returning() -> None:
@@ -98,7 +98,16 @@ def _follow() -> None:
             _forget_places()
             _tell()
     elif not native.active():
-        aside.put()
+        if not before:
+            partly.active = registers_known()
+        aside.put(registers=partly.active)
+
+
+def registers_known(result: list[str] | None = None) -> bool:
+    """Whether the trace tells registers; with names, whether they are known, and stay so."""
+    number = position.number()
+    found: bool = tracer().request("told", thread_hart=selected_hart(), number=number, registers=result or [])["told"]
+    return found
 
 
 def _forget_places() -> None:

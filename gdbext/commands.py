@@ -24,6 +24,7 @@ from . import (
     native,
     osabi,
     parameters,
+    partly,
     regs,
     shows,
     start_completing,
@@ -31,6 +32,7 @@ from . import (
     tracepoint,
     triggering,
     usb,
+    who_wrote,
     window,
 )
 from .tracer import arguments, open_tracer, print_lines, tracer
@@ -67,6 +69,7 @@ target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
     trace live       return to the present
     trace replay     go back in a capture file, without a target
     trace native     let gdb's own `record btrace` show the trace
+    trace print      print a value of which not all is known
 
 Looking at what ran:
     trace history    the instructions, newest last
@@ -77,6 +80,7 @@ Looking at what ran:
     trace events     traps, changes of privilege, trace on and off, losses
     trace gaps       where the history is not complete, and why
     trace data       what the instructions loaded and stored
+    trace who-wrote  who wrote a register or a variable last
     trace dump       the messages the trace encoder sent
     layout trace     the history in a window of gdb's TUI
     trace here       go to where that window was scrolled to
@@ -156,7 +160,7 @@ Usage: trace status"""
         print_lines(tracer().request("status", context=tracer().context()))
 
 
-MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr, regs, usb)
+MODULES = (connect, history, shows, finding, calls, coverage, native, window, mi, ctr, regs, usb, who_wrote, partly)
 COMMANDS: tuple[Callable[[], object], ...] = (Trace, Start, Stop, Status, *(it for m in MODULES for it in m.COMMANDS))
 
 

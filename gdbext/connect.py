@@ -13,7 +13,7 @@ from .going import going_back, going_either_way, goto, live
 from .tracer import arguments, print_lines, tracer
 
 STUB = ("localhost", 3333)
-_PLACES = ("begin", "end", "live", "event", "-next")
+_PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
 _SECONDS = 20  # gdb waits for answers while it connects
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
@@ -29,7 +29,8 @@ class Connect(gdb.Command):
       reverse-continue, reverse-until, and forward again;
       breakpoints both ways, backtrace, up, finish;
       trace goto, trace live.
-    In the past only pc is known, and memory that cannot change.
+    In the past only pc is known, and memory that cannot change; of a tandem
+    trace registers and memory, too.
 
     -listen PORT: do not connect, but say where to: for an IDE, which does
     that itself (`target extended-remote :PORT`). 0: any free port."""
@@ -70,6 +71,7 @@ class Goto(gdb.Command):
     Usage: trace goto NUMBER | begin | end | live
            trace goto [-next] FUNCTION | FILE:LINE | *EXPRESSION
            trace goto [-next] event [KIND ...] [NUMBER]
+           trace goto -wrote $REGISTER | EXPRESSION | ADDRESS[,SIZE]
 
     NUMBER    of an instruction, as `trace history` and others print it; -1 is
               the newest, -2 the one before
@@ -81,6 +83,7 @@ class Goto(gdb.Command):
               as for `trace events`; NUMBER: the one with that number in the
               list `trace events [KIND ...]` prints
     -next     not the last one before this place but the next one behind it
+    -wrote    the instruction that wrote it last: see `trace who-wrote`
 
     The instruction at the place is the one that runs next. From there, gdb's
     commands go backward and forward: `reverse-step`, `step`, `finish`, `bt`."""

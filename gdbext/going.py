@@ -11,7 +11,7 @@ from typing import Any
 
 import gdb
 
-from . import between, finding, native, position, unwinder
+from . import aside, between, finding, native, position, unwinder, watched, who_wrote
 from .tracer import print_lines, selected_hart, tracer
 
 _NUMBER = re.compile(r"-?[0-9]+")
@@ -50,6 +50,7 @@ def going_back(command: str = "") -> None:
         unwinder.forget()
         print_lines(found)
         gdb.execute("maint flush register-cache", to_string=True)
+        watched.evaluated_anew()  # in the present a stub may not tell gdb of all hits
     if command == "reverse-finish":
         _out_of(gdb.selected_frame())
 
@@ -61,6 +62,21 @@ def going_either_way(command: str) -> None:
     """
     if position.available() and "everse" in gdb.execute("show exec-direction", to_string=True):
         going_back(f"reverse-{command}")
+    elif command == "finish" and not native.active() and position.number() is not None:
+        _show_result(gdb.selected_frame())
+
+
+def _show_result(frame: gdb.Frame) -> None:
+    """gdb takes registers with a function's value that are not known for 0: it prints it where they are."""
+    if not between.registers_known():
+        return
+    function = frame.function()
+    result = None if function is None or function.type is None else function.type.target()
+    kind = None if result is None else result.strip_typedefs()
+    names = ["fa0"] if kind is not None and kind.code == gdb.TYPE_CODE_FLT else ["a0"]
+    if kind is not None and kind.sizeof > gdb.lookup_type("void").pointer().sizeof:
+        names.append(names[0][:-1] + "1")
+    aside.show_result(known=between.registers_known(names))
 
 
 def _out_of(frame: gdb.Frame) -> None:
@@ -112,6 +128,7 @@ def _jump(number: int | None) -> None:
         if position.number() is None:
             between.returning()
         raise gdb.GdbError(str(error)) from None
+    watched.evaluated_anew()
 
 
 def _place(where: str) -> dict[str, Any]:
@@ -120,6 +137,9 @@ def _place(where: str) -> dict[str, Any]:
         return {"to": "begin" if where == "start" else where}
     if _NUMBER.fullmatch(where):
         return {"from_end": int(where[1:])} if where.startswith("-") else {"number": int(where)}
+    wrote = re.match(r"--?wrote\b\s*", where)
+    if wrote:
+        return who_wrote.where_it_was_written(where[wrote.end() :])
     following = re.match(r"-next\b\s*", where)
     rest = where[following.end() :] if following else where
     if not rest:

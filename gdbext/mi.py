@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import finding, going, mi_options, position
+from . import finding, going, lvalues, mi_options, position, who_wrote
 from .mi_fields import Fields, Rows
 from .mi_options import PAGE, Arguments, Option
 from .tracer import program, selected_hart, tracer
@@ -90,6 +90,17 @@ def calls(given: Arguments) -> Fields:
     return _answer(_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
 
 
+def wrote(given: Arguments) -> Fields:
+    """Who wrote a register or memory last."""
+    place = lvalues.place("-rvtrace-who-wrote", " ".join(given.words))
+    found = who_wrote.Asked(place, given.options["below"]).answer()
+    fields: Fields = {"hart": found["hart"]}
+    writer = found["writer"]
+    if writer is None:
+        return _with_messages(fields, [*found["lines"], *found["none"]])
+    return _with_messages({**fields, "writer": Rows().writer(place, found)}, [*found["lines"], *writer["doubts"]])
+
+
 def save(given: Arguments) -> Fields:
     return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
 
@@ -138,6 +149,7 @@ TABLE = (
     Command("find", find, PAGE, "LOCATION"),
     Command("functions", functions, PAGE),
     Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
+    Command("who-wrote", wrote, (Option("below", "number", least=1),), "EXPRESSION"),
     Command("save", save, (), "FILE"),
     Command("open", open_file, (), "FILE"),
     Command("goto", goto, (), "PLACE"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import gdb
 
-from . import calls, listing
+from . import calls, listing, lvalues, written
 from .finding import Place
 
 Fields = dict[str, Any]
@@ -45,6 +45,15 @@ class Rows:
     def calls(self, rows: list[list[Any]]) -> list[Fields]:
         """The lines of the tree of calls: rows of `session.calls`."""
         return [self._call(*row) for row in rows]
+
+    def writer(self, place: lvalues.Place, found: dict[str, Any]) -> Fields:
+        """Who wrote *place*: the answer to `who_wrote`."""
+        writer, changed = found["writer"], written.change(place, found["writer"])
+        told = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer["group"]}
+        fields: Fields = {"kind": writer["kind"], **told, "ago": writer["ago"], "below": found["below"]}
+        row = writer["row"]
+        instruction = self.history([row])[0] if row is not None else {}
+        return {key: value for key, value in {**fields, "instruction": instruction}.items() if value not in (None, {})}
 
     def place(self, place: Place) -> Fields:
         """An address in the program; `what` for a word that stands for none."""

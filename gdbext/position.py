@@ -6,9 +6,14 @@ prints it, or -1 in the present. It is read from the frame, so that callers have
 
 from __future__ import annotations
 
+from typing import Callable
+
 import gdb
 
 REGISTER = "trace_pos"
+
+number_in: Callable[[gdb.Frame, int], int | None] | None = None
+"""The number where a frame is whose register has this one: gdb's own unwinder leaves it as it is (`unwinder`)."""
 
 
 def available() -> bool:
@@ -41,6 +46,8 @@ def of(frame: gdb.Frame) -> int | None:
     try:
         value = frame.read_register(REGISTER)
         found = int(value)
+        if found < 1:
+            return None
+        return found if number_in is None else number_in(frame, found)
     except (ValueError, gdb.error):  # no such register; not available in this frame
         return None
-    return found if found >= 1 else None

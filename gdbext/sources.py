@@ -44,6 +44,15 @@ class Sources:
         return file == last_file and lines.start in last and lines[-1] in last
 
 
+def line_of(pc: int) -> str | None:
+    """The source line that an instruction is part of; None: not known."""
+    place = gdb.find_pc_line(pc)
+    symtab: gdb.Symtab | None = place.symtab
+    if symtab is None or not place.line:
+        return None
+    return f"{symtab.filename}:{place.line}\t{_source_text(symtab.fullname(), place.line)}"
+
+
 def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:
     """For each address a statement starts at: its source lines."""
     key = symtab.fullname()

@@ -3,17 +3,20 @@
 gdb asks for one frame after the other, and may ask at each instruction of a step. So the session gives several at
 once, over its own pipe: a packet to the target would end the frames gdb is just making. In each frame the register
 trace_pos says which it is: the number of the call that was made in it.
+
+A tandem trace tells registers and memory, too. Frames whose callers gdb's own unwinder then finds are left to it; the
+session knows which (`session.unwinding`). trace_pos stays the same in their callers, which are told apart by pc and sp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import gdb
 import gdb.unwinder
 
-from . import position
+from . import partly, position
 from .tracer import selected_hart, tracer
 
 NAME = "rvtrace"
@@ -22,16 +25,23 @@ _TOP = 0xFFF0_0000  # of the stack that there would be; no program's stack is th
 _FRAME = 16
 _MIDDLE = 1 << 20  # levels may be negative: the caller of what ran first was not seen
 _KEPT = 64
+_SP = 2
 
 
 class Frame(NamedTuple):
-    """A row of `session.frames`. *number*: of the call made in it; None where that is not known, as with *function*."""
+    """A row of `session.frames`. *number*: of the call made in it; None where that is not known, as with *function*.
+
+    Of a tandem trace: *native*, it is left to gdb's unwinder; *sp* of the caller; *saved*, the caller's registers.
+    """
 
     pc: int
     function: int | None
     level: int
     number: int | None
     kind: str
+    native: bool = False
+    sp: int | None = None
+    saved: tuple[tuple[int, int], ...] = ()
 
 
 class _Stack:
@@ -56,6 +66,9 @@ class _Stack:
         self._more = found["more"] and len(self.frames) > first
 
 
+_Key = tuple[Optional[int], int, int, Optional[int]]  # hart, trace_pos, pc, sp if it is known
+
+
 class _FrameId:
     """What gdb takes for a frame's identity: the same for the whole of a call."""
 
@@ -68,7 +81,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
 
     def __init__(self) -> None:
         super().__init__(NAME)
-        self._known: dict[tuple[int | None, int], tuple[_Stack, int]] = {}
+        self._known: dict[_Key, tuple[_Stack, int]] = {}
 
     def forget(self) -> None:
         """The history is another one, or its numbers are."""
@@ -79,35 +92,50 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         if number is None:
             return None
         try:
-            stack, i = self._find(number, int(pending_frame.read_register("pc")))
+            stack, i = self._find(number, int(pending_frame.read_register("pc")), _stack_pointer(pending_frame))
             frame = stack.frame(i)
             caller = stack.frame(i + 1) if frame is not None else None
         except gdb.GdbError:  # the session is gone: gdb finds the one frame whose pc it knows
             return None
         if frame is None:
             return None
+        if frame.native:
+            if caller is not None:
+                self._known[selected_hart(), number, caller.pc, frame.sp] = stack, i + 1
+            return None
         return self._unwind(pending_frame, stack, i, frame, caller)
 
-    def _find(self, number: int, pc: int) -> tuple[_Stack, int]:
-        hart = selected_hart()
-        found = self._known.get((hart, number))
+    def number(self, frame: gdb.Frame, trace_pos: int) -> int | None:
+        """Of the call that was made in a frame where that register is *trace_pos*; None: it is not known."""
+        found = self._known.get((selected_hart(), trace_pos, frame.pc() & _mask(), _stack_pointer(frame)))
+        if found is None or not found[1]:
+            return trace_pos
+        it = found[0].frame(found[1])
+        return trace_pos if it is None else it.number
+
+    def _find(self, number: int, pc: int, sp: int | None) -> tuple[_Stack, int]:
+        key = selected_hart(), number, pc & _mask(), sp
+        found = self._known.get(key)
         if found is None:
             if len(self._known) > _KEPT:
                 self._known.clear()
-            found = self._known[hart, number] = _Stack(hart, number, pc & _mask()), 0
+            found = self._known[key] = _Stack(key[0], number, key[2]), 0
         return found
 
     def _unwind(self, pending: Any, stack: _Stack, i: int, frame: Frame, caller: Frame | None) -> Any:
         address = _address_type()
         function = frame.pc if frame.function is None else frame.function
         top = _TOP << (32 if address.sizeof == 8 else 0)
-        sp = top - (frame.level + _MIDDLE) * _FRAME
+        sp = top - (frame.level + _MIDDLE) * _FRAME if frame.sp is None else frame.sp
         info = pending.create_unwind_info(_FrameId(_value(sp, address), _value(function, address)))
         if caller is None:  # a frame whose caller is itself: gdb ends there. Without any it would raise errors
             caller = frame
         info.add_saved_register("pc", _value(caller.pc, address))
+        for register, value in frame.saved:
+            info.add_saved_register(f"x{register}", _value(value, address))
         if caller.number is not None:
-            self._known[selected_hart(), caller.number] = stack, i + (caller is not frame)
+            key = selected_hart(), caller.number, caller.pc, dict(frame.saved).get(_SP)
+            self._known[key] = stack, i + (caller is not frame)
             info.add_saved_register(position.REGISTER, _value(caller.number, gdb.lookup_type("long long")))
         return info
 
@@ -118,6 +146,14 @@ def _number(pending: Any) -> int | None:
     except (ValueError, gdb.error):  # a target without the proxy; not known in this frame
         return None
     return number if number >= 1 else None
+
+
+def _stack_pointer(frame: Any) -> int | None:
+    """Of a frame, pending or not; None where it is not known."""
+    try:
+        return int(frame.read_register("sp")) & _mask()
+    except (ValueError, gdb.error):
+        return None
 
 
 def _address_type() -> gdb.Type:
@@ -134,7 +170,8 @@ def _value(number: int, kind: gdb.Type) -> gdb.Value:
 
 
 class Ending:
-    """A frame filter that changes nothing. With one, gdb does not call a stack corrupt whose beginning is not known.
+    """A frame filter. With one, gdb does not call a stack corrupt whose beginning is not known; and variables are
+    printed as far as they are known: see `partly`.
 
     Enabled in the past alone.
     """
@@ -154,10 +191,11 @@ class Ending:
 
     def filter(self, frames: Iterator[Any]) -> Iterator[Any]:
         """All of them."""
-        return frames
+        return partly.frames(frames)
 
 
 unwinder = TraceUnwinder()
+position.number_in = unwinder.number
 
 
 def register() -> None:

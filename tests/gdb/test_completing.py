@@ -11,7 +11,7 @@ KINDS = ["context", "exception", "interrupt", "loss", "mismatch", "note", "overf
 KINDS += ["trace-off", "trace-on", "trap"]
 OFFERED = {
     "goto e": ["end", "event"],
-    "goto -": ["-next"],
+    "goto -": ["-next", "-wrote"],
     "goto f": ["fib", "finish"],
     "goto event ": KINDS,
     "goto -next event trace": ["trace-off", "trace-on"],

@@ -19,8 +19,8 @@ from tests.gdb.running import GDB, GDBS
 from tests.gdbmi import GdbMi, MiError
 
 COMMANDS = [
-    "info", "start", "stop", "status", "history", "events", "gaps", "find", "functions", "calls", "save", "open",
-    "goto", "live", "position",
+    "info", "start", "stop", "status", "history", "events", "gaps", "find", "functions", "calls", "who-wrote",
+    "save", "open", "goto", "live", "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
 
