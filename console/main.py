@@ -25,6 +25,7 @@ _MODULES = {
     "import": "importing",
     "import-dt": "importing_dt",
     "encode": "encode",
+    "tandem": "tandem",
 }
 """Where each command is, in the order of the help."""
 

@@ -27,7 +27,12 @@ ARROWS: dict[str, set[str]] = {
 }
 ROOMS = {name.partition(".")[0] for name in ARROWS if name != TABLES}
 # What may come from outside the project: everything else is the standard library.
-LIBRARIES = {"decode": {"elftools"}, "gdbext": {"gdb"}, "console": {"prompt_toolkit", "pygdbmi"}, "transport": {"usb"}}
+LIBRARIES = {
+    "decode": {"elftools"},
+    "gdbext": {"gdb"},
+    "console": {"prompt_toolkit", "pygdbmi", "riscv"},
+    "transport": {"usb"},
+}
 
 
 def room_of(module: str) -> str:

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from console.main import main, parser
+from decode.executed.log import Log
+from decode.tandem.commits import CommitLog, encode_log
+from decode.tandem.encoder import Encoder
+from decode.tandem.parameters import Parameters
 from tests.decode import esp32_images
 from tests.decode.etrace_vectors import ROOT
 from tests.executed.logs import PROGRAMS, spike_log
@@ -50,15 +54,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for_raw = ["--etrace", "--support", "standard", "-o", str(folder / "etrace" / "raw.bin")]
     assert main([*encode, *for_raw]) == 0
     _esp32(folder / "esp32")
+    _tandem(folder)
     (folder / "board").mkdir()
     (folder / "board" / "board.dtb").write_bytes(devicetrees.blob("per_hart"))
     return folder
 
 
 _PLACES = {
-    "core.elf": "esp32", "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace", "board.dtb": "board",
+    "demo.": "tandem", "core.elf": "esp32",
+    "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace", "board.dtb": "board",
 }  # fmt: skip
 """Folders whose files of the same names are others."""
+
+
+def _tandem(folder: Path) -> None:
+    """With the program as demo.elf, and what it did as a tandem trace."""
+    place, sent = folder / "tandem", bytearray()
+    place.mkdir()
+    (place / "demo.elf").write_bytes((folder / "app.elf").read_bytes())
+    logged = spike_log(place / "demo.elf", place, "-l", "--log-commits", lines=6_000)
+    with Log(str(logged)) as log:
+        encode_log(CommitLog(log, 64), Encoder(Parameters(64, 64), sent.extend))
+    (place / "demo.tvt").write_bytes(sent)
+    told = ["--tandem", "--elf", str(place / "demo.elf"), "-o", str(place / "demo.rvt")]
+    assert main(["import", str(place / "demo.tvt"), *told]) == 0
 
 
 def _esp32(folder: Path) -> None:
@@ -93,7 +112,12 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
 @pytest.mark.parametrize("line", documented(INLINE))
 def test_options_named_in_the_text_exist(line: str) -> None:
     _, command, *words = line.split()
+    commands = [command, *words[:1]] if command == "tandem" else [command]
     known = subprocess.run(
-        [sys.executable, "-m", "console.main", command, "--help"], cwd=HOME, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "console.main", *commands, "--help"],
+        cwd=HOME,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert [word for word in words if word.startswith("--") and word not in known] == []

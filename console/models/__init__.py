@@ -1,0 +1,32 @@
+"""Models a tandem trace is compared with: Spike and the simulated hart, behind `session.tandem.model.Model`."""
+
+from dataclasses import replace
+
+from console.models.machine import BadModel, ModelOptions, machine_of
+from decode.image import Image
+from decode.tandem.parameters import Parameters
+from session.tandem.model import Model
+
+__all__ = ["MODELS", "BadModel", "ModelOptions", "open_model"]
+
+MODELS = ("spike", "simulated")
+
+
+_USUAL = ModelOptions()
+
+
+def open_model(name: str, image: Image | None, parameters: Parameters, options: ModelOptions = _USUAL) -> Model:
+    """The model of this name with the program loaded, reset. To be closed.
+
+    Raises BadModel for what no such model can be, ModelFailed when it cannot be started.
+    """
+    if name == "spike":
+        from console.models.spike import Spike
+
+        machine = machine_of(image, parameters, options)
+        return Spike(machine, python=options.python, timeout=options.timeout)
+    if name == "simulated":
+        from console.models.simulated import Simulated
+
+        return Simulated(machine_of(image, parameters, replace(options, priv=options.priv or "mu")))
+    raise BadModel(f"there is no model {name!r}: use one of {', '.join(MODELS)}")

