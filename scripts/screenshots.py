@@ -33,7 +33,8 @@ OPEN = [*LOAD, f"trace open {CAPTURE.relative_to(demo.HOME)}", "trace replay"]
 class Shot(NamedTuple):
     """A picture. *before* is typed, too, but then the screen is cleared.
 
-    *keys*: pressed at the end, until *shows* is seen. *console*: in `rvtrace console`, else in gdb.
+    *keys*: pressed at the end, until *shows* is seen. *console*: in `rvtrace console`, else in gdb. *tandem*: the hart
+    sends a tandem trace.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Shot(NamedTuple):
     keys: str = ""
     shows: str = ""
     console: bool = False
+    tandem: bool = False
 
 
 SHOTS = {
@@ -66,6 +68,14 @@ SHOTS = {
     "tui-loss": Shot(
         "rvtrace: layout trace, where trace was lost", 110, 40, [*OPEN, "layout trace"],
         ["trace gaps", "trace goto 1083"],
+    ),
+    "tandem": Shot(
+        "rvtrace: backward with registers and memory", 90, 46, START,
+        [
+            "up", "info locals", "down", "watch ticks", "reverse-continue", "bt", "print/x $mcause",
+            "trace who-wrote $mcause", "trace who-wrote ticks",
+        ],
+        tandem=True,
     ),
     "console": Shot(
         "rvtrace console", 106, 34, [],
@@ -117,7 +127,8 @@ def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
         with console_session(elf, shot) as terminal:
             yield terminal
         return
-    rig = Rig(elf, demo.BUILD)
+    options = ["--tandem", str(demo.BUILD / "demo.tvt")] if shot.tandem else []
+    rig = Rig(elf, demo.BUILD, *options)
     rig.gdb_port = 3333
     words = ["gdb-multiarch", "-q", "-nx", *(word for command in QUIET for word in ("-ex", command))]
     with rig, Terminal([*words, str(elf.relative_to(demo.HOME))], shot.columns, shot.rows, os.environ) as terminal:
