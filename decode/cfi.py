@@ -5,9 +5,10 @@ Source: DWARF 5, 6.4 "Call Frame Information"; RISC-V ELF psABI, "DWARF Register
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from decode.dwarf import debug_information, errors
+from decode.elf import Elf
 from decode.image import Image
 
 SAME, UNDEFINED, AT, VALUE, IN, COMPUTED = ["same", "undefined", "at", "value", "in", "computed"]
@@ -48,7 +49,7 @@ class CallFrames:
     """Of all files of a program; those that cannot be read, or are not there any more, have none."""
 
     def __init__(self, image: Image) -> None:
-        found = (function for elf, bias in image.elves for function in _functions(elf.path, elf.sha256, bias))
+        found = (function for elf, bias in image.elves for function in _functions(elf, bias))
         self._functions = sorted(found, key=lambda function: function.start)
         self._starts = [function.start for function in self._functions]
         self._tables: dict[int, list[Any]] = {}
@@ -70,7 +71,7 @@ class CallFrames:
         if number not in self._tables:
             try:
                 self._tables[number] = self._functions[number].entry.get_decoded().table
-            except _errors():
+            except errors():
                 self._tables[number] = []
         return self._tables[number]
 
@@ -80,12 +81,12 @@ def _rule(rule: Any) -> Rule:
     return Rule(kind, rule.arg if kind in (AT, VALUE, IN) else 0)
 
 
-def _functions(path: str, sha256: str, bias: int) -> Iterator[_Function]:
+def _functions(elf: Elf, bias: int) -> Iterator[_Function]:
     from elftools.dwarf.callframe import FDE  # a tenth of a second, for those who go back in a tandem trace
 
     try:
-        entries = _entries(path, sha256)
-    except _errors():
+        entries = _entries(debug_information(elf))
+    except errors():
         entries = []
     for entry in entries:
         if isinstance(entry, FDE):
@@ -93,27 +94,9 @@ def _functions(path: str, sha256: str, bias: int) -> Iterator[_Function]:
             yield _Function(start, start + entry["address_range"], bias, entry)
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    """What pyelftools raises where a file is damaged."""
-    from elftools.common.exceptions import DWARFError
-    from elftools.construct import ConstructError
-
-    from decode.elf_file import ERRORS
-
-    return *ERRORS, DWARFError, ConstructError, ArithmeticError
-
-
-def _entries(path: str, sha256: str) -> list[Any]:
-    """Those of .eh_frame; and of .debug_frame, which gdb takes first. None of a file that is another one by now."""
-    import hashlib
-    from io import BytesIO
-
-    from elftools.elf.elffile import ELFFile
-
-    content = Path(path).read_bytes()
-    if hashlib.sha256(content).hexdigest() != sha256:
+def _entries(dwarf: Any) -> list[Any]:
+    """Those of .eh_frame; and of .debug_frame, which gdb takes first."""
+    if dwarf is None:
         return []
-    elf: Any = ELFFile(BytesIO(content))
-    dwarf = elf.get_dwarf_info()
     found = list(dwarf.EH_CFI_entries()) if dwarf.has_EH_CFI() else []
     return found + (list(dwarf.CFI_entries()) if dwarf.has_CFI() else [])

@@ -3,9 +3,6 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
 
 class Place(NamedTuple):
     """Where a symbol is. *size* in bytes, 0 when the file does not tell."""
@@ -16,6 +13,10 @@ class Place(NamedTuple):
 
 def symbols(path: str | Path) -> dict[str, Place]:
     """All that have a name and are in a section, or absolute; of two of a name the last. {} where there are none."""
+    from elftools.elf.elffile import ELFFile  # which takes long to load
+
+    from decode.elf_file import ERRORS
+
     try:
         with open(path, "rb") as file:
             elf: Any = ELFFile(file)
@@ -24,7 +25,7 @@ def symbols(path: str | Path) -> dict[str, Place]:
                 return {}
             found = ((one.name, one) for one in table.iter_symbols() if one.name and _is_place(one))
             return {name: Place(one["st_value"], one["st_size"]) for name, one in found}
-    except (ELFError, OSError, ValueError, LookupError, AttributeError, TypeError):
+    except ERRORS:
         return {}  # what reads the program says what is wrong with it
 
 

@@ -1,13 +1,10 @@
 """Source lines of instructions, from the debug information of ELF files (DWARF, "Line Number Information")."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from io import BytesIO
-from pathlib import Path
 from typing import Any
 
+from decode.dwarf import debug_information, errors
 from decode.elf import Elf
-from decode.elf_file import ERRORS
 
 
 class SourceLines:
@@ -32,18 +29,13 @@ class SourceLines:
                 found = _line(self._rows(elf.path, unit), address)
                 if found:
                     return found
-        except _errors():  # a damaged file: the line is left out
+        except errors():  # a damaged file: the line is left out
             return ""
         return ""
 
     def _dwarf(self, elf: Elf) -> Any:
         if elf.path not in self._dwarfs:
-            from elftools.elf.elffile import ELFFile
-
-            content = Path(elf.path).read_bytes()
-            file: Any = ELFFile(BytesIO(content))
-            same = hashlib.sha256(content).hexdigest() == elf.sha256
-            self._dwarfs[elf.path] = file.get_dwarf_info() if same and file.has_dwarf_info() else None
+            self._dwarfs[elf.path] = debug_information(elf)
         return self._dwarfs[elf.path]
 
     def _rows(self, path: str, unit: Any) -> list[tuple[int, str, int]]:
@@ -53,17 +45,9 @@ class SourceLines:
         return self._units[key]
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    """What pyelftools raises where a file is damaged."""
-    from elftools.common.exceptions import DWARFError
-    from elftools.construct import ConstructError
-
-    return *ERRORS, DWARFError, ConstructError, ArithmeticError
-
-
 def _units_of(dwarf: Any, address: int) -> Iterator[Any]:
     """The compilation units that may have an address."""
-    if dwarf is None:
+    if dwarf is None or not dwarf.has_debug_info:
         return
     ranges = dwarf.get_aranges()
     offset = ranges.cu_offset_at_addr(address) if ranges is not None else None

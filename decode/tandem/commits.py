@@ -6,7 +6,7 @@ xcause and xtval: the trace has no mstatus there, and no instruction that was no
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from decode.errors import CodeMissing, UndecodableInstruction
@@ -31,13 +31,18 @@ _FETCH_FAULTS = (1, 12, 20)
 _MACHINE = 3
 
 
+_VALUE_DIGITS, _STORE_DIGITS = (0, 8, 16), (0, 2, 4, 8, 16)  # 0: there is none
+
+_Writes = Sequence[tuple[bytes, ...]]  # what `_WRITE` finds
+
+
 class _Step(NamedTuple):
     """An instruction that retired, or a trap; where it was and in which mode the hart was."""
 
     pc: int
     mode: int | None
     word: int | None
-    writes: bytes = b""
+    writes: _Writes = ()
     cause: int | None = None
     interrupt: bool = False
     tval: int = 0
@@ -46,7 +51,10 @@ class _Step(NamedTuple):
 class CommitLog:
     """Reads a commit log. *image*: where instructions that trapped come from, if the log does not have them.
 
-    Raises LogError where a line begins like Spike's and is not as expected, or for a second hart with *hart* None.
+    Raises LogError where a line begins like Spike's and is not as expected, for a second hart with *hart* None, and for
+    a log of the other XLEN.
+
+    mismatch  what ran first that the image has otherwise; "": nothing
     """
 
     def __init__(self, log: Log, xlen: int, image: Image | None = None, hart: int | None = None) -> None:
@@ -55,6 +63,8 @@ class CommitLog:
         self._any_hart = hart is None
         self._listed: tuple[int, int] | None = None
         self._gprs: dict[int, int] = {}
+        self._compared: set[int] = set()
+        self.mismatch = ""
 
     def retired(self) -> Iterator[Retired]:
         """What the hart did, oldest first. To be called once."""
@@ -70,7 +80,7 @@ class CommitLog:
         trap: _Step | None = None
         for batch in self._log.batches():
             for index, line in enumerate(batch):
-                if not line.startswith(b"core"):
+                if not line.startswith(b"core") or not line.endswith(b"\n"):  # without its end it was cut off
                     continue
                 if trap is not None:
                     match = _TVAL.match(line)
@@ -80,7 +90,9 @@ class CommitLog:
                         continue
                 if match := _COMMIT.match(line):
                     if self._is_ours(index, match):
-                        yield _Step(int(match[3], 16) & self._mask, int(match[2]), int(match[4], 16), match[5])
+                        pc, word = self._pc(index, match[3]), int(match[4], 16)
+                        self._compare(pc, word)
+                        yield _Step(pc, int(match[2]), word, self._writes(index, match[5]))
                 elif match := _LISTED.match(line):
                     if self._is_ours(index, match):
                         self._listed = int(match[2], 16) & self._mask, int(match[3], 16)
@@ -96,6 +108,38 @@ class CommitLog:
         elif hart != self._hart and self._any_hart:
             raise self._log.error(index, f"hart {hart} after lines of hart {self._hart}: choose one")
         return hart == self._hart
+
+    def _pc(self, index: int, digits: bytes) -> int:
+        """Spike writes 8 digits on RV32, or, long ago, 16 with the sign in front."""
+        pc = int(digits, 16)
+        other = len(digits) == 16 and pc >> 31 not in (0, (1 << 33) - 1) if self._xlen == 32 else len(digits) == 8
+        if other:
+            ran = 96 - self._xlen
+            raise self._log.error(index, f"RV{ran} ran, and the program is RV{self._xlen}: is this the right ELF?")
+        return pc & self._mask
+
+    def _writes(self, index: int, text: bytes) -> _Writes:
+        found = _WRITE.findall(text)
+        for _, _, value, _, csr_value, _, data in found:
+            if len(value or csr_value) not in _VALUE_DIGITS or len(data) not in _STORE_DIGITS:
+                raise self._log.error(index, "a value has digits too few or too many: the log is damaged")
+        return found
+
+    def _compare(self, pc: int, word: int) -> None:
+        """With the image, until something is otherwise: the trace has what ran, whatever the image has."""
+        if self._image is None or self.mismatch or pc in self._compared:
+            return
+        self._compared.add(pc)
+        ran = _instr(word)
+        try:
+            there = int.from_bytes(self._image.read(pc, ran.length), "little")
+        except CodeMissing:
+            return
+        if there != ran.word:
+            self.mismatch = (
+                f"at 0x{pc:x} the instruction 0x{ran.word:x} ran, but {self._image.path} has 0x{there:x} there:"
+                " is this the program that ran?"
+            )
 
     def _trap(self, match: re.Match[bytes]) -> _Step:
         epc = int(match[4], 16) & self._mask
@@ -133,9 +177,9 @@ class CommitLog:
         written = ((taken.cause, cause), (taken.epc, step.pc), (taken.tval, step.tval))
         return Retired(pc, instr, csrs=written, privilege=to, own=step.pc)
 
-    def _with_writes(self, told: Retired, writes: bytes) -> Retired:
+    def _with_writes(self, told: Retired, writes: _Writes) -> Retired:
         """With what the log says the instruction wrote."""
-        for kind, number, value, csr, csr_value, address, data in _WRITE.findall(writes):
+        for kind, number, value, csr, csr_value, address, data in writes:
             if kind == b"x":
                 told = told._replace(gpr=(int(number), int(value, 16) & self._mask))
             elif kind == b"f":

@@ -77,9 +77,9 @@ def parts(xlen: int) -> dict[int, Part]:
     }
 
 
-def is_counter(csr: int) -> bool:
-    """Whether a CSR counts by itself: what it is later, no trace says."""
-    return csr & ~0x9F in (0xB00, 0xC00)  # with 32 numbers each, and the high halves 0x80 further
+def is_counter(regno: int) -> bool:
+    """Whether a register counts by itself: what it is later, no trace says."""
+    return regno == MTIME or regno & ~0x9F in (0xB00, 0xC00)  # with 32 numbers each, and the high halves 0x80 further
 
 
 def name(regno: int) -> str:

@@ -11,6 +11,7 @@ from decode.tandem.layout import Opcode
 from decode.tandem.shapes import Automaton, Bad
 
 _BEGIN = int(Opcode.BEGIN_GROUP)
+_RESET = bytes((Opcode.BEGIN_GROUP, Opcode.HART_RESET, Opcode.END_GROUP))  # what a port sends first
 _GROUPS_TO_TRUST = 4  # in a row, before reading goes on after damage
 _BYTES_TO_TRUST = 128  # which those have at most, each; real encoders send 72 at most
 
@@ -161,6 +162,8 @@ class Framer:
 
     def _is_group(self, begin: int, *, last: bool) -> bool | None:
         """Whether groups begin here; None when more bytes are needed to tell."""
+        if begin == 0 and not self._forgotten and self.data.startswith(_RESET):
+            return True  # all of the trace is here, however long the groups are that tell the state it begins with
         at = begin
         for count in range(_GROUPS_TO_TRUST):
             end = self._end_of(at)

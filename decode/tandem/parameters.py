@@ -74,7 +74,8 @@ class Parameters:
         return Widths(xlen, flen, mlen, eaddr, self.dialect.pcs, xlen if self.dialect.init_fpr_is_xlen else 0)
 
     def __str__(self) -> str:
-        return f"RV{self.xlen}, FLEN {self.flen}, MLEN {self.mlen_bits}, {self.dialect.name}"
+        eaddr = f", effective addresses of {self.eaddr} bits" if self.eaddr else ""
+        return f"RV{self.xlen}, FLEN {self.flen}, MLEN {self.mlen_bits}, {self.dialect.name}{eaddr}"
 
 
 def _flen(elf: Elf) -> int:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from decode.tandem.columns import Columns, Written
-from decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, Part, is_counter, parts
+from decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, PC_PHYSICAL, Part, is_counter, parts
 from decode.tandem.layout import GPR
 
 
@@ -48,7 +48,7 @@ class Registers:
         """What a register held after *group*; None: not determined."""
         if regno == GPR:
             return 0
-        if is_counter(regno):
+        if is_counter(regno) or regno == PC_PHYSICAL:
             found = self._written(regno, group)
             return None if found is None or found.group != group else found.value
         return self.told(regno, group)

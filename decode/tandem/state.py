@@ -77,8 +77,8 @@ class State:
 
     @property
     def mtime(self) -> int | None:
-        """The time that was told last."""
-        return self.register(csrs.MTIME)
+        """The time that was told last: it counts by itself since."""
+        return None if self._lost or self.group < 0 else self._index.registers.told(csrs.MTIME, self.group)
 
     @property
     def space(self) -> int:

@@ -26,15 +26,8 @@ from decode.tandem.group import (
 )
 from decode.tandem.layout import FPR, FPR_END, GPR, SIZES, STORE_DATA, SUCCESS, MemoryOp, State
 from decode.tandem.parameters import Parameters
+from decode.tandem.register_names import F, X
 
-_X = (
-    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{i}" for i in range(8)),
-    *(f"s{i}" for i in range(2, 12)), "t3", "t4", "t5", "t6",
-)  # fmt: skip
-_F = (
-    *(f"ft{i}" for i in range(8)), "fs0", "fs1", *(f"fa{i}" for i in range(8)), *(f"fs{i}" for i in range(2, 12)),
-    *(f"ft{i}" for i in range(8, 12)),
-)  # fmt: skip
 _MODES = {0: "user mode", 1: "supervisor mode", 3: "machine mode"}
 _STATES = {
     State.PHYSICAL_ADDRESS: "physical address",
@@ -55,8 +48,8 @@ _OPERATIONS = {
 def register_name(regno: int) -> str:
     """A register as people know it, with its number where that is another name: gp (x3), mepc."""
     if GPR <= regno < FPR:
-        return f"{_X[regno - GPR]} (x{regno - GPR})"
-    return f"{_F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.name(regno)
+        return f"{X[regno - GPR]} (x{regno - GPR})"
+    return f"{F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.name(regno)
 
 
 def lines(group: Group, parameters: Parameters) -> Iterator[str]:

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from decode.image import Image
+from decode.tandem.csrs import MTIME
 from decode.tandem.decoder import decode
 from decode.tandem.encoder import encode
 from decode.tandem.group import (
@@ -231,11 +232,15 @@ def test_after_a_loss_nothing_is_known_until_it_is_written_again() -> None:
 
 
 def test_mtime_and_the_physical_address_of_the_pc() -> None:
+    """Both are others with the next instruction: known is only what was told last."""
     line = Line()
-    line(AdditionalState(State.MTIME, 1 << 40), AdditionalState(State.PC_PHYSICAL_ADDRESS, 0x4000))
     line()
-    found = line.decoded()
-    assert found.after(1).mtime == 1 << 40 and found.after(1).register(0x1_0002) == 0x4000
+    at = line(AdditionalState(State.MTIME, 1 << 40), AdditionalState(State.PC_PHYSICAL_ADDRESS, 0x4000))
+    line()
+    moments = [line.decoded().after(group) for group in (at - 1, at, at + 1)]
+    assert [moment.mtime for moment in moments] == [None, 1 << 40, 1 << 40]
+    assert [moment.register(MTIME) for moment in moments] == [None, 1 << 40, None]
+    assert [moment.register(0x1_0002) for moment in moments] == [None, 0x4000, None]
 
 
 class Naive:
