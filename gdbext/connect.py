@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import gdb
 
-from . import between, completing, finding, osabi, position, unwinder
+from . import between, completing, finding, osabi, position, unwinder, who_wrote
 from .going import going_back, going_either_way, goto, live
 from .tracer import arguments, print_lines, tracer
 
@@ -98,6 +98,8 @@ class Goto(gdb.Command):
     def complete(self, text: str, word: str | None) -> list[str] | int:
         """gdb asks twice, first without *word*."""
         before = text.split(" ")[:-1]
+        if before and before[0] in ("-wrote", "--wrote"):
+            return who_wrote.written_to(text, word)
         if "event" in before:
             return completing.words(text, word, finding.KINDS)
         return completing.words_and_places(text, word, ("event",) if any(before) else _PLACES)

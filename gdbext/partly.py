@@ -74,7 +74,7 @@ def is_readable(value: gdb.Value) -> bool:
 
 def frames(them: Iterator[Any]) -> Iterator[Any]:
     """What a frame filter makes of frames."""
-    return map(SafeFrame, them) if active else them
+    return map(SafeFrame if active else NamedFrame, them)
 
 
 class Variable:
@@ -90,7 +90,17 @@ class Variable:
         return self._value
 
 
-class SafeFrame(FrameDecorator):
+class NamedFrame(FrameDecorator):
+    """A frame with its function's name also where the call is the function's last instruction, and nobody has told gdb
+    of the function but its symbol: gdb 13 names the one behind it.
+    """
+
+    def function(self) -> Any:
+        found = super().function()
+        return self.inferior_frame().name() or found if isinstance(found, int) else found
+
+
+class SafeFrame(NamedFrame):
     """A frame with variables that gdb may not be able to read as a whole: it ends a backtrace with an error there."""
 
     def frame_locals(self) -> Any:
@@ -109,10 +119,23 @@ def _safe(frame: gdb.Frame, variable: Any) -> Any:
     if not isinstance(symbol, gdb.Symbol):
         return variable
     try:
+        if symbol.type is not None and symbol.type.dynamic:
+            return Variable(symbol, _dynamic(frame, symbol))
         value = symbol.value(frame)
         return variable if is_readable(value) else Variable(symbol, gdb.Value(_MARK + text(value)))
     except gdb.error as error:
         return Variable(symbol, gdb.Value(f"{_MARK}<error reading variable: {error}>"))
+
+
+def _dynamic(frame: gdb.Frame, symbol: gdb.Symbol) -> gdb.Value:
+    """A variable whose type depends on others, as that of an array may: gdb 13 looks for them in the selected frame."""
+    selected = gdb.selected_frame()
+    try:
+        frame.select()
+        value = symbol.value(frame)
+        return value if is_readable(value) else gdb.Value(_MARK + text(value))
+    finally:
+        selected.select()
 
 
 class _Text:

@@ -66,9 +66,7 @@ Registers are in tandem traces; a data trace has stores alone."""
         typed = text.rpartition(" ")[2]
         if typed.startswith("-") and not text.rpartition(" ")[0].strip():
             return completing.words(text, word, OPTIONS.complete(text))
-        if typed.startswith("$"):
-            return completing.words(text, word, [f"${name}" for name in _registers()])
-        return gdb.COMPLETE_EXPRESSION
+        return written_to(text, word)
 
 
 class Asked(NamedTuple):
@@ -92,6 +90,13 @@ class Asked(NamedTuple):
         if found["writer"] is None:
             raise gdb.GdbError(f"{COMMAND}: -before: nobody wrote {self.place.text} before.")
         return self._replace(below=found["below"], seen=found["writer"]["ago"])
+
+
+def written_to(text: str, word: str | None) -> list[str] | int:
+    """What may end a question for a writer: registers behind a $, else what gdb completes in expressions."""
+    if text.rpartition(" ")[2].startswith("$"):
+        return completing.words(text, word, [f"${name}" for name in _registers()])
+    return gdb.COMPLETE_EXPRESSION
 
 
 def where_it_was_written(text: str) -> dict[str, Any]:

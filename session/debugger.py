@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from decode.history import GAP
 from session.context import Context
 from session.finding import Question
 from session.places import Places
@@ -156,7 +157,10 @@ class Debugger:
         if number is not None:
             return self._jump(it, found.position(number), pc)
         here = self.places.position(self.context.thread_hart)
-        position = found.nearest(len(it.history) if here is None else here, direction)
+        here = len(it.history) if here is None else here
+        if direction < 0 and 0 < here < len(it.history) and it.history.pc(here - 1) == GAP:
+            here -= 1  # what happened in this gap leads to this place
+        position = found.nearest(here, direction)
         if position is None:
             raise NoPlace(_NONE_BEFORE if direction < 0 else _NONE_BEHIND)
         return self._jump(it, position, pc)

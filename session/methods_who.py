@@ -27,6 +27,7 @@ from typing import Any
 from decode.history import EventKind
 from decode.image import Image
 from decode.tandem.csrs import is_counter
+from decode.tandem.register_names import regno_of
 from session.accesses import NO_ACCESSES, size_at
 from session.between import between
 from session.errors import NoTrace
@@ -34,7 +35,6 @@ from session.params import BadRequest, Params
 from session.rows import rows
 from session.selected import Selected
 from session.session import Session
-from session.shadow import regno_of
 from session.who_stored import stored
 from session.who_wrote import INSTRUCTION, PC, Moment, Written, name_of
 from support.errors import RvtraceError

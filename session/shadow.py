@@ -9,44 +9,19 @@ from collections.abc import Iterator, Mapping
 
 from decode.csr_names import CSRS
 from decode.image import Image
-from decode.tandem.csrs import PRIVILEGE
 from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR, GPR
+from decode.tandem.layout import FPR
 from decode.tandem.memory import Store
+from decode.tandem.register_names import NUMBERS, regno_of
 from decode.tandem.state import State, Writer
 from decode.tandem.translation import PAGE
 from session.past import Registers as Told
 
-_INTEGERS = """zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7
-s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"""
-_FLOATS = """ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7
-fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11"""
-_OTHER_NAMES = {"sptbr": "satp", "mbadaddr": "mtval", "sbadaddr": "stval", "dscratch": "dscratch0"}
 _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
-_CSRS = 0x1000
 _EBREAK = 4  # bytes
 _BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
 """Size and value of stores that make an ebreak, whole or by halves, or a c.ebreak."""
 _BOXED = 0xFFFF_FFFF << 32  # a single-precision value in a wider register
-
-_NUMBERS = {
-    **{name: GPR + n for n, name in enumerate(_INTEGERS.split())},
-    **{name: FPR + n for n, name in enumerate(_FLOATS.split())},
-    **{f"x{n}": GPR + n for n in range(32)},
-    **{f"f{n}": FPR + n for n in range(32)},
-    **CSRS,
-    **{other: CSRS[name] for other, name in _OTHER_NAMES.items()},
-    "fp": GPR + 8,
-    "priv": PRIVILEGE,
-}
-
-
-def regno_of(name: str) -> int | None:
-    """The number of a register as gdb and stubs name it: csr2048 is the CSR 0x800. None: no register of a trace."""
-    number = _NUMBERS.get(name)
-    if number is None and name.startswith("csr") and name[3:].isdecimal() and int(name[3:]) < _CSRS:
-        return int(name[3:])
-    return number
 
 
 class Registers(Mapping[str, int]):
@@ -62,7 +37,7 @@ class Registers(Mapping[str, int]):
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in ("pc", *_NUMBERS) if self._value(name) is not None)
+        return (name for name in ("pc", *NUMBERS) if self._value(name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -58,8 +58,9 @@ class Unwinder:
                 known = found[1]
                 yield Unwound(frame, True, known.get(_SP), {})
             else:
+                sp = left.get(_SP) if found is None else found[1][_SP]
                 known = left
-                yield Unwound(frame, False, known.get(_SP), known)
+                yield Unwound(frame, False, sp, known)
 
     def _natively(
         self, frame: CallFrame, known: Integers, position: int, *, is_caller: bool

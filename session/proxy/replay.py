@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from session.proxy.conversation import Conversation
 
 _RETURNS = "`trace live` returns to the present"
+_PAST = "E.the past cannot be changed"
 _LEAVING = (b"vRun;", b"vAttach;", b"vKill;", b"vStopped", b"QNonStop:1")
 
 _Handler = Callable[[bytes], bool]  # of a packet's body; False: it is not answered here
@@ -140,7 +141,7 @@ class Replay:
     # What cannot be changed
 
     def _write_registers(self, body: bytes) -> bool:
-        return self._refuse("the registers were", f"E.the past cannot be changed: {_RETURNS}")
+        return self._refuse("the registers were", _PAST)
 
     def _write_register(self, body: bytes) -> bool:
         number = body[1:].partition(b"=")[0]
@@ -151,7 +152,7 @@ class Replay:
             except ValueError:
                 register = None
         what = f"register {register.name} was" if register else "a register was"
-        return self._refuse(what, f"E.the past cannot be changed: {_RETURNS}")
+        return self._refuse(what, _PAST)
 
     def _write_memory(self, body: bytes) -> bool:
         where = body[1:].partition(b":")[0]
@@ -171,7 +172,7 @@ class Replay:
         at = "" if position is None else f" at number {position + 1} of the history"
         how = _RETURNS if it.stub is not None else "there is no target"
         it.say(f"{what} not written: gdb is in the past{at}, which cannot be changed; {how}")
-        it.send(answer.encode() if it.stub is not None else b"E01")
+        it.send(f"{_PAST}: {how}".encode() if answer == _PAST else answer.encode())
         return True
 
     # Breakpoints

@@ -16,7 +16,7 @@ from console.main import main
 from console.rig import Rig
 from decode.csr_names import CSRS
 from tests.compiling import compile_program
-from tests.decode.tandem_corpus import DATA, decoded, golden_steps, program_of
+from tests.decode.tandem_corpus import DATA, decoded, golden_steps, program_of, trace_bytes
 from tests.gdb.running import GDB, GDB16, GDBS, SOURCE, run_gdb
 
 READER = f"source {Path(__file__).resolve().parent / 'state_reader.py'}"
@@ -118,8 +118,13 @@ SOURCE_CODE = """
         volatile struct padded padded;
         padded.letter = 'x';
         padded.number = 77;
+        int count = result + 3;
+        volatile short lengths[count];
+        for (int i = 0; i < count; i++)
+            lengths[i] = 7 + i;
         for (int i = 0; i < 4; i++)
             table[i] += depth(&root, i);
+        result = count;
         table[0] += (int)scaled(table[1]);
         finish(table[0] + padded.number);
         return 0;
@@ -155,6 +160,7 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "print $trace_pos",
     ]
     commands += ["trace goto depth", "reverse-finish", "reverse-finish  ", "finish ", "trace goto depth ", "bt full"]
+    commands += ["set backtrace past-main on", "backtrace 9", "set backtrace past-main off"]
     commands += ["frame 3", "print i", "print padded", "trace print padded", "trace print /x padded.number"]
     commands += ["trace print nothing", "trace print /q i", "set var table[0] = 1", "frame 0 ", "reverse-next", "frame"]
     commands += ["trace live", *spelled(ASKED, 5)]
@@ -194,7 +200,9 @@ def test_all_variables_of_all_frames(told: dict[str, str]) -> None:
     for line in ("i = 3", "leaf = {left = 0x0, right = 0x0, key = 3, unused = 0}", "seen = {2, 4}", "seen = {1, 3}"):
         assert f"        {line}\n" in text
     assert "        padded = {letter = 120 'x', number = 77}\n" in text
+    assert "        lengths = {7, 8, 9}\n" in text
     assert told["print i"].endswith("= 3\n")
+    assert " in _start () at " in told["backtrace 9"]  # the call is the last there, before _exit
 
 
 def test_what_is_not_known(told: dict[str, str]) -> None:
@@ -230,3 +238,17 @@ def test_a_capture_alone(tmp_path: Path) -> None:
     assert said["print $trace_pos"].endswith(f"= {length + 1}\n")  # behind all that ran
     assert "error" not in said["print $pc"] and "<unavailable>" in said["info registers sp"]
     assert "not write" in said["print $sp = 1"]
+
+
+def test_gaps_one_after_the_other(tmp_path: Path) -> None:
+    """What happened in a gap led to the place behind it: the last one before that is another."""
+    data, program = trace_bytes("piccolo_rv32-hello"), DATA / "riscv-tests" / "rv32-hello"
+    at = [len(data) // 3, len(data) * 2 // 3]
+    (tmp_path / "x.tvt").write_bytes(b"".join((data[: at[0]], data[at[0] + 99 : at[1]], data[at[1] + 99 :])))
+    command = ["import", "--tandem", "--dialect", "piccolo", "--elf", program, "--quiet", "-o", tmp_path / "x.rvt"]
+    assert main([*map(str, command), str(tmp_path / "x.tvt")]) == 0
+    went = ["trace goto event loss" + " " * n for n in range(3)]
+    commands = [command for line in went for command in (line, "print $trace_pos" + line[21:])]
+    said = run_gdb(program, [SOURCE, f"trace open {tmp_path / 'x.rvt'}", "trace replay", *commands])
+    second, first, _ = (int(said["print $trace_pos" + " " * n].split()[-1]) for n in range(3))
+    assert first < second and "there is none before this place" in said[went[2]]

@@ -16,6 +16,7 @@ OFFERED = {
     "goto event ": KINDS,
     "goto -next event trace": ["trace-off", "trace-on"],
     "goto -next f": ["fib", "finish"],
+    "goto -wrote oper": ["operation", "operations"],
     "coverage -": ["-all"],
     "coverage f": ["fib", "finish"],
     "connect -": ["-listen"],

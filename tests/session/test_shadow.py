@@ -8,9 +8,10 @@ from decode.image import Image
 from decode.tandem.group import AdditionalState, Instr
 from decode.tandem.layout import State
 from decode.tandem.parameters import Parameters
+from decode.tandem.register_names import regno_of
 from session.places import Places
 from session.proxy.description import Description
-from session.shadow import regno_of, stay_known
+from session.shadow import stay_known
 from support.progress import silent
 from tests.decode.elves import build
 from tests.decode.tandem_groups import INIT, RESET, Line, csr, f, priv, store, sw, x
