@@ -34,9 +34,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "verify",
         help="run a golden model in step with a tandem trace, and report where they part",
+        usage="%(prog)s FILE [--model spike|simulated] [options]",
         description="Runs a model in step with the trace and compares everything each group tells, and everything the"
         " model changed that it does not tell. After a divergence the model gets the trace's state, and goes on."
-        " Exit status: 0 no divergence, 1 divergences, 2 it could not be verified.",
+        " Exit status: 0 no divergence, 1 divergences or groups that were lost, 2 it could not be verified.",
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument("--model", choices=MODELS, default=MODELS[0], help=f"the golden model (default {MODELS[0]})")
@@ -160,7 +161,7 @@ def _run(
     finally:
         _print(shown, shape.summary(verifier, stopped, args.show))
     shown.say(_hints(verifier))
-    if verifier.counts.divergences:
+    if verifier.counts.divergences or verifier.counts.holes:
         return DIFFERENT
     return SAME if verifier.counts.executed or verifier.counts.copied else FAILED
 

@@ -89,6 +89,7 @@ class Objects:
         fields["compared"] = {"registers": counts.registers, "csrs": counts.csrs, "stores": counts.stores}
         fields |= {"full-comparisons": counts.full, "copied": dict(counts.copied), "masked": counts.masked}
         fields |= {"untold": counts.untold, "uncomparable": counts.uncomparable, "losses": counts.losses}
+        fields["holes"] = counts.holes
         fields |= {"lost-bytes": counts.lost_bytes, "divergences": counts.divergences}
         fields["differences"] = {kind.name.lower(): count for kind, count in counts.by_kind.items()}
         fields["refused"] = {name_of(regno): hex(bits) for regno, bits in verifier.refused.items()} or None

@@ -149,7 +149,8 @@ class Sentences:
                 f"lost: {_number(counts.lost_bytes, 'byte')} in {_number(counts.losses, 'stretch', 'stretches')}"
             )
         kinds = ", ".join(f"{kind.value} {count}" for kind, count in counts.by_kind.most_common())
-        none = "no divergence" if counts.executed or counts.copied else "nothing could be compared"
+        whole = "no divergence in what could be read" if counts.holes else "no divergence"
+        none = whole if counts.executed or counts.copied else "nothing could be compared"
         result = f"{_number(counts.divergences, 'divergence')}: {kinds}" if counts.divergences else none
         hidden = counts.divergences - shown
         return _aligned([*lines, f"result: {result}" + (f"; {hidden} of them not shown" if hidden > 0 else "")])

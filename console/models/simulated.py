@@ -20,6 +20,8 @@ _MORE = frozenset({
 })  # fmt: skip
 _NEVER = (1 << 64) - 1
 _MACHINE, _USER = 3, 0
+_NO_CSR = frozenset({0x03, 0x13, 0x17, 0x1B, 0x23, 0x33, 0x37, 0x3B, 0x63, 0x67, 0x6F})
+"""Opcodes of what changes no CSR: loads, stores, arithmetic, branches of I and M."""
 
 
 class Simulated:
@@ -32,6 +34,7 @@ class Simulated:
         self._clint = Clint(hart, None)
         hart.tells_accesses = True
         self._f_mask = (1 << machine.flen) - 1
+        self._csrs_now: dict[int, int] | None = None
         self._watched = [number for number in _CSRS if self._changes(number)]
         self.reset()
 
@@ -58,7 +61,7 @@ class Simulated:
         return self._csr(regno) if regno in _CSRS else None
 
     def write_register(self, regno: int, value: int) -> None:
-        hart = self._hart
+        hart, self._csrs_now = self._hart, None
         if regno in _X:
             if regno > _X.start:
                 hart.x[regno - _X.start] = value
@@ -110,15 +113,12 @@ class Simulated:
     def step(self) -> Step:
         hart = self._hart
         pc, privilege = hart.pc, hart.privilege
-        x, f, csrs = list(hart.x), list(hart.f), self._csrs()
+        x, f, csrs = list(hart.x), list(hart.f), self._csrs_now or self._csrs()
         told: list[Retired] = []
         hart.retired = told
         hart.step()
         registers = {_X[i]: value for i, value in enumerate(hart.x) if value != x[i]}
         registers |= {_F[i]: value & self._f_mask for i, value in enumerate(hart.f) if value != f[i]}
-        registers |= {number: now for number, now in self._csrs().items() if now != csrs[number]}
-        if hart.privilege != privilege:
-            registers[PRIVILEGE] = hart.privilege
         stores, instr, trap = [], None, None
         for item in told:
             if isinstance(item, Accessed):
@@ -127,6 +127,12 @@ class Simulated:
                 trap = Trap(item.cause, item.interrupt)
         if trap is None or not (trap.interrupt or trap.cause == INSTRUCTION_ACCESS_FAULT):
             instr = hart.block.words[0]
+        if trap is not None or instr is None or not _keeps_csrs(instr):
+            before, csrs = csrs, self._csrs()
+            registers |= {number: now for number, now in csrs.items() if now != before[number]}
+        self._csrs_now = csrs
+        if hart.privilege != privilege:
+            registers[PRIVILEGE] = hart.privilege
         return Step(pc, instr, hart.pc, registers, tuple(stores), trap)
 
     def _csrs(self) -> dict[int, int]:
@@ -140,7 +146,7 @@ class Simulated:
         return [Stored(access.address, data, access.address)]
 
     def reset(self) -> None:
-        hart = self._hart
+        hart, self._csrs_now = self._hart, None
         for address, data in self._machine.program:
             hart.bus.write_bytes(address, data)
         hart.reset()
@@ -162,6 +168,13 @@ class Simulated:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _keeps_csrs(instr: int) -> bool:
+    """Whether an instruction that retired changes none; compressed ones with F or D among them may."""
+    if instr & 3 == 3:
+        return instr & 0x7F in _NO_CSR
+    return instr & 3 == 1 or not instr >> 13 & 1
 
 
 def _check(machine: Machine) -> None:

@@ -134,7 +134,8 @@ class Spike:
     def run(self, expected: Sequence[Expected]) -> tuple[int, Step | None]:
         """Of a process that dies, as far as it came."""
         self._reached[:] = bytes(8)
-        lines = [(logged(step, self._machine.xlen, self._machine.flen), step.next_pc) for step in expected]
+        xlen, flen = self._machine.xlen, self._machine.flen
+        lines = [(logged(step, xlen, flen), step.next_pc) for step in expected]
         try:
             agreed, other = self._asked("run", lines)
             return agreed, None if other is None else self._step(other)

@@ -12,6 +12,7 @@ from decode.tandem.layout import FPR_END, GPR
 from decode.tandem.steps import NOWHERE
 from session.tandem.comparing import Comparing, is_load
 from session.tandem.inputs import Inputs
+from session.tandem.masks import inputs
 from session.tandem.mirror import Mirror
 from session.tandem.model import Expected, Model, Running, Step
 from session.tandem.operands import Addressed, addressed
@@ -106,14 +107,21 @@ class Ahead:
             return None
         registers: dict[int, int] = {}
         for regno, value in told.registers.items():
-            if value is None or not GPR < regno < FPR_END:
+            if value is not None and GPR < regno < FPR_END:
+                registers[regno] = value
+            elif not self._is_kept(told, regno, value):
                 return None
-            registers[regno] = value
         place, loads = self._access(word)
         if place is None:
             plain = told.effective is None and not told.stores and not self._inputs.why_not(told, pc)
             return Expected(pc, word, next_pc, registers) if plain else None
         return self._at(told, place, Expected(pc, word, next_pc, registers), loads=loads)
+
+    def _is_kept(self, told: Told, regno: int, value: int | None) -> bool:
+        """Whether a CSR is told with what the model has in it: mstatus, with each load of a floating-point register."""
+        if regno >= GPR or value is None or inputs(regno) or self._mirror.part(regno) is not None:
+            return False
+        return self._mirror.values.get(regno) == value and self._comparing.mode_written(told.group) is None
 
     def _at(self, told: Told, place: Addressed, step: Expected, *, loads: bool) -> Expected | None:
         """*step* with its load or store."""

@@ -71,12 +71,12 @@ class Comparing:
                 old, bits = wanted.get(part.whole) or (0, 0)
                 wanted[part.whole] = old & ~mask | value << part.shift & mask, bits | mask
         if PRIVILEGE not in wanted:
-            written = self._mode_written(told.group)
+            written = self.mode_written(told.group)
             if written is not None and written.value is not None:
                 wanted[PRIVILEGE] = written.value, ALL
         return wanted
 
-    def _mode_written(self, group: int) -> Written | None:
+    def mode_written(self, group: int) -> Written | None:
         """The privilege mode a trap or return leads to, told or not; its value None: nobody knows."""
         written = self._columns[PRIVILEGE].last(group) if PRIVILEGE in self._columns else None
         return None if written is None or written.group != group else written
@@ -161,7 +161,7 @@ class Comparing:
     def _is_untold(self, told: Told, regno: int, was: int | None, new: int | None) -> bool:
         """Whether the model may change a register without the group telling it."""
         if regno == PRIVILEGE:
-            accepted = PRIVILEGE not in self._columns or self._mode_written(told.group) is not None
+            accepted = PRIVILEGE not in self._columns or self.mode_written(told.group) is not None
         elif regno == csrs.MSTATUS and self._is_status_untold(told, was, new):
             accepted = True
         else:

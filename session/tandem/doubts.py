@@ -2,6 +2,8 @@
 
 After a reset registers hold anything; after a loss, and where a trace does not begin with a reset, so do CSRs and
 memory. An instruction that reads such a thing has a result nobody can foretell: it is copied, and is no divergence.
+CSRs that decide whether there is a trap, and where it leads, are presumed to be so that the model does what the hart
+did.
 """
 
 from decode.memory_access import CSR, reach
@@ -10,20 +12,27 @@ from decode.tandem.decoder import Tandem
 from decode.tandem.index import Trapped
 from decode.tandem.layout import FPR_END, GPR
 from decode.tandem.state import State
+from decode.tandem.steps import NOWHERE
 from session.tandem.comparing import is_load
+from session.tandem.mirror import Mirror
+from session.tandem.model import PRIVILEGE
 from session.tandem.operands import sources
 from session.tandem.told import Told
 
 _OP_FP, _FUSED = 0x53, range(0x43, 0x50, 4)
 _TRAPPING = (0x105, 0x302, csrs.MIDELEG, 0x305, csrs.MSTATUS, csrs.MIE)
 _RETURNING = (csrs.MSTATUS, csrs.MEPC, 0x141)
+_SUPERVISOR, _MACHINE = 1, 3
+_VECTORS = {_SUPERVISOR: 0x105, _MACHINE: 0x305}
+_MEDELEG = 0x302
+_FS = 0x6000
 
 
 class Doubts:
     """*lost*: CSRs and memory need not be what they were, either."""
 
-    def __init__(self, tandem: Tandem) -> None:
-        self._tandem = tandem
+    def __init__(self, tandem: Tandem, mirror: Mirror) -> None:
+        self._tandem, self._mirror = tandem, mirror
         self._columns = tandem.index.registers.columns
         self._xlen = tandem.trace.parameters.xlen
         self._registers: set[int] = set()
@@ -33,6 +42,8 @@ class Doubts:
         """No register is known. *lost*: and nothing else, either."""
         self._registers = set(range(GPR + 1, FPR_END))
         self.lost = lost
+        if lost:  # floating point may be on, and an instruction that needs it says nothing of that
+            self._presume(csrs.MSTATUS, _FS, _FS)
 
     def known(self, group: int) -> None:
         """The model got what is known after a group."""
@@ -43,6 +54,29 @@ class Doubts:
         """What a group tells is known after it."""
         if self._registers:
             self._registers.difference_update(told.registers)
+
+    def presume(self, told: Told, trap: Trapped) -> None:
+        """Before a trap since a loss: the model gets what it must have for it, where the trace does not tell that."""
+        before, after = self._tandem.after(told.group - 1), self._tandem.after(told.group)
+        mode = _MACHINE if after.privilege is None else after.privilege
+        handler, status = self._tandem.index.pcs[told.group], after.register(csrs.MSTATUS)
+        delegated = mode == _SUPERVISOR
+        presumed = [(csrs.MIDELEG if trap.interrupt else _MEDELEG, 1 << trap.cause, delegated << trap.cause)]
+        if trap.interrupt:
+            presumed += [(csrs.MIE, 1 << trap.cause, 1 << trap.cause), (csrs.MSTATUS, 1 << mode, 1 << mode)]
+        if mode in _VECTORS and handler != NOWHERE:
+            presumed.append((_VECTORS[mode], (1 << self._xlen) - 1, handler & ~3))
+        for regno, bits, value in presumed:
+            if trap.cause >= 0 and before.register(regno) is None:
+                self._presume(regno, bits, value)
+        if before.privilege is None and status is not None:
+            self._mirror.set(PRIVILEGE, status >> 8 & 1 if delegated else status >> 11 & 3)
+
+    def _presume(self, regno: int, bits: int, value: int) -> None:
+        """These bits of a CSR of the model."""
+        found = self._mirror.get(regno)
+        if found is not None and found & bits != value:
+            self._mirror.set(regno, found & ~bits | value)
 
     def about(self, told: Told, trap: Trapped | None) -> bool:
         """Whether what a group does depends on something that is not known."""

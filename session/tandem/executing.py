@@ -101,6 +101,8 @@ class Executing:
         word = 0 if told.instr is None else told.instr.word
         if word & 0x7F == _CSR_READ and word >> 12 & 3:
             self._mirror.get(word >> 20)
+        if trap is not None and self._doubts.lost and self.made is None:
+            self._doubts.presume(told, trap)
         self._mirror.settle()
         if trap is None and told.effective is not None:
             self._inputs.fill(told)
@@ -178,6 +180,9 @@ class Executing:
                 data = self._inputs.initial(place + at, 1) if byte is None else bytes([byte])
                 if data is not None:
                     self._model.write_memory(place + at, data)
+        loaded = self._inputs.loaded(told)
+        if loaded is not None:
+            self._model.write_memory(*loaded)
         self.copy_stores(told)
         if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):
             place_of_code = before.physical_address(step.pc)
@@ -189,7 +194,7 @@ class Executing:
         """What a group stored, into the model's memory."""
         state = self._tandem.after(told.group) if told.stores else None
         for space, store in self._tandem.stored(told.group) if state is not None else ():
-            place = store.address if space == PHYSICAL or state is None else state.physical_address(store.address)
+            place = store.address if space == PHYSICAL else self._inputs.physical(told.group, store.address)
             if place is not None and store.value is not None:
                 self._model.write_memory(place, store.value.to_bytes(store.size, "little"))
 

@@ -82,7 +82,7 @@ class Counts:
     untold        changes that this trace never tells, taken from the model
     copied        non-deterministic state copied to the model, by what it was
     uncomparable  groups whose result depends on what is not known since a loss, or since reset
-    losses, lost_bytes   stretches of the trace that cannot be read
+    losses, lost_bytes   stretches of the trace that cannot be read; *holes*: those with groups on both sides
     by_kind       differences
     full          how often everything was compared
     """
@@ -102,6 +102,7 @@ class Counts:
     untold: int = 0
     uncomparable: int = 0
     losses: int = 0
+    holes: int = 0
     lost_bytes: int = 0
     divergences: int = 0
     full: int = 0

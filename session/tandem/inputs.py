@@ -70,7 +70,7 @@ class Inputs:
             return space == PHYSICAL
         return self._mirror.get(PRIVILEGE) == _MACHINE and not (self._mirror.get(csrs.MSTATUS) or 0) & csrs.MPRV
 
-    def _physical(self, group: int, address: int) -> int | None:
+    def physical(self, group: int, address: int) -> int | None:
         """Where an address of a load or store of a group is in physical memory."""
         if self._is_untranslated(group):
             return address
@@ -99,7 +99,7 @@ class Inputs:
             self._no_code.add(step.pc >> _PAGE)
             return CODE
         if step.trap.cause in _DATA and told.effective is not None:
-            place = self._physical(told.group, told.effective)
+            place = self.physical(told.group, told.effective)
             if place is not None and not self._is_memory(place):
                 return DEVICE
         return ""
@@ -124,18 +124,25 @@ class Inputs:
     def filling(self, told: Told) -> tuple[int, bytes] | None:
         """What `fill` writes, and where; None: nothing."""
         assert told.effective is not None
-        if told.instr is None or not is_load(told.instr.word, self._xlen):
-            return None
         if self.initial(told.effective, 1) is not None:
             return None
-        found, loaded = reach(told.instr.word, self._xlen), list(self._loaded(told, told.instr.word).values())
-        before = self._tandem.after(told.group - 1)
-        place = self._physical(told.group, told.effective)
-        if found is None or not found.size or not loaded or place is None or self.initial(place, 1) is not None:
+        found, before = self.loaded(told), self._tandem.after(told.group - 1)
+        if found is None or self.initial(found[0], 1) is not None:
             return None
-        if None not in before.memory(told.effective, found.size):
+        place, data = found
+        is_walked = before.space not in (PHYSICAL, UNKNOWN) and told.effective % (1 << _PAGE) + len(data) <= 1 << _PAGE
+        where, space = (place, PHYSICAL) if is_walked else (told.effective, None)  # the page tables are walked once
+        return None if None not in before.memory(where, len(data), space=space) else found
+
+    def loaded(self, told: Told) -> tuple[int, bytes] | None:
+        """What a load has read, and where in physical memory that is; None: no load, or not known."""
+        if told.effective is None or told.instr is None or not is_load(told.instr.word, self._xlen):
             return None
-        return place, (loaded[0] & (1 << 8 * found.size) - 1).to_bytes(found.size, "little")
+        found, values = reach(told.instr.word, self._xlen), list(self._loaded(told, told.instr.word).values())
+        place = self.physical(told.group, told.effective)
+        if found is None or not found.size or not values or place is None:
+            return None
+        return place, (values[0] & (1 << 8 * found.size) - 1).to_bytes(found.size, "little")
 
     def prepare(self, told: Told, trap: Trapped | None) -> int | None:
         """Make the model take the interrupt that was taken, or none: bits of mip for the step. Returns mip before."""

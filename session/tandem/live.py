@@ -14,7 +14,7 @@ from session import report
 from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, TandemPort
 from session.context import Context
 from session.description import Tandem
-from session.tandem.port_file import PortFile
+from session.tandem.port_file import PortFile, PortFileError
 from session.tandem.port_socket import PortSocket
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
@@ -124,8 +124,19 @@ class TandemTrace:
         self.behind = self.failure is not None
 
     def _lines(self, *, tracing: bool) -> list[str]:
-        state = "tracing" if tracing else "off"
-        return [report.line("tandem", f"{report.tandem(captured)}, {state}") for captured in self.tandem]
+        return [
+            report.line("tandem", f"{report.tandem(captured)}, {self._state(it) if tracing else 'off'}")
+            for it, captured in zip(self._ports, self.tandem, strict=True)
+        ]
+
+    def _state(self, port: _Port) -> str:
+        """What has arrived is not read for this: it may be much."""
+        try:
+            unread = port.file.unread
+        except PortFileError as error:
+            self.failure, self.behind = self.failure or error, True
+            return "tracing"
+        return f"{unread} more to read, tracing" if unread else "tracing"
 
 
 def _opened(port: Tandem) -> PortFile | PortSocket:

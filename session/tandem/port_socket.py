@@ -38,7 +38,9 @@ class PortSocket:
 
     @property
     def unread(self) -> int:
-        """Bytes that have arrived since."""
+        """Bytes that have arrived since. Raises PortFileError when there are none, and no more will come."""
+        if self._ended and not self._arrived:
+            raise self._lost()
         return len(self._arrived)
 
     def read(self, progress: Progress) -> None:
@@ -51,8 +53,11 @@ class PortSocket:
             time.sleep(_QUIET / 3)
         self._take()
         if self._ended:
-            kept = f"the {len(self.data)} bytes received before are kept, `trace start` connects again"
-            raise PortFileError(self.path, f"{self._ended}; {kept}")
+            raise self._lost()
+
+    def _lost(self) -> PortFileError:
+        kept = f"the {len(self.data)} bytes received before are kept, `trace start` connects again"
+        return PortFileError(self.path, f"{self._ended}; {kept}")
 
     def _take(self) -> int:
         with self._lock:

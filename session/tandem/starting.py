@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from session import beginning, report
 from session.context import Context
 from session.description import Description, Tandem
-from session.errors import BadOption, NoElf, WrongXlen
-from session.program import Program
+from session.errors import BadOption
 from session.reading import Reading
 from session.request import chosen, trace_request
 from session.tandem.live import TandemTrace
@@ -35,13 +34,9 @@ def start(session: "Session", description: Description, context: Context, option
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, PortFileError.
     """
-    if context.elf is None:
-        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-    program = Program(context.elf)
+    program = beginning.program_of(context.elf)
     image = program.image()
-    if description.xlen not in (None, image.xlen):
-        assert description.xlen is not None
-        raise WrongXlen(image.path, image.xlen, description.file, description.xlen)
+    beginning.check_xlen(image, description)
     trace_request(options, image)  # says what is wrong with them
     ports = _ports(description, options)
     session.check_free(TandemTrace)

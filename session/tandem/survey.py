@@ -82,9 +82,13 @@ def foreign_code(tandem: Tandem, program: Image | None) -> list[tuple[int, bytes
         is_inside = program is not None and program.knows(pc)
         instr = None if is_inside else trace.group(group).instr
         inside[pc] = is_inside or instr is not None
-        if instr is not None:
+        if instr is not None and pc < _PHYSICAL:
             found[pc] = instr.word.to_bytes(instr.length, "little")
     return sorted(found.items())
+
+
+_PHYSICAL = 1 << 56
+"""No address is physical from here on (RISC-V Privileged Architecture, "Sv39": 56 bits)."""
 
 
 def _is_physical(tandem: Tandem, group: int) -> bool:

@@ -30,7 +30,7 @@ def command(name: str, *words: object, trace: Path | None = None, model: str = "
 @pytest.fixture(autouse=True)
 def replayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is a log, of the program that the image is of."""
-    if request.function is test_real_models:
+    if request.function in (test_real_models, test_a_trace_that_begins_in_the_middle):
         return
     monkeypatch.setattr(tandem_verify, "open_model", lambda name, image, *_: Replay(f"flute_{Path(image.path).name}"))
 
@@ -55,6 +55,24 @@ def test_no_divergence(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert lines[-1] == "result:   no divergence"
     assert "verified: 516 groups: 513 instructions, 2 traps, 1 reset" in lines
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "status", "result"),
+    [
+        (200, 205, 1, "no divergence in what could be read"),
+        (510, 516, 0, "no divergence"),  # the end of a trace that is cut off
+    ],
+)
+def test_what_cannot_be_read_is_no_success(
+    begin: int, end: int, status: int, result: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = list(groups_of(ADD))
+    path = tmp_path / "damaged.tvt"
+    path.write_bytes(encode(groups[:begin], RV64) + b"\xff" * 9 + encode(groups[end:], RV64))
+    assert main(command(ADD, trace=path)) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == ["lost:     9 bytes in 1 stretch", f"result:   {result}"]
 
 
 def test_a_divergence(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,6 +200,30 @@ def test_real_models(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("model:    ") and any(line.startswith("    PMP regions: 0") for line in lines[:9])
     assert any(line.startswith("    ISA: rv32imac") for line in lines[:9]) and lines[-1] == "result:   no divergence"
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("flute_rv64ud-p-fadd", 3000),  # floating point is on, and nothing says so
+        ("flute_rv64-irq", 2500),  # where traps lead to, and which interrupts are on
+        ("flute_rv64ua-p-amoadd_d", 2069),  # a store at an address that is told only
+        ("piccolo_rv32-hello_truncated_midgroup", 11440),  # data that changed before
+    ],
+)
+def test_a_trace_that_begins_in_the_middle(
+    name: str, at: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was not told is presumed to be so that the hart did right, or is not compared."""
+    core, _, elf = name.removesuffix("_truncated_midgroup").partition("_")
+    cut = tmp_path / "cut.tvt"
+    cut.write_bytes((DATA / "tandem" / f"{name}.tvt").read_bytes()[at:])
+    words = ["tandem", "verify", str(cut), "--wrapped", "--dialect", core, "--elf", str(DATA / "riscv-tests" / elf)]
+    assert main([*words, "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "result:   no divergence"
+    (compared,) = (line for line in lines if line.startswith("compared:"))
+    assert not compared.startswith("compared: 0 ")
 
 
 def test_source_lines() -> None:

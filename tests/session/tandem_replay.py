@@ -110,6 +110,8 @@ class Replay(Model):
 
     def _find(self, pc: int) -> int | None:
         """The step at an address: the next one, else one nearby."""
+        if self._next < len(self._log) and self._log[self._next].pc == pc:
+            return self._next
         near = sorted(range(max(self._next - 50, 0), min(self._next + 50, len(self._log))), key=self._distance)
         return next((at for at in near if self._log[at].pc == pc), None)
 

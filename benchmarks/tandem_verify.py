@@ -1,0 +1,76 @@
+"""How fast a tandem trace is verified with each model. Run: python -m benchmarks.tandem_verify [GROUPS]
+
+The traces of real cores, repeated to the given number of groups (default 100,000). With Spike both ways: told ahead
+what the steps do (`session.tandem.model.Running`), and asked for each step; what is found has to be the same. Elapsed
+time, because the model is another process, of both ways within one run: the ratio says more than they do.
+"""
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from tandem import DATA, TRACES
+
+from console.models import ModelOptions, open_model
+from decode.image import Image
+from decode.tandem.decoder import Tandem, decode
+from decode.tandem.parameters import Parameters
+from decode.tandem.trace import Trace
+from session.tandem.masks import masks_of
+from session.tandem.model import Model
+from session.tandem.survey import foreign_code, pages
+from session.tandem.verifier import Choices, Verifier
+
+_OPERATIONS = ("read_register", "write_register", "read_memory", "write_memory", "step", "reset")
+
+
+def asked(model: Model) -> Model:
+    """A model that is asked for each step."""
+    return cast(Model, SimpleNamespace(**{name: getattr(model, name) for name in _OPERATIONS}))
+
+
+def itself(model: Model) -> Model:
+    return model
+
+
+def main() -> None:
+    groups = int(float(sys.argv[1])) if len(sys.argv) > 1 else 100_000
+    print(f"verifying, {groups} groups each (groups a second)")
+    print(f"{'trace':22}{'model':12}{'ahead':>9}{'asked':>9}{'ratio':>8}")
+    for name, parameters in TRACES.items():
+        once = (DATA / "tandem" / f"{name}.tvt").read_bytes()
+        elf = DATA / "riscv-tests" / name.partition("_")[2]
+        repeated = once * max(1, groups // len(Trace.of(once, parameters)))
+        tandem = decode(repeated, Image.from_elf(elf), parameters)  # which puts what ran into the image
+        image = Image.from_elf(elf)
+        print(f"{name:22}{'spike':12}{measured('spike', tandem, image, parameters)}")
+        if parameters.xlen == 32:  # the simulated hart has no S mode
+            print(f"{name:22}{'simulated':12}{measured('simulated', tandem, image, parameters)}")
+
+
+def measured(kind: str, tandem: Tandem, image: Image, parameters: Parameters) -> str:
+    """Each way has a model of its own: a reset leaves memory as it is."""
+    code = foreign_code(tandem, image)
+    rates, found = [], []
+    for way in (itself, asked) if kind == "spike" else (itself,):
+        model = open_model(kind, image, parameters, ModelOptions(memory=tuple(pages(code))))
+        try:
+            verifier = Verifier(tandem, way(model), Choices(masks_of([])), image, code)
+            begin = time.perf_counter()
+            divergences = list(verifier.run())
+            rates.append(len(tandem.trace) / (time.perf_counter() - begin))
+            found.append((divergences, asdict(verifier.counts)))
+        finally:
+            model.close()
+    assert all(one == found[0] for one in found)
+    ratio = f"{rates[1]:9.0f}{rates[0] / rates[1]:8.1f}" if len(rates) > 1 else ""
+    return f"{rates[0]:9.0f}{ratio}"
+
+
+if __name__ == "__main__":
+    main()
