@@ -7,23 +7,19 @@ the hardware has, and compare the bytes.
 import argparse
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import PurePath
 
-from console import encode_etrace, encode_ntrace, encode_tandem, output, programs
+from console import encode_etrace, encode_ntrace, encode_output, encode_tandem, output, programs
 from console.encoding import Encoding
 from console.output import Output
 from decode.executed.log import Log
 from decode.executed.reading import READERS, Executed
 from decode.image import Image
-from session import capture as capture_file
 from session import formats
+from session.captured import Capture
 from session.importing import Raw, capture_of
 from support.errors import RvtraceError
-from support.output import replacing
-from views import dump, json_rows
 
 _FORMATS = ("--ntrace", "--etrace", "--tandem")
 
@@ -105,10 +101,16 @@ def run(args: argparse.Namespace) -> int:
                 log, image, format=args.format, hart=args.hart, starts=_starts(args.start, image), limit=args.limit,
                 contexts=encoding.contexts, progress=shown.progress,
             )  # fmt: skip
-            with _destination(args, executed, image, encoding) as write:
-                pieces = _written(encoding.pieces(executed), write)
+
+            def made(data: bytes) -> Capture:
+                capture = capture_of(Raw(args.output, data, encoding.how, image))
+                return dataclasses.replace(capture, notes=tuple(executed.notes))
+
+            with encode_output.destination(args, made) as write:
+                pieces = encode_output.written(encoding.pieces(executed), write)
                 if args.dump:
-                    shown.rows(_messages(pieces, encoding, image.xlen, json=shown.json))
+                    itemizer, wording = formats.itemizer(encoding.how, image.xlen), formats.wording(encoding.how)
+                    shown.rows(encode_output.items(pieces, itemizer, wording, json=shown.json))
                 else:
                     deque(pieces, maxlen=0)
         notes = [*encoding.notes(executed), *executed.notes]
@@ -122,38 +124,6 @@ def run(args: argparse.Namespace) -> int:
 def _facts(args: argparse.Namespace, encoding: Encoding, executed: Executed, notes: Sequence[str]) -> dict[str, object]:
     form = "etrace" if args.etrace else "ntrace"
     return {"file": args.output, "format": form, **encoding.facts(executed), "messages": notes}
-
-
-@contextmanager
-def _destination(
-    args: argparse.Namespace, executed: Executed, image: Image, encoding: Encoding
-) -> Iterator[Callable[[bytes], object]]:
-    """What takes the trace: the file it goes to, if any, which is complete when the context ends."""
-    if args.output is None:
-        yield lambda data: None
-    elif not args.output.endswith(".rvt"):
-        with replacing(args.output) as file:
-            yield file.write
-    else:
-        data = bytearray()
-        yield data.extend
-        capture = capture_of(Raw(args.output, bytes(data), encoding.how, image))
-        target = f"no target (encoded from {PurePath(args.pcs).name})"
-        capture_file.save(dataclasses.replace(capture, target=target, notes=tuple(executed.notes)), args.output)
-
-
-def _written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
-    """The pieces of a trace, as they are written."""
-    for piece in pieces:
-        write(piece)
-        yield piece
-
-
-def _messages(pieces: Iterator[bytes], encoding: Encoding, xlen: int, *, json: bool) -> Iterator[str]:
-    """The messages in the pieces of a trace."""
-    itemizer, wording = formats.itemizer(encoding.how, xlen), formats.wording(encoding.how)
-    for number, item, line in dump.lines_of(pieces, itemizer, wording):
-        yield json_rows.message("", number, item.offset, line.partition(" ")[2]) if json else line
 
 
 def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:

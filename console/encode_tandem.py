@@ -4,10 +4,8 @@ import argparse
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import PurePath
 
-from console import tandem_forms, tandem_options
+from console import encode_output, tandem_forms, tandem_options
 from console.output import Output
 from decode.executed.log import Log
 from decode.image import Image
@@ -16,14 +14,12 @@ from decode.tandem.commits import CommitLog
 from decode.tandem.dialect import DIALECTS, SPECIFICATION
 from decode.tandem.encoder import Encoder, Retired
 from decode.tandem.parameters import Parameters
-from session import capture as capture_file
+from session.captured import Capture
 from session.importing_tandem import tandem_capture
 from session.tandem.items import Itemizer
 from session.tandem.wording import Wording
 from support.errors import RvtraceError
-from support.output import replacing
 from support.progress import Progress
-from views import dump, json_rows
 
 _BATCH = 1024  # groups
 
@@ -119,25 +115,33 @@ def encode(
     if args.format not in (None, "spike"):
         raise EncodeTandemError(f"--format {args.format}: a tandem trace is made of Spike's commit log")
     parameters = _parameters(args, image)
-    encoding = Encoding(args, CommitLog(log, image.xlen, image, args.hart), parameters, starts, shown.progress)
-    with _destination(args, image, parameters) as write:
-        pieces = _written(encoding.pieces(), write)
+    commits = CommitLog(log, image.xlen, image, args.hart)
+    encoding = Encoding(args, commits, parameters, starts, shown.progress)
+
+    def capture_of(data: bytes) -> Capture:
+        return tandem_capture(args.output, data, parameters, image, hart=args.hart or 0)
+
+    with encode_output.destination(args, capture_of) as write:
+        pieces = encode_output.written(encoding.pieces(), write)
         if args.dump:
-            shown.rows(_groups(pieces, parameters, json=shown.json))
+            itemizer, wording = Itemizer(parameters), Wording(parameters)
+            shown.rows(encode_output.items(pieces, itemizer, wording, json=shown.json))
         else:
             deque(pieces, maxlen=0)
         if not encoding.instructions and not encoding.traps:
-            raise EncodeTandemError(f"{log.name}: {_nothing(starts)}")
+            raise EncodeTandemError(f"{log.name}: {_nothing(starts, args.hart)}")
+    notes = [commits.mismatch] if commits.mismatch else []
     if shown.json and not args.dump:
-        shown.facts({"file": args.output, "format": "tandem", **encoding.facts(), "messages": []})
+        shown.facts({"file": args.output, "format": "tandem", **encoding.facts(), "messages": notes})
     else:
-        shown.say([encoding.summary()])
+        shown.say([*(f"note: {note}" for note in notes), encoding.summary()])
 
 
-def _nothing(starts: object) -> str:
+def _nothing(starts: object, hart: int | None) -> str:
     if starts is not None:
         return "nothing was executed at --start"
-    return "has no commit lines: a tandem trace needs what `spike -l --log-commits` writes"
+    of_hart = "" if hart is None else f" of hart {hart}"
+    return f"has no commit lines{of_hart}: a tandem trace needs what `spike -l --log-commits` writes"
 
 
 def _parameters(args: argparse.Namespace, image: Image) -> Parameters:
@@ -145,33 +149,3 @@ def _parameters(args: argparse.Namespace, image: Image) -> Parameters:
     found = Parameters.of_elf(image.path, mlen=args.mlen or 0, dialect=dialect)
     flen = found.flen if args.flen is None else args.flen
     return dataclasses.replace(found, flen=flen, eaddr=args.eaddr or 0, supervisor=not args.no_supervisor)
-
-
-@contextmanager
-def _destination(
-    args: argparse.Namespace, image: Image, parameters: Parameters
-) -> Iterator[Callable[[bytes], object]]:  # fmt: skip
-    """What takes the trace: the file it goes to, if any, which is complete when the context ends."""
-    if args.output is None:
-        yield lambda data: None
-    elif not args.output.endswith(".rvt"):
-        with replacing(args.output) as file:
-            yield file.write
-    else:
-        data = bytearray()
-        yield data.extend
-        capture = tandem_capture(args.output, bytes(data), parameters, image, hart=args.hart or 0)
-        target = f"no target (encoded from {PurePath(args.pcs).name})"
-        capture_file.save(dataclasses.replace(capture, target=target), args.output)
-
-
-def _written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
-    for piece in pieces:
-        write(piece)
-        yield piece
-
-
-def _groups(pieces: Iterator[bytes], parameters: Parameters, *, json: bool) -> Iterator[str]:
-    """The groups in the pieces of a trace, as `rvtrace dump` shows them."""
-    for number, item, line in dump.lines_of(pieces, Itemizer(parameters), Wording(parameters)):
-        yield json_rows.message("", number, item.offset, line.partition(" ")[2]) if json else line

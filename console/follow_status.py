@@ -60,8 +60,10 @@ class Status:
 
 def summary(counts: Counts) -> str:
     """How much was decoded, and lost."""
-    lost = of(counts.losses, "loss") if counts.losses else "nothing lost"
-    return f"{of(counts.bytes, 'byte')}: {of(counts.instructions, 'instruction')}, {lost}"
+    done = f"{of(counts.bytes, 'byte')}: {of(counts.instructions, 'instruction')}"
+    if counts.losses:
+        return f"{done}, {of(counts.losses, 'loss')}"
+    return f"{done}, nothing lost" if counts.instructions else done  # of bytes that are no trace nothing is known
 
 
 def of(number: int, what: str) -> str:

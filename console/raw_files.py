@@ -7,8 +7,8 @@ from support.errors import RvtraceError
 
 _PIECE = 1 << 16
 _NO_TRACES = {
-    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: without --ntrace, --etrace, --tandem, --settings,"
-    " `rvtrace import`",
+    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it is read without --ntrace, --etrace, --tandem,"
+    " --settings, and needs no `rvtrace import`",
     b"\x7fELF": "is an ELF file, not a trace",
 }
 """How files begin that are not raw bytes."""

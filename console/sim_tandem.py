@@ -1,6 +1,7 @@
 """The tandem traces of `rvtrace sim`: a port for each hart, whose bytes go to a file."""
 
 import argparse
+import os
 import sys
 from contextlib import ExitStack
 from io import FileIO
@@ -56,6 +57,9 @@ def attached(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> 
     ]
     parts = ElfFile(args.elf).segments()
     loaded = [(part.address, part.data + bytes(part.memory_size - len(part.data))) for part in parts]
+    for path in paths:
+        if os.path.exists(path) and os.path.samefile(path, args.elf):
+            raise BadTandem(f"--tandem: {path} is the program itself")
     outputs = [_Output(path, hart, cleanup) for path, hart in zip(paths, machine.harts, strict=True)]
     attach(machine.harts, builds, [output.write for output in outputs], loaded, machine.memory_map.clint)
     return tuple(_described(path, number, builds[number].parameters) for number, path in enumerate(paths))
@@ -72,13 +76,18 @@ def _described(path: str, hart: int, made: Parameters) -> Tandem:
     )  # fmt: skip
 
 
+def _appending(path: str, flags: int) -> int:
+    """Whoever cuts the file short while it is written, as it grows without end, gets no hole for what was there."""
+    return os.open(path, flags | os.O_APPEND, 0o666)
+
+
 class _Output:
     """A file that a port writes. When it cannot be written any more, the hart goes on without the port."""
 
     def __init__(self, path: str, hart: Hart, cleanup: ExitStack) -> None:
         self._path, self._hart = path, hart
         try:
-            self._file: FileIO | None = cleanup.enter_context(FileIO(path, "w"))
+            self._file: FileIO | None = cleanup.enter_context(FileIO(path, "w", opener=_appending))
         except OSError as error:
             raise BadTandem(f"--tandem: cannot write {path}: {error.strerror}") from None
 

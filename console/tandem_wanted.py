@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from decode import elf_symbols
 from decode.access_wording import touches
 from decode.image import Image
-from decode.tandem import csrs
 from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR, GPR
-from decode.tandem.wording import register_name
+from decode.tandem.register_names import number_of
 from support.errors import RvtraceError
 from support.progress import Progress
 from views.tandem_groups import Groups
 
 _EVERY = 1 << 12  # groups between two signs of life
-_ALIASES = {"fp": GPR + 8, "priv": csrs.PRIVILEGE, "privilege": csrs.PRIVILEGE, "mtime": csrs.MTIME}
 
 
 class WantedError(RvtraceError):
@@ -56,7 +53,7 @@ class Wanted:
     @classmethod
     def of(cls, args: argparse.Namespace, tandem: Tandem, image: Image) -> "Wanted":
         """What the command line says. Raises WantedError."""
-        registers = frozenset(number_of(name) for name in args.register)
+        registers = frozenset(_register(name) for name in args.register)
         place = None if args.address is None else place_of(args.address, image)
         if args.function is not None and not any(symbol == args.function for symbol in _symbols(image)):
             why = f"{image.path} has no such function" if image.path else "no program is given (--elf)"
@@ -110,18 +107,11 @@ def _touches(groups: Groups, group: int, begin: int, size: int) -> bool:
     return any(store.address < begin + size and begin < store.address + store.size for store in stores)
 
 
-def number_of(name: str) -> int:
-    """The number of a register. Raises WantedError."""
-    wanted = name.removeprefix("$").lower()
-    if wanted in _NUMBERS:
-        return _NUMBERS[wanted]
-    try:
-        number = int(wanted, 0)
-    except ValueError:
-        number = -1
-    if 0 <= number < GPR:
-        return number
-    raise WantedError(f"--register {name}: there is no such register; a CSR may be named by its number")
+def _register(name: str) -> int:
+    number = number_of(name)
+    if number is None:
+        raise WantedError(f"--register {name}: there is no such register; a CSR may be named by its number")
+    return number
 
 
 def place_of(text: str, image: Image) -> tuple[int, int]:
@@ -141,15 +131,3 @@ def place_of(text: str, image: Image) -> tuple[int, int]:
 
 def _symbols(image: Image) -> Iterator[str]:
     return (symbol.name for elf, _ in image.elves for section in elf.sections for symbol in section.symbols)
-
-
-def _numbers() -> dict[str, int]:
-    names = {name: number for number, name in csrs.NAMES.items() if number < GPR}
-    for base, letter in ((GPR, "x"), (FPR, "f")):
-        for number in range(32):
-            names[f"{letter}{number}"] = base + number
-            names[register_name(base + number).partition(" ")[0]] = base + number
-    return names | _ALIASES
-
-
-_NUMBERS = _numbers()

@@ -9,6 +9,7 @@ from session.captured import Capture, printable
 from session.description import Description
 from session.errors import NoElf, WrongXlen
 from session.link import Link
+from session.program import Program
 from session.version import tool
 
 GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
@@ -20,9 +21,19 @@ def begun(target: str, image: Image) -> Capture:
     return Capture(created, tool(), target, image.xlen, decoding.identity_of(image), (), (), ())
 
 
-def check_xlen(image: Image, description: Description, hart: int, link: Link) -> None:
-    """Raises WrongXlen when the program is not for this target. *hart*: what *link* leads to."""
-    for xlen, whose in ((description.xlen, description.file), (link.xlen(), f"hart {hart}")):
+def program_of(elf: str | None) -> Program:
+    """What runs on the target. Raises NoElf."""
+    if elf is None:
+        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
+    return Program(elf)
+
+
+def check_xlen(image: Image, description: Description, hart: int = 0, link: Link | None = None) -> None:
+    """Raises WrongXlen when the program is not for this target. *hart*: what *link* leads to, if there is one."""
+    told = [(description.xlen, description.file)]
+    if link is not None:
+        told.append((link.xlen(), f"hart {hart}"))
+    for xlen, whose in told:
         if xlen is not None and xlen != image.xlen:
             raise WrongXlen(image.path, image.xlen, whose, xlen)
 

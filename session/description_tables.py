@@ -37,7 +37,7 @@ class Tables:
         """The tables [[*key*]]."""
         tables = document.get(key, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self.error(f"must be written [[{key}]], once for each component", key)
+            raise self.error(f"must be written [[{key}]], once for each", key)
         return tables
 
     def integer(self, table: Table, where: str, key: str, default: int | None = None) -> int:

@@ -63,13 +63,20 @@ def _port(tables: Tables, table: Table, number: int) -> Tandem:
 def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
     """The file, or the socket."""
     if "socket" not in table:
-        return str(Path(tables.file).parent / Path(tables.string(table, where, "file")).expanduser()), ""
+        return _beside(tables, tables.string(table, where, "file")), ""
     socket = tables.string(table, where, "socket")
     if "file" in table:
         raise tables.error("there is a file, too: leave out one", where, "socket")
     if not socket.startswith(("tcp:", "unix:")):
         raise tables.error(f'is "{socket}", must be tcp:HOST:PORT or unix:PATH', where, "socket")
+    if socket.startswith("unix:"):
+        socket = "unix:" + _beside(tables, socket.removeprefix("unix:"))
     return "", socket
+
+
+def _beside(tables: Tables, path: str) -> str:
+    """A path is relative to the folder of the description."""
+    return str(Path(tables.file).parent / Path(path).expanduser())
 
 
 def lines(port: Tandem) -> Iterator[tuple[str, str | int | bool]]:

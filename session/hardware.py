@@ -38,7 +38,7 @@ class Hardware:
         *harts*: those to be traced, none: all. Raises `BadOption`.
         """
         topology = Topology(description)
-        _check(sinks, {sink.name: sink for sink in _sinks(description)})
+        _check(sinks, description)
         routes: list[Route] = []
         notes: list[str] = []
         for encoder in _encoders(description, harts):
@@ -114,9 +114,11 @@ def _sinks(description: Description) -> tuple[Sink, ...]:
     return (*description.sinks, *description.pib_sinks, *description.bridges)
 
 
-def _check(names: Sequence[str], there: dict[str, Sink]) -> None:
+def _check(names: Sequence[str], description: Description) -> None:
+    sinks = [sink.name for sink in _sinks(description)]
+    there = sinks + [port.name for port in description.tandem]
     for name in names:
-        if name not in there:
+        if name not in sinks:
             raise BadOption(f"there is no sink {name!r} in the target description, it has {', '.join(there)}")
 
 

@@ -212,7 +212,7 @@ def _records(records: CapturedRecords) -> str:
 
 def tandem(captured: CapturedTandem) -> str:
     """E.g. "tandem0, hart 0: RV64, FLEN 64, MLEN 64, flute, 13237 bytes"."""
-    port, fill = captured.in_force, ", older trace was overwritten" if captured.wrapped else ""
+    port, fill = captured.in_force, ", older trace is not there" if captured.wrapped else ""
     return f"{port.name}, hart {captured.hart}: {port.parameters}, {len(captured.data)} bytes{fill}"
 
 

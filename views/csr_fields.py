@@ -11,7 +11,8 @@ from decode.causes import trap_text
 from decode.csr_names import CSRS
 
 _OFF = {0: "Off", 1: "Initial", 2: "Clean", 3: "Dirty"}
-_MODES = {0: "U", 1: "S", 3: "M"}
+MODES = {0: "U", 1: "S", 3: "M"}
+"""Privilege modes."""
 _XLEN = {1: "32", 2: "64", 3: "128"}
 
 
@@ -30,12 +31,12 @@ class Field(NamedTuple):
 
 
 _SSTATUS = (
-    Field("SIE", 1), Field("SPIE", 5), Field("UBE", 6), Field("SPP", 8, 1, _MODES), Field("VS", 9, 2, _OFF),
+    Field("SIE", 1), Field("SPIE", 5), Field("UBE", 6), Field("SPP", 8, 1, MODES), Field("VS", 9, 2, _OFF),
     Field("FS", 13, 2, _OFF), Field("XS", 15, 2, _OFF), Field("SUM", 18), Field("MXR", 19), Field("SPELP", 23),
     Field("SDT", 24),
 )  # fmt: skip
 _MSTATUS = (
-    *_SSTATUS, Field("MIE", 3), Field("MPIE", 7), Field("MPP", 11, 2, _MODES), Field("MPRV", 17), Field("TVM", 20),
+    *_SSTATUS, Field("MIE", 3), Field("MPIE", 7), Field("MPP", 11, 2, MODES), Field("MPRV", 17), Field("TVM", 20),
     Field("TW", 21), Field("TSR", 22),
 )  # fmt: skip
 _UXL, _SXL = Field("UXL", 32, 2, _XLEN), Field("SXL", 34, 2, _XLEN)

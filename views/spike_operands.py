@@ -1,11 +1,5 @@
 """The operands of instructions as Spike writes them: registers, and where a jump goes."""
 
-from decode.tandem.layout import FPR, GPR
-from decode.tandem.wording import register_name
-
-X = tuple(register_name(GPR + number).partition(" ")[0] for number in range(32))
-F = tuple(register_name(FPR + number).partition(" ")[0] for number in range(32))
-
 
 def bits(word: int, low: int, width: int) -> int:
     """A field of an instruction."""

@@ -2,16 +2,19 @@
 
 Source: RISC-V Instruction Set Manual I (20240411), chapter 35 "Instruction Set Listings" and the table of
 pseudo-instructions; the layout of the text from logs of Spike (`spike -l`). What is not in the tables here has no text.
+
+Why this is not `views.disassembly`: there, gdb or objdump says what an instruction is, in GNU's words (`lw a0,8(sp)`,
+absolute targets, c.lw as lw). Logs are compared as text, line by line, with those of Spike, and riscv-dv's CSV wants
+both the instruction and what it is written as (`addi`, and `mv`), which GNU's text does not have at once.
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
 from decode.tandem import csrs
+from decode.tandem.register_names import F, X
 from views import spike_text_rvc as rvc
-from views.spike_operands import F, X, bits, branch, jump, signed
-
-__all__ = ["Spelled", "csr_name", "spelled"]
+from views.spike_operands import bits, branch, jump, signed
 
 
 class Spelled(NamedTuple):
@@ -39,7 +42,7 @@ def spelled(word: int, xlen: int) -> Spelled | None:
     return None if maker is None else maker(word, xlen)
 
 
-def csr_name(number: int) -> str:
+def _csr_name(number: int) -> str:
     """A CSR as Spike names it in instructions."""
     return csrs.NAMES.get(number) or f"unknown_{number:03x}"
 
@@ -212,7 +215,7 @@ def _system(word: int, xlen: int) -> Spelled | None:
         return Spelled(_SYSTEM[word], ()) if word in _SYSTEM else None
     if function == 4:
         return None
-    name, csr = _CSRS[function], csr_name(word >> 20)
+    name, csr = _CSRS[function], _csr_name(word >> 20)
     source = str(bits(word, 15, 5)) if function & 4 else rs1
     if name == "csrrs" and rs1 == "zero":
         return Spelled(name, (rd, csr, rs1), "csrr", (rd, csr))

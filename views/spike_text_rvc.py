@@ -6,7 +6,8 @@ of the text from logs of Spike.
 
 from collections.abc import Sequence
 
-from views.spike_operands import F, X, bits, branch, signed
+from decode.tandem.register_names import F, X
+from views.spike_operands import bits, branch, signed
 
 Found = tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], str]
 """Name, operands; and the name it is written as, where that is another one."""

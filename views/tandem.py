@@ -34,7 +34,6 @@ from views.tandem_texts import Texts
 
 AT_ONCE = 1024
 """Groups looked at together."""
-_MODES = {0: "U", 1: "S", 3: "M", None: "?"}
 _BYTES = 16
 
 
@@ -73,10 +72,10 @@ class Words:
 
     def _head(self, row: Row) -> str:
         if row.instr is None:
-            where = "" if row.pc is None or row.trap is None else f" at {_MODES[row.mode]} {self._place(row.pc, row)}"
+            where = "" if row.pc is None or row.trap is None else f" at {_mode(row.mode)} {self._place(row.pc, row)}"
             return self._what(row) + where
         number = "-" if row.position is None else str(row.position)
-        before = f"@{number} {_MODES.get(row.mode, row.mode)}"
+        before = f"@{number} {_mode(row.mode)}"
         text = self._texts.of(row)
         if row.pc is None:
             return f"{before} at an address that is not known:\t{text.instruction}"
@@ -126,7 +125,7 @@ class Words:
         regno, old, new = change
         parameters = self._groups.parameters
         if regno == csrs.PRIVILEGE:
-            return f"privilege {_MODES.get(old, old)} -> {_MODES.get(new, new)}"
+            return f"privilege {_mode(old)} -> {_mode(new)}"
         values = [value_of(regno, value, parameters) for value in (old, new)]
         became = values[1] if old is None else " -> ".join(values)
         meaning = csr_fields.words(regno, old, new, parameters.xlen) if new is not None and regno < GPR else ""
@@ -165,6 +164,10 @@ def _content(stores: list[Store]) -> str:
         return " = " + ("a value that is not told" if first.value is None else f"0x{first.value:0{2 * first.size}x}")
     content = b"".join((store.value or 0).to_bytes(store.size, "little") for store in stores[: _BYTES + 1])
     return ": " + content[:_BYTES].hex(" ") + (" ..." if len(content) > _BYTES else "")
+
+
+def _mode(mode: int | None) -> str:
+    return "?" if mode is None else csr_fields.MODES.get(mode, str(mode))
 
 
 def value_of(regno: int, value: int | None, parameters: Parameters) -> str:

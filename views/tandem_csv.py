@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from decode.tandem import csrs
 from decode.tandem.layout import FPR, GPR
-from views.spike_operands import F, X
+from decode.tandem.register_names import F, X
 from views.spike_spelling import Spelling
 from views.tandem_groups import Groups, Row
 from views.tandem_spike import NO_ADDRESS, written_registers

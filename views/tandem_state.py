@@ -12,7 +12,6 @@ from views.json_rows import line, place
 from views.tandem import name_of, value_of
 
 _ROW = 16
-_MODES = {0: "U", 1: "S", 3: "M"}
 
 
 class Known:
@@ -31,9 +30,9 @@ class Known:
         name = "" if self._named is None else f" <{self._named[0]}+{self._named[1]}>"
         yield "pc: not known" if state.pc is None else f"pc = 0x{state.pc:0{xlen // 4}x}{name}"
         mode = state.privilege
-        yield f"privilege: {'not known' if mode is None else _MODES.get(mode, mode)}"
+        yield f"privilege: {'not known' if mode is None else csr_fields.MODES.get(mode, mode)}"
         if state.mtime is not None:
-            yield f"mtime = {value_of(csrs.MTIME, state.mtime, self._parameters)}"
+            yield f"mtime, told last = {value_of(csrs.MTIME, state.mtime, self._parameters)}"
         for regno, value in self._registers():
             meaning = csr_fields.all_words(regno, value, xlen) if regno < GPR else ""
             said = f" ({meaning})" if meaning else ""

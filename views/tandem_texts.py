@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from decode.errors import CodeMissing
+from decode.errors import CodeMissing, UndecodableInstruction
 from decode.history import Context
 from decode.image import Image
+from decode.instructions import length
 from decode.tandem.group import Instr
 from support.progress import Progress, silent
 from views.disassembly import Disassembler, Disassemblers, Images
@@ -40,7 +41,10 @@ class Texts:
         for row in rows:
             if row.instr is None or row.pc is None or (row.mode, row.pc, row.instr) in self._known:
                 continue
-            if self._is_there(row.pc, row.instr, row.context):
+            if not _is_whole(row.instr):
+                symbol = self.symbol(row.pc, row.context)
+                self._known[row.mode, row.pc, row.instr] = Text(symbol, _encoding(row.instr))
+            elif self._is_there(row.pc, row.instr, row.context):
                 wanted.setdefault(row.mode, {})[row.pc] = row.instr
             else:
                 others[row.mode, row.pc, row.instr] = row
@@ -70,6 +74,14 @@ class Texts:
                     symbol = self.symbol(pc, others[key].context)
                     self._known[key] = Text(symbol, texts[pc].instruction)
                     del others[key]
+
+
+def _is_whole(instr: Instr) -> bool:
+    """Whether its encoding has the length it was told to have; a disassembler would want more bytes, or fewer."""
+    try:
+        return length(instr.word & 0xFFFF) == instr.length
+    except UndecodableInstruction:
+        return False
 
 
 def _bytes(instr: Instr) -> bytes:

@@ -16,7 +16,7 @@ from session.ctr.access import Way, open_access
 from session.ctr.access_usb import UsbAccess
 from session.ctr.live import CtrTrace, Recorder, captured
 from session.ctr.request import ctr_request
-from session.errors import Busy, NoElf, NoTrace, WrongXlen
+from session.errors import Busy, NoTrace, WrongXlen
 from session.program import Program
 from session.reading import Reading
 from session.session import Session
@@ -169,9 +169,7 @@ def _by_hart(recorders: list[Recorder]) -> list[Recorder]:
 
 
 def _image(context: Context) -> Image:
-    if context.elf is None:
-        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-    return Program(context.elf).image()
+    return beginning.program_of(context.elf).image()
 
 
 def let_go(session: Session) -> None:

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decode.image import Image
 from session import beginning
 from session.context import Context
 from session.description import Description
-from session.errors import BadOption, NoElf, WrongXlen
-from session.program import Program
+from session.errors import BadOption
 from session.qemu import report
 from session.qemu.live import QemuTrace
 from session.qemu.wanted import wanted
@@ -26,11 +24,9 @@ def start(session: "Session", description: Description, context: Context, option
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
     """
-    if context.elf is None:
-        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
-    program = Program(context.elf)
+    program = beginning.program_of(context.elf)
     image = program.image()
-    _check_xlen(image, description)
+    beginning.check_xlen(image, description)
     request = trace_request(options, image)
     encoder, notes = wanted(request, image.xlen, options)
     session.check_free(QemuTrace)
@@ -46,12 +42,6 @@ def start(session: "Session", description: Description, context: Context, option
     trace = QemuTrace.start(folder, harts, encoder, program)
     trace.notes += [*notes, *not_possible(options)]
     return session.begin(trace, Reading(beginning.begun(description.name, image), program), target)
-
-
-def _check_xlen(image: Image, description: Description) -> None:
-    if description.xlen not in (None, image.xlen):
-        assert description.xlen is not None
-        raise WrongXlen(image.path, image.xlen, description.file, description.xlen)
 
 
 def _harts(options: Mapping[str, Any], ring: Ring) -> list[int]:

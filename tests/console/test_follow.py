@@ -380,8 +380,8 @@ def test_encoders_that_feed_a_buffer_did_not_send_what_left_the_chip(settings: P
         ("tcp:127.0.0.1 {made}", "tcp:127.0.0.1: give tcp:HOST:PORT"),
         ("{raw} {made} --baud 9600", "{raw}: is no serial line: it has no speed to set (--baud 9600)"),
         ("{elf} {made}", "{elf}: is an ELF file, not a trace"),
-        ("{capture} {made} -o {folder}/y.rvt", "{capture}: is a capture (a ZIP file), not raw bytes: without --ntrace,"
-         " --etrace, --tandem, --settings, `rvtrace import`"),
+        ("{capture} {made} -o {folder}/y.rvt", "{capture}: is a capture (a ZIP file), not raw bytes: it is read without"
+         " --ntrace, --etrace, --tandem, --settings, and needs no `rvtrace import`"),
         ("{raw} {made} -o {folder}/no/x.rvt", "{folder}/no/x.rvt: cannot be written: No such file or directory"),
         ("{raw} {made} -o -", "-: give the name of a file for the capture"),
         ("{raw} --settings {raw}", "{raw}: is not a capture file (.rvt, written by `trace save`; `rvtrace import` makes"

@@ -35,7 +35,20 @@ def test_what_a_command_does_not_know_is_its_error(words: str, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    "command", ["", "sim", "decode", "dump", "data", "import", "encode", "gdb-script", "tandem show", "tandem convert"]
+    "command",
+    [
+        "",
+        "sim",
+        "decode",
+        "dump",
+        "data",
+        "import",
+        "encode",
+        "gdb-script",
+        "tandem show",
+        "tandem convert",
+        "tandem verify",
+    ],
 )
 def test_the_help_fits_80_columns(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -250,7 +250,7 @@ def test_a_csr_without_a_name_comes_back(tmp_path: Path) -> None:
     write = Retired(0x8000_0004, Instr(0x7C05_1073, 4), csrs=((0x7C0, 5),))
     lines = spike_lines(made(write, Retired(0x8000_0008, Instr(0x13, 4))), Image(64), mode=3)
     assert "core   0: 3 0x0000000080000000 (0x7c051073) c1984_unknown-csr 0x0000000000000005" in lines
-    (tmp_path / "x.log").write_text("\n".join(lines))
+    (tmp_path / "x.log").write_text("\n".join(lines) + "\n")
     with Log(str(tmp_path / "x.log")) as opened:
         assert [one.csrs for one in CommitLog(opened, 64).retired()] == [((0x7C0, 5),), ()]
 

@@ -74,7 +74,7 @@ def test_dump_is_that_of_rvtrace_dump(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--forms", "physical"], "--forms physical: there is no form 'physical' here"),
         (["--format", "qemu"], "--format qemu: a tandem trace is made of Spike's commit log"),
         (["--start", "0x1234"], "spike.gz: nothing was executed at --start"),
-        (["--hart", "3"], "has no commit lines: a tandem trace needs what `spike -l --log-commits` writes"),
+        (["--hart", "3"], "has no commit lines of hart 3: a tandem trace needs what `spike -l --log-commits` writes"),
         (["-o", "/dev/full/x"], "/dev/full/x"),
     ],
 )
@@ -82,6 +82,36 @@ def test_errors_are_one_line(words: list[str], said: str, capsys: pytest.Capture
     assert encode(*words) == 1
     errors = capsys.readouterr().err
     assert said in errors and errors.count("\n") == 1
+
+
+def test_another_program_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trace has what ran; but registers of another width cannot be."""
+    other = DATA / "riscv-tests" / "rv64ui-p-add"
+    assert encode("-o", tmp_path / "x.tvt", elf=other) == 0
+    note, summary = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: at 0x80000") and note.endswith("is this the program that ran?") and str(other) in note
+    assert " groups, " in summary
+    assert encode("-o", tmp_path / "y.tvt", elf=DATA / "riscv-tests" / "rv32ui-p-add") == 1
+    assert "RV64 ran, and the program is RV32: is this the right ELF?" in capsys.readouterr().err
+    rv32 = DATA / "tandem" / "piccolo_rv32ui-p-add.spike.gz"
+    assert encode("-o", tmp_path / "y.tvt", elf=other, log=rv32) == 1
+    assert "RV32 ran, and the program is RV64: is this the right ELF?" in capsys.readouterr().err
+    assert not (tmp_path / "y.tvt").exists()
+
+
+def test_logs_that_are_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that was cut off is left out; a value that has lost digits is an error."""
+    lines, log = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)[:2000], tmp_path / "x.log"
+    last = max(number for number, line in enumerate(lines) if b"mem 0x" in line)
+    for cut, count in ((0, 1), (3, 0), (12, 0), (25, 0)):
+        log.write_bytes(b"".join(lines[:last]) + lines[last][: len(lines[last]) - cut])
+        assert encode("-o", tmp_path / "x.tvt", log=log) == 0
+        steps = len(decoded(tmp_path / "x.tvt").history)
+        assert steps == sum(line[10:12] in (b"0 ", b"3 ") for line in lines[:last]) + count
+    log.write_bytes(b"".join(lines[:last]) + lines[last].rstrip()[:-1] + b"\n" + b"".join(lines[last + 1 :]))
+    capsys.readouterr()
+    assert encode("-o", tmp_path / "y.tvt", log=log) == 1
+    assert f"x.log, line {last + 1}: a value has digits too few" in capsys.readouterr().err
 
 
 def test_memory_requests_are_refused_where_addresses_are_translated(

@@ -160,8 +160,8 @@ def test_facts_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ),
         (
             "dump {rvt} --tandem",
-            "{rvt}: is a capture (a ZIP file), not raw bytes: without --ntrace, --etrace, --tandem, --settings,"
-            " `rvtrace import`",
+            "{rvt}: is a capture (a ZIP file), not raw bytes: it is read without --ntrace, --etrace, --tandem,"
+            " --settings, and needs no `rvtrace import`",
         ),
         ("data {elf} --tandem", "{elf}: is an ELF file, not a trace"),
         (

@@ -13,13 +13,14 @@ from decode.csr_names import CSRS
 from decode.image import Image
 from decode.tandem.decoder import decode
 from decode.tandem.encoder import encode
-from decode.tandem.group import Group
+from decode.tandem.group import AdditionalState, FullRegister, Group, Instr
+from decode.tandem.layout import State
 from decode.tandem.parameters import Parameters
 from tests.decode.tandem_corpus import DATA, Step, golden_steps, trace_bytes
 from tests.decode.tandem_groups import INIT, NOP, RESET, group, pc, x
 from views import csr_fields
 from views.disassembly import Disassemblers
-from views.tandem import Words
+from views.tandem import Words, pages
 from views.tandem_groups import Groups
 from views.tandem_json import Objects
 from views.tandem_state import Known
@@ -141,7 +142,7 @@ def test_only_some_groups(capsys: pytest.CaptureFixture[str]) -> None:
     name = "flute_rv64mi-p-scall"
     whole = rows(capsys, name)
     writers = [row["group"] for row in whole if {"t0", "mstatus"} & row["registers"].keys()]
-    assert numbers(rows(capsys, name, "--register", "x5", "--register", "0x300")) == writers
+    assert numbers(rows(capsys, name, "--register", "x5", "--register", "$csr768")) == writers
     assert numbers(rows(capsys, name, "--register", "t0", "--register", "mstatus", "20,60")) == [
         number for number in writers if 20 <= number <= 60
     ]
@@ -252,6 +253,22 @@ def test_no_bytes_make_it_fail() -> None:
                     json.loads(line)
             for number in range(0, len(groups) + 1, 40):
                 json.loads(Known(tandem, number, None).json(0))
+
+
+def test_encodings_and_modes_that_no_hart_has() -> None:
+    """An instruction with the length of another one, for which a disassembler wants more bytes; mode 2."""
+    image, sent = Image(64), [group(INIT, pc(0x8000_0000)), group(pc(0x8000_0004), Instr(0x3, 2))]
+    sent.append(group(pc(0x8000_0006), AdditionalState(State.PRIVILEGE_MODE, 2), Instr(0x1, 4)))
+    sent.append(group(pc(0x200), FullRegister(0x342, 1 << 63 | 7), FullRegister(0x341, 0x8000_0006)))
+    tandem = decode(encode(sent, Parameters(64, 64)), image, Parameters(64, 64))
+    with Disassemblers(image) as source:
+        groups, texts = Groups(tandem), Texts(source, image, 64)
+        [rows] = pages(groups, texts, range(1, 4))
+        heads = [next(line for line in Words(groups, texts).lines(row) if "[" not in line) for row in rows]
+    assert [head.partition(" ")[2] for head in heads] == [
+        "@1 ? 0x0000000080000000:\t.2byte\t0x0003", "@2 ? 0x0000000080000004:\t.4byte\t0x00000001",
+        "interrupt 7 (machine timer interrupt) at 2 0x0000000080000006",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -112,16 +112,19 @@ def test_what_was_saved_is_the_same_later(bench: Bench, tmp_path: Path) -> None:
 def test_a_file_that_is_not_what_it_was(bench: Bench, damage: str) -> None:
     """One line, and what was read stays."""
     bench.session.start(bench.context)
+    arrived = f"{bench.file.stat().st_size} more to read, tracing"
+    assert bench.session.status(bench.context)[1].endswith(f", 0 bytes, {arrived}")
     bench.run(25)
     expected = bench.pcs()
+    assert bench.session.status(bench.context)[1].endswith(f", {bench.file.stat().st_size} bytes, tracing")
     if damage == "cut":
         bench.file.write_bytes(b"")
     else:
         bench.file.rename(bench.file.with_suffix(".old"))
     if damage == "replaced":
         bench.file.write_bytes(b"\x01\x02")
-    assert bench.pcs() == expected
     lines = [line for line in bench.session.status(bench.context) if line.startswith("warning: ")]
+    assert bench.pcs() == expected
     problem = {"cut": "has only 0 bytes left", "removed": "is gone", "replaced": "is another file than before"}[damage]
     assert len(lines) == 1 and str(bench.file) in lines[0] and problem in lines[0] and "are kept" in lines[0]
     assert bench.session.stop()[0] == "Tracing stopped."
@@ -149,6 +152,8 @@ def test_options(bench: Bench) -> None:
     bench.target.write_text(PORT + ENCODER)
     with pytest.raises(BadOption, match="-to tandem0,ram0: tandem ports and sinks of encoders cannot be traced at on"):
         bench.session.start(bench.context, {"to": ["tandem0", "ram0"]})
+    with pytest.raises(BadOption, match="no sink 'ram7' in the target description, it has ram0, tandem0"):
+        bench.session.start(bench.context, {"to": ["ram7"]})
     with pytest.raises(BadOption, match="trace start has no option colour"):
         bench.session.start(bench.context, {"colour": True})
     with pytest.raises(NoElf):
@@ -177,6 +182,8 @@ def test_a_socket(tmp_path: Path) -> None:
         bench.run(40)
         connection.sendall(bench.ported.traces[0][len(before) :])
         assert len(bench.pcs()) == bench.ported.hart.instret
+        history, _ = bench.session.decoded(bench.context)
+        assert history.shadow is not None and history.shadow.before(len(history)).xs() == bench.ported.hart.x
     assert len(bench.pcs()) == bench.ported.hart.instret
     warnings = [line for line in bench.session.status(bench.context) if line.startswith("warning: ")]
     assert len(warnings) == 1 and "the other end has closed the connection" in warnings[0]
@@ -220,5 +227,7 @@ def test_a_description_is_written_as_it_is_read(tmp_path: Path) -> None:
     assert again.tandem == read.tandem and again.harts == [3]
     served = description_file.parse('[[tandem]]\nname = "a"\nsocket = "unix:/x"\n', "a.toml")
     assert description_file.parse(description_text.text(served), "a.toml").tandem == served.tandem
+    beside = description_file.parse('[[tandem]]\nname = "a"\nsocket = "unix:x.sock"\n', str(tmp_path / "a.toml"))
+    assert beside.tandem[0].socket == f"unix:{tmp_path / 'x.sock'}"
     assert served.tandem[0].where == "from unix:/x" and read.tandem[0].where.startswith("in /")
     assert read.tandem[0].file == str(tmp_path / "hart.tvt") and read.tandem[0].dialect == "flute"

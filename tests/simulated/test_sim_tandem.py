@@ -1,6 +1,8 @@
 """`rvtrace sim --tandem`: what it writes and says, what it refuses."""
 
 import json
+import os
+import shutil
 import signal
 import tomllib
 from pathlib import Path
@@ -45,14 +47,22 @@ def test_a_program_that_runs(elf: Path, tmp_path: Path) -> None:
 
 
 def test_several_harts_have_a_file_each(tmp_path: Path) -> None:
+    """One that somebody empties meanwhile goes on from its beginning."""
     elf, trace = compiled(tmp_path), tmp_path / "x.tvt"
     where = ["--unix", str(tmp_path / "jtag"), "--tandem", str(trace), "--harts", "2", "--isa", "IMAC", "--run"]
     with started("--elf", str(elf), *where) as process:
         assert f"tandem trace: {trace}.0\ntandem trace: {trace}.1\n" in until(process, "listening on")
         while trace.with_suffix(".tvt.1").stat().st_size < 50_000:
             assert process.poll() is None
+        first = trace.with_suffix(".tvt.0")
+        begun = shutil.copyfile(first, trace)
+        os.truncate(first, 0)
+        while not first.stat().st_size:
+            assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=10)
+    assert first.read_bytes()[0], "a hole where the first part was"
+    begun.rename(first)
     for hart in range(2):
         found = decoded(Path(f"{trace}.{hart}"), elf)
         assert len(found.history) > 500 and found.before(len(found.history)).csr(0xF14) == hart
@@ -68,6 +78,16 @@ def test_a_file_that_cannot_be_written_any_more(elf: Path, tmp_path: Path) -> No
         _, errors = process.communicate(timeout=10)
     assert errors == "rvtrace sim: cannot write /dev/full: No space left on device; the tandem trace ends there\n"
     assert process.returncode == 0
+
+
+def test_the_program_is_not_overwritten(elf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from console.main import main
+
+    (tmp_path / "x").symlink_to(elf)
+    before = elf.read_bytes()
+    assert main(["sim", "--elf", str(elf), "--unix", str(tmp_path / "jtag"), "--tandem", str(tmp_path / "x")]) == 1
+    assert capsys.readouterr().err == f"rvtrace sim: --tandem: {tmp_path / 'x'} is the program itself\n"
+    assert elf.read_bytes() == before
 
 
 @pytest.mark.parametrize(
