@@ -47,6 +47,7 @@ from decode.tandem.layout import (
 )
 from decode.tandem.parameters import Parameters
 from decode.tandem.stores import bus_operation, is_atomic
+from decode.tandem.wording import words
 
 _BEGIN, _END = bytes([Opcode.BEGIN_GROUP]), bytes([Opcode.END_GROUP])
 _PLAIN = plain_forms()
@@ -98,7 +99,8 @@ def encode_element(
     try:
         raw = bytearray(form.reader.pack(*fields))
     except struct.error:
-        raise BadElement(element, "a value does not fit into its field") from None
+        said = words(element, Parameters(8 * widths.xlen, 8 * widths.flen))
+        raise BadElement(element, "a value does not fit into its field", said) from None
     raw[0] = form.head
     if form.identifier:
         raw[1] = form.identifier

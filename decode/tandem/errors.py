@@ -5,8 +5,8 @@ from support.errors import RvtraceError
 
 
 class BadElement(RvtraceError):
-    """No trace can have this element, or not in this place."""
+    """No trace can have this element, or not in this place. *words*: the element in words, where there are some."""
 
-    def __init__(self, element: Element | None, why: str) -> None:
+    def __init__(self, element: Element | None, why: str, words: str = "") -> None:
         self.element, self.why = element, why
-        super().__init__(f"a tandem trace cannot have {element}: {why}" if element is not None else why)
+        super().__init__(f"a tandem trace cannot have {words or element}: {why}" if element is not None else why)

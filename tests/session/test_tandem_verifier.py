@@ -1,4 +1,4 @@
-"""The tandem verifier on traces of real cores, with Spike's logs as the model: whole, with losses, in other dialects."""
+"""The tandem verifier on traces of real cores, with Spike's logs as the model: whole, with losses, in dialects."""
 
 from collections.abc import Callable
 from itertools import islice
