@@ -20,7 +20,7 @@ from tests.gdbmi import GdbMi, MiError
 
 PAGE = (HOME / "docs" / "ide.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```json\n(.*?)^```", PAGE, re.M | re.S)
-ROWS = dict(re.findall(r"^\| `(-rvtrace-[a-z]+)`(.*)$", PAGE, re.M))
+ROWS = dict(re.findall(r"^\| `(-rvtrace-[a-z-]+)`(.*)$", PAGE, re.M))
 SECONDS = 90
 LISTS = ["history", "find", "events", "gaps", "functions", "calls"]
 
