@@ -70,7 +70,7 @@ SHOTS = {
         ["trace gaps", "trace goto 1083"],
     ),
     "tandem": Shot(
-        "rvtrace: backward with registers and memory", 90, 46, START,
+        "rvtrace: backward with registers and memory", 106, 46, START,
         [
             "up", "info locals", "down", "watch ticks", "reverse-continue", "bt", "print/x $mcause",
             "trace who-wrote $mcause", "trace who-wrote ticks",
