@@ -11,12 +11,12 @@ from session.tandem.findings import Counts, Difference, Divergence, Kind
 from session.tandem.masks import ABSENT, ALL, COPIED
 from session.tandem.model import PC, Trap
 from session.tandem.verifier import Verifier
+from views.csr_fields import MODES
 from views.disassembly import Disassemblers
 from views.tandem import Words, name_of, value_of
 from views.tandem_groups import Groups
 from views.tandem_texts import Texts
 
-_MODES = {0: "U", 1: "S", 3: "M"}
 _TITLES = {Kind.PC: "next pc", Kind.ADDRESS: "address", Kind.INSTRUCTION: "instruction"}
 
 
@@ -106,7 +106,7 @@ class Sentences:
 
     def _value(self, one: Difference, value: int | None) -> str:
         if value is not None and one.place == csrs.PRIVILEGE:
-            return _MODES.get(value, str(value))
+            return MODES.get(value, str(value))
         return "none" if value is None else value_of(one.place, value, self._parameters)
 
     def _registers(self, found: Divergence) -> Iterator[str]:

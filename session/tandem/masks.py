@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decode.csr_names import CSRS
 from decode.tandem import csrs
-from decode.tandem.layout import FPR_END, GPR
+from decode.tandem.layout import GPR
+from decode.tandem.register_names import number_of
 from decode.tandem.wording import register_name
 from support.errors import RvtraceError
 
@@ -55,7 +55,7 @@ class Masks:
             return
         if colon and not _NUMBER.fullmatch(bits):
             raise BadMask(text.strip(), f"{bits!r} are no bits: a number as 0x600")
-        regno = number_of(name, text.strip())
+        regno = _number_of(name, text.strip())
         self.ignored[regno] = self.ignored.get(regno, 0) | (int(bits, 0) if colon else ALL)
 
     def add_file(self, path: str | Path) -> None:
@@ -97,22 +97,11 @@ COPIED = (
 """`inputs` in words."""
 
 
-def number_of(name: str, text: str = "") -> int:
-    """The number of a register by its name (mstatus, x5, a0, f3, priv) or number. Raises BadMask."""
-    known = _names().get(name.lower())
-    if known is not None:
-        return known
-    if _NUMBER.fullmatch(name) and int(name, 0) < FPR_END:
-        return int(name, 0)
-    raise BadMask(text or name, f"there is no register {name!r}, and none of {', '.join(ABSENT)}")
-
-
-def _names() -> dict[str, int]:
-    names = {**CSRS, "priv": csrs.PRIVILEGE, "privilege": csrs.PRIVILEGE, "mtime": csrs.MTIME}
-    for regno in range(GPR, FPR_END):
-        abi, _, rest = register_name(regno).partition(" ")
-        names |= {abi: regno, rest.strip("()"): regno}
-    return {**names, "fp": GPR + 8}
+def _number_of(name: str, text: str) -> int:
+    regno = number_of(name)
+    if regno is None:
+        raise BadMask(text, f"there is no register {name!r}, and none of {', '.join(ABSENT)}")
+    return regno
 
 
 def masks_of(texts: Iterable[str], files: Iterable[str] = ()) -> Masks:
