@@ -86,6 +86,7 @@ def test_a_bench(tmp_path: Path) -> None:
         bench.connect(f":{rig.gdb_port}")
         assert bench.where().place == "0x1000"
         bench.start("-hart 0")
+        bench.gdb("set scheduler-locking on")  # else it may be the other hart that comes to fib
         assert bench.run_until("fib", within=20).function == "fib"
         bench.stop()
         assert bench.ran("_start") and bench.losses() == [] and not bench.ran("classify")
