@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,13 +27,17 @@ class RigError(RvtraceError):
         self.log = log
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now. All are held until the last is found, so that they differ."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+@contextlib.contextmanager
+def held_port(port: int = 0) -> Iterator[int]:
+    """A local TCP port nobody listens on (*port*, or any), which no program is given by chance within the `with` block.
+
+    OpenOCD, QEMU and all that listen with SO_REUSEADDR can listen on it meanwhile (Linux). Raises OSError for a *port*
+    that is taken.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", port))
+        yield int(holder.getsockname()[1])
 
 
 class Processes:
@@ -45,22 +49,28 @@ class Processes:
     def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
         self.elf, self.folder = Path(elf), Path(folder)
         self.target_file = self.folder / "rvtrace.toml"
-        self.gdb_port, self.tcl_port = free_ports(2)
         self._children: list[subprocess.Popen[bytes]] = []
+        self._held = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
+            self.hold_ports(self._held)
             self.start()
         except BaseException:  # leave no child behind, whatever happened
-            self.stop()
+            self.__exit__(None, None, None)
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        with self._held:
+            self.stop()
+
+    def hold_ports(self, held: contextlib.ExitStack) -> None:
+        """Choose the ports. They are kept from other programs until one of ours listens, and when it starts again."""
+        self.gdb_port, self.tcl_port = held.enter_context(held_port()), held.enter_context(held_port())
 
     def start(self) -> None:
         """Start all, and wait until gdb can connect. Raises RigError."""
@@ -124,13 +134,11 @@ class Rig(Processes):
         if openocd is None:
             raise RigError("openocd is not installed", "apt install openocd")
         command = [openocd, "-f", str(self.folder / "openocd.cfg")]
-        command += ["-c", f"{self.openocd_commands}; echo {{rig is ready}}"]
+        command += ["-c", self.openocd_commands]
         self.openocd = self._start(command, self.openocd_log)
         # The gdb port is opened by `init`; the Tcl port is opened last, after all commands.
-        said = self.openocd_log.read_bytes
-        wait_until(
-            self.openocd, "openocd", self.openocd_log, lambda: b"rig is ready" in said() and listens(self.tcl_port)
-        )
+        ready = f"Listening on port {self.tcl_port} for tcl".encode()
+        wait_until(self.openocd, "openocd", self.openocd_log, lambda: ready in self.openocd_log.read_bytes())
 
     def kill_openocd(self) -> None:
         """As when it crashes: the simulated target stays, and `start_openocd` starts another."""

@@ -29,11 +29,27 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(number, handler)
 
 
+_LOGS, _LAST_BYTES = 4, 1000
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: three for two processors, because a quarter of the time a test waits: for a timer, a start, an end."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return processors + (processors + 1) // 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that failed shows what OpenOCD, QEMU and the others it ran said last: their logs may be gone by then."""
+    report = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and folder is not None:
+        for log in sorted(Path(folder).glob("**/*.log"))[:_LOGS]:
+            with log.open("rb") as file:
+                file.seek(max(0, log.stat().st_size - _LAST_BYTES))
+                report.sections.append((f"end of {log.name}", file.read().decode(errors="replace")))
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from console.rig import free_ports
+from console.rig import held_port
 from tests.ctr_model import Event, Instruction, Trap, Write
 from tests.ctr_transfers import TRAP_RETURNS, Code
 
@@ -56,17 +56,21 @@ def running(
     elf: Path, folder: Path, *, cpu: str = f"rv64,{CPU}", logged: bool = False, harts: int = 1, program: str = QEMU10,
 ) -> Iterator[Qemu10]:  # fmt: skip
     """Ends with the block, however that ends. *logged*: one instruction at a time, all of them written down."""
-    (port,) = free_ports(1)
     program = program.replace("riscv64", "riscv32") if cpu.startswith("rv32") else program
     log = folder / "qemu10.log"
     command = [program, "-M", "virt", "-m", "64", "-smp", str(harts), "-cpu", cpu, "-bios", "none", "-kernel", str(elf)]
-    command += ["-nodefaults", "-display", "none", "-S", "-gdb", f"tcp:127.0.0.1:{port}"]
+    command += ["-nodefaults", "-display", "none", "-S"]
     if logged:
         command += ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
     setpriv = shutil.which("setpriv")
     tied = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
     limited = ["prlimit", f"--fsize={_LOG_AT_MOST}"] if shutil.which("prlimit") else []
-    with subprocess.Popen([*tied, *limited, *command], stdin=subprocess.DEVNULL) as child:
+    with (
+        held_port() as port,
+        subprocess.Popen(
+            [*tied, *limited, *command, "-gdb", f"tcp:127.0.0.1:{port}"], stdin=subprocess.DEVNULL
+        ) as child,
+    ):
         try:
             _wait(child, port)
             yield Qemu10(child, port, elf, log)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from console.main import main
-from console.rig import Rig, free_ports
+from console.rig import Rig, held_port
 from console.terminal import Terminal
 from session.capture import load
 from tests.compiling import demo
@@ -217,8 +217,8 @@ def test_a_target_that_goes_away(tmp_path: Path) -> None:
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    done = run_script(tmp_path, "connect", "--elf", demo(tmp_path), "--connect", f":{port}")
+    with held_port() as port:
+        done = run_script(tmp_path, "connect", "--elf", demo(tmp_path), "--connect", f":{port}")
     assert done.status == 2 and done.err.startswith("x.rvts:1: connect: ") and str(port) in done.err
     assert len(done.err.splitlines()) == 1
 

@@ -6,11 +6,12 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from console.rig import Rig, RigError
+from console.rig import Rig, RigError, held_port
 from tests.compiling import demo
 
 HOLDER = """
@@ -54,3 +55,30 @@ def test_an_openocd_that_does_not_start_leaves_no_simulator(tmp_path: Path) -> N
     with pytest.raises(RigError, match="openocd did not start"), rig:
         pass
     assert not runs(rig.folder, rig.tcl_port)
+
+
+class TakenPort(Rig):
+    """Somebody else's program listens on the Tcl port, as it may when both were given the same one."""
+
+    def hold_ports(self, held: ExitStack) -> None:
+        super().hold_ports(held)
+        self.tcl_port = held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+
+
+def test_who_else_listens_on_the_tcl_port_is_not_taken_for_openocd(tmp_path: Path) -> None:
+    rig = TakenPort(demo(tmp_path), tmp_path / "rig")
+    with pytest.raises(RigError, match="openocd did not start") as caught, rig:
+        pass
+    assert f"couldn't bind tcl to socket on port {rig.tcl_port}" in caught.value.log
+
+
+def test_a_held_port_is_for_who_is_told_it() -> None:
+    """One that listens with SO_REUSEADDR, as OpenOCD and QEMU do; and for one of them only."""
+    with held_port() as port, socket.socket() as stranger:
+        with pytest.raises(OSError, match="in use"):
+            stranger.bind(("127.0.0.1", port))
+        with socket.create_server(("127.0.0.1", port)):
+            with pytest.raises(OSError, match="in use"), socket.create_server(("127.0.0.1", port)):
+                pass
+            with pytest.raises(OSError, match="in use"), held_port(port):
+                pass

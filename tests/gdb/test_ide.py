@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pytest
 
-from console.rig import Rig, free_ports
+from console.rig import Rig, held_port
 from tests.compiling import demo
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import GDB, GDB16, HOME, SOURCE, gdb_environ
@@ -61,8 +61,7 @@ def test_options_are_those_documented(name: str, alone: GdbMi) -> None:
 def test_the_script_lets_an_ide_connect(tmp_path: Path) -> None:
     """The lines of the page as gdb's -x has them, and then what an IDE does by itself."""
     [script] = re.findall(r"^    source .*\n    set trace target .*\n    trace connect .*$", PAGE, re.M)
-    [port] = free_ports(1)
-    with Rig(demo(tmp_path), tmp_path / "rig") as rig:
+    with held_port() as port, Rig(demo(tmp_path), tmp_path / "rig") as rig:
         script = script.replace("/path/to/rvtrace.py", str(HOME / "rvtrace.py"))
         script = script.replace("/path/to/rvtrace.toml", str(rig.target_file))
         script = script.replace("3334", str(port)).replace("3333", str(rig.gdb_port))
@@ -144,11 +143,11 @@ if GDB16 is not None:  # gdb 13 has no DAP
         assert GDB16 is not None
         log = tmp_path / "retired.log"
         words = (GDB16, "-q", "-nx", "-i", "dap", "-ex", SOURCE)
-        with Rig(demo(tmp_path), tmp_path / "rig", "--log-retired", str(log)) as rig, Dap(*words) as dap:
+        rig = Rig(demo(tmp_path), tmp_path / "rig", "--log-retired", str(log))
+        with held_port() as port, rig, Dap(*words) as dap:
             capabilities = dap.request("initialize", adapterID="rvtrace", linesStartAt1=True)["body"]
             assert "supportsStepBack" not in capabilities
             dap.repl(f"set trace target {rig.target_file}")
-            [port] = free_ports(1)
             dap.repl(f"trace connect -listen {port} localhost:{rig.gdb_port}")
             dap.send("attach", program=str(rig.elf), target=f"localhost:{port}")
             dap.request("configurationDone")

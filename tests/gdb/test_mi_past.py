@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.rig import Rig, free_ports
+from console.rig import Rig, held_port
 from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.test_finding import names, where
@@ -20,10 +20,9 @@ from tests.gdbmi import GdbMi, MiError
 class Past:
     """The demo program, stopped in `finish` with its whole trace behind it."""
 
-    def __init__(self, mi: GdbMi, rig: Rig) -> None:
+    def __init__(self, mi: GdbMi, rig: Rig, port: int) -> None:
         self.mi = mi
         self.names = names(rig.elf)
-        [port] = free_ports(1)
         mi.cli(f"set trace target {rig.target_file}")
         assert f"target extended-remote localhost:{port}" in mi.cli(
             f"trace connect -listen {port} localhost:{rig.gdb_port}"
@@ -56,8 +55,9 @@ class Past:
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     folder = tmp_path_factory.mktemp("past")
     log = folder / "retired.log"
-    with Rig(demo(folder), folder / "rig", "--log-retired", str(log)) as rig, GdbMi(rig.elf, request.param) as mi:
-        past = Past(mi, rig)
+    rig = Rig(demo(folder), folder / "rig", "--log-retired", str(log))
+    with held_port() as port, rig, GdbMi(rig.elf, request.param) as mi:
+        past = Past(mi, rig, port)
         yield past
     # The log is complete only now. What was taken for what the hart retired is what it did retire.
     assert past.retired == retired_pcs(log)[: len(past.retired)]

@@ -34,6 +34,7 @@ def test_gdb_prints_what_the_page_says(tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig") as rig:
         first = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
         said = run_gdb(elf, [*first, "trace start -timestamps", f"set width {WIDTH}", *shown])
+    assert said["trace start -timestamps"].startswith("tracing: "), said
     info = said["trace info"].replace(str(rig.target_file), "rvtrace.toml").replace(f":{rig.tcl_port}", ":6666")
     assert info.split() == " ".join(shown["trace info"]).split()
     assert said["trace regs ram0"].rstrip().splitlines() == shown["trace regs ram0"]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.rig import free_ports
+from console.rig import held_port
 from decode.history import EventKind, History
 from session import capture as capture_file
 from session import harts
@@ -129,14 +129,17 @@ def waiting(
     elf: Path, folder: Path, *options: str, more: Sequence[str] = (), icount: bool = True
 ) -> Iterator[tuple[int, Path]]:
     """`rvtrace qemu` with the program at reset: the port of QEMU's gdb stub and the target description."""
-    (port,) = free_ports(1)
     target = folder / "target.toml"
     target.unlink(missing_ok=True)
     words = ["qemu", *options, "--write-target", str(target), "--"]
-    words += [*arguments(elf, *more, icount=icount), "-S", "-gdb", f"tcp:127.0.0.1:{port}"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "console.main", *words], cwd=HOME, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as child:
+    words += [*arguments(elf, *more, icount=icount), "-S", "-gdb"]
+    command = [sys.executable, "-m", "console.main", *words]
+    with (
+        held_port() as port,
+        subprocess.Popen(
+            [*command, f"tcp:127.0.0.1:{port}"], cwd=HOME, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as child,
+    ):
         try:
             deadline = time.monotonic() + _PATIENCE
             while not target.exists() and child.poll() is None and time.monotonic() < deadline:

@@ -1,7 +1,6 @@
 """Several harts with the real OpenOCD and gdb: one SMP group with a thread for each, or each by itself."""
 
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import free_ports
+from console.rig import held_port
 from tests.gdb.running import run_gdb
 from tests.simulated.harts import compiled
 from tests.simulated.openocd import OpenOcd, Tcl
@@ -61,17 +60,18 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def free_run(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on."""
+def hold_run(held: ExitStack, count: int) -> int:
+    """The first of so many ports in a row that nobody listens on, and that nobody is given until *held* closes."""
     while True:
         with ExitStack() as stack:
-            (first,) = free_ports(1)
+            first = stack.enter_context(held_port())
             try:
-                for port in range(first, first + count):
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-                return first
-            except OSError:  # one of them is somebody's
+                for port in range(first + 1, first + count):
+                    stack.enter_context(held_port(port))
+            except OSError:  # it is somebody's
                 continue
+            held.push(stack.pop_all())
+            return first
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,11 @@ def test_a_gdb_session(elf: Path, tmp_path: Path) -> None:
 
 def test_each_hart_by_itself(elf: Path, tmp_path: Path) -> None:
     """Also that Control Transfer Records are told of to OpenOCD for each."""
-    port = free_run(HARTS)
+    with ExitStack() as held:
+        each_by_itself(elf, tmp_path, hold_run(held, HARTS))
+
+
+def each_by_itself(elf: Path, tmp_path: Path, port: int) -> None:
     options = ["--harts", str(HARTS), "--separate-harts", "--gdb-port", str(port), "--isa", "IMAC", "--ctr", "1.0"]
     with OpenOcd(elf, tmp_path / "rig", *options) as rig:
         target = Target(rig, elf)

@@ -1,9 +1,10 @@
 """Small programs on the simulated target, running at once, with the real openocd as its default settings make it."""
 
 import struct
+from contextlib import ExitStack
 from pathlib import Path
 
-from console.rig import Rig, free_ports
+from console.rig import Rig, held_port
 from transport.openocd import OpenOcd
 
 ENTRY = 0x8000_0000
@@ -33,7 +34,10 @@ class Live(Rig):
 
     def __init__(self, folder: Path, code: tuple[int, ...] = CODE) -> None:
         super().__init__(write_elf(folder / "program.elf", code), folder, "--run")
-        self.gdb_port, self.tcl_port, self.telnet_port = free_ports(3)
+
+    def hold_ports(self, held: ExitStack) -> None:
+        super().hold_ports(held)
+        self.telnet_port = held.enter_context(held_port())
         # virt2phys: OpenOCD's default, the harder case for memory accesses while the hart runs
         self.openocd_commands = f"telnet_port {self.telnet_port}; riscv set_enable_virt2phys on; init"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from console.rig import free_ports
+from console.rig import held_port
 
 _TRACE = re.compile(rb"Trace (\d+): 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
 _RAM = 0x80000000
@@ -38,18 +38,20 @@ class Qemu:
 @contextmanager
 def running(elf: Path, folder: Path, harts: int = 1, *, logged: bool = True) -> Iterator[Qemu]:
     """Ends with the block, however that ends."""
-    (port,) = free_ports(1)
     log = folder / "qemu.log"
     word = "32" if "rv32" in elf.name else "64"
     command = [f"qemu-system-riscv{word}", "-M", "virt", "-m", "64", "-smp", str(harts), "-bios", "none"]
     command += ["-kernel", str(elf), "-display", "none", "-serial", "null", "-monitor", "none", "-S"]
     # A nanosecond for each instruction: the timer interrupt comes at the same place each time.
-    command += ["-gdb", f"tcp:127.0.0.1:{port}", "-icount", "shift=0,sleep=off"]
+    command += ["-icount", "shift=0,sleep=off"]
     if logged:
         command += ["-singlestep", "-d", "exec,nochain", "-D", str(log)]
     setpriv = shutil.which("setpriv")
     tied = [setpriv, "--pdeathsig", "TERM"] if setpriv else []
-    with subprocess.Popen([*tied, *command], stdin=subprocess.DEVNULL) as child:
+    with (
+        held_port() as port,
+        subprocess.Popen([*tied, *command, "-gdb", f"tcp:127.0.0.1:{port}"], stdin=subprocess.DEVNULL) as child,
+    ):
         try:
             _wait(child, port)
             yield Qemu(child, port, log)
