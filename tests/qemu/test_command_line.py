@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from session.session import Session
 from tests.compiling import HOME, compile_program
 from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 from tests.qemu.test_all_that_ran import address
-from transport.qemu import build, launch
+from transport.qemu import build, control, launch
 from transport.qemu.errors import QemuError, QemuGone
 from transport.qemu.ring import Ring
 
@@ -149,36 +151,42 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
     same(found.histories[0], expected, to=address(elf, "finish"))
 
 
-def running(tmp_path: Path, *options: str) -> "tuple[subprocess.Popen[str], dict[str, object]]":
-    """`rvtrace qemu` with a program that does not come to an end, and what it has said of it."""
+@contextmanager
+def running(tmp_path: Path, *options: str) -> "Iterator[tuple[subprocess.Popen[str], dict[str, object]]]":
+    """`rvtrace qemu` with a program that does not come to an end, and what it has said of it. Waits for its end."""
     endless = ticks(tmp_path, "rv64imac_zicsr", "-DROUNDS=4000000000u", "-DQUIET")
     command = [sys.executable, "-m", "console.main", "qemu", "--json", *options, "--elf", str(endless)]
-    child = subprocess.Popen(
+    with subprocess.Popen(
         [*command, "--", *arguments(endless)], cwd=HOME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert child.stdout
-    return child, json.loads(child.stdout.readline())
+    ) as child:  # fmt: skip
+        try:
+            assert child.stdout
+            yield child, json.loads(child.stdout.readline())
+        except BaseException:
+            child.kill()  # else it would be waited for without end
+            raise
 
 
 def test_what_was_killed_leaves_nothing_that_runs_or_stays(tmp_path: Path, elf: Path) -> None:
-    child, up = running(tmp_path, "-o", str(tmp_path / "all.rvt"))
-    with child:
+    with running(tmp_path, "-o", str(tmp_path / "all.rvt")) as (child, up):
         child.kill()
-    folder, qemu = Path(str(up["folder"])), Path("/proc", str(up["process"]))
-    deadline = time.monotonic() + 20
-    while qemu.exists() and time.monotonic() < deadline:
+    assert isinstance(up["process"], int)
+    deadline = time.monotonic() + 60
+    while state(up["process"]) not in ENDED:
+        assert time.monotonic() < deadline, "QEMU waits for a reader that is gone"
         time.sleep(0.01)
-    assert not qemu.exists(), "QEMU waits for a reader that is gone"
-    recorded(elf, tmp_path, "--source", "log")  # the next one tidies up (or that of another test)
-    assert not folder.exists()
+    recorded(elf, tmp_path, "--source", "log")  # the next one tidies up
+    folder, deadline = Path(str(up["folder"])), time.monotonic() + 60
+    while folder.exists():  # or that of another test, which may still be about it
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("source", ["plugin", "log"])
 def test_what_is_ended_keeps_what_it_has(tmp_path: Path, source: str) -> None:
     file = tmp_path / "all.rvt"
-    child, up = running(tmp_path, "--source", source, "-o", str(file))
-    with child:
+    with running(tmp_path, "--source", source, "-o", str(file)) as (child, up):
         assert (up["source"], up["harts"], up["target"]) == (source, 1, None)
         ring = Ring.opened(Path(str(up["folder"])))
         while not ring.written(0) and child.poll() is None:
@@ -197,6 +205,9 @@ def assert_whole(file: Path, ended: dict[str, object]) -> None:
     assert not any(history.gaps for history in found.values())
 
 
+ENDED = ("Z", "gone")
+
+
 def state(process: int) -> str:
     """A letter, as ps has it; none: it is gone."""
     try:
@@ -208,14 +219,13 @@ def state(process: int) -> str:
 def test_a_qemu_that_does_nothing_is_ended_in_the_end(tmp_path: Path) -> None:
     """By the third signal; what was captured is there, and the status is a shell's."""
     file = tmp_path / "all.rvt"
-    child, up = running(tmp_path, "-o", str(file))
-    with child:
+    with running(tmp_path, "-o", str(file)) as (child, up):
         assert isinstance(up["process"], int)
         ring = Ring.opened(Path(str(up["folder"])))
         while not ring.written(0) and child.poll() is None:
             time.sleep(0.01)
         os.kill(up["process"], signal.SIGSTOP)
-        while state(up["process"]) not in ("Z", "gone"):
+        while state(up["process"]) not in ENDED:
             child.send_signal(signal.SIGINT)
             time.sleep(0.1)
         assert child.stdout
@@ -224,11 +234,30 @@ def test_a_qemu_that_does_nothing_is_ended_in_the_end(tmp_path: Path) -> None:
     assert_whole(file, ended)
 
 
+def test_signals_are_for_qemus_main_thread(tmp_path: Path) -> None:
+    """One that another handles would interrupt the reading of what a session says to the recorder."""
+    with running(tmp_path, "-o", str(tmp_path / "all.rvt")) as (child, up):
+        control.record(Path(str(up["folder"])), True)  # its thread is there
+        tasks = [it for it in Path("/proc", str(up["process"]), "task").iterdir() if it.name != str(up["process"])]
+        masks = [blocked(task) for task in tasks]
+        child.send_signal(signal.SIGTERM)
+    assert len(masks) > 1
+    assert all(mask >> number - 1 & 1 for mask in masks for number in (signal.SIGCONT, signal.SIGTERM))
+
+
+def blocked(task: Path) -> int:
+    """A bit for each signal, from 1; of a thread that is gone, all."""
+    try:
+        rows = (task / "status").read_text().splitlines()
+    except OSError:
+        return -1
+    return next(int(row.split()[1], 16) for row in rows if row.startswith("SigBlk:"))
+
+
 def test_a_recorder_without_room_ends_it_and_that_is_said(tmp_path: Path) -> None:
     """The recorder says so in the ring (see fail in plugin.c)."""
     file = tmp_path / "all.rvt"
-    child, up = running(tmp_path, "-o", str(file))
-    with child:
+    with running(tmp_path, "-o", str(file)) as (child, up):
         ring = Ring.opened(Path(str(up["folder"])))
         while not ring.written(0) and child.poll() is None:
             time.sleep(0.01)

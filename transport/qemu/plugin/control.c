@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -40,11 +41,25 @@ static void *serve(void *unused) {
     return unused;
 }
 
+/* Signals are for QEMU's main thread, as in qemu_thread_create: one that came here (SIGCONT, for which -serial stdio has
+ * a handler) would interrupt the reading of a command, and who gave it would take QEMU for gone. */
+static bool serves(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool made = !pthread_create(&thread, NULL, serve, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return made;
+}
+
 bool make_socket(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    pthread_t thread;
     snprintf(address.sun_path, sizeof address.sun_path, "%s/control", dir);
     listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 8)) return false;
-    return !pthread_create(&thread, NULL, serve, NULL);
+    return serves();
 }
