@@ -161,6 +161,11 @@ def is_between() -> bool:
     return _through and position.available()
 
 
+def is_blind() -> bool:
+    """Whether rvtrace is between gdb and a target that does not say its registers any more: the past is still there."""
+    return _through and position.unreadable()
+
+
 def advise() -> None:
     """Say once that going back needs a connection of its own."""
     global _advised

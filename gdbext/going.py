@@ -6,13 +6,15 @@ resumes: so that gdb, its TUI and IDEs see a stop like any other.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import gdb
 
-from . import aside, between, finding, native, position, unwinder, watched, who_wrote
-from .tracer import print_lines, selected_hart, tracer
+from . import aside, between, finding, native, parameters, position, unwinder, watched, who_wrote
+from .tracer import hart_of, print_lines, selected_hart, tracer
 
 _NUMBER = re.compile(r"-?[0-9]+")
 
@@ -22,11 +24,33 @@ def goto(where: str) -> dict[str, Any]:
     if native.active():
         raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
     _check_stopped()
-    place = {**_place(where.strip()), **_present()}
-    found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
+    where = where.strip()
+    with _thread_of_hart(None if where == "live" else parameters.hart()) as switched:
+        place = {**_place(where), **_present()}
+        found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
     if found["moves"]:
         _jump(found["number"])
-    return found
+    return {**found, "lines": [*switched, *found["lines"]]}
+
+
+@contextlib.contextmanager
+def _thread_of_hart(wanted: int | None) -> Iterator[list[str]]:
+    """The thread that is the hart that was set is selected, and stays so, unless the work fails; what is said of it.
+
+    Nothing changes where there is no such thread: the session knows whether the one that is selected will do.
+    """
+    before, hart = gdb.selected_thread(), selected_hart()
+    threads = gdb.selected_inferior().threads() if None not in (wanted, hart) and wanted != hart else ()
+    found = next((thread for thread in threads if hart_of(thread) == wanted), None)
+    if before is None or found is None:
+        yield []
+        return
+    found.switch()
+    try:
+        yield [f"Thread {found.num} is selected now, which is hart {wanted} (`set trace hart`)."]
+    except BaseException:
+        before.switch()
+        raise
 
 
 def live() -> dict[str, Any]:
@@ -41,7 +65,7 @@ def going_back(command: str = "") -> None:
     trace, so that it would not find the frame again; once gdb is in the past, at its end, all are of one kind.
     Raises gdb.GdbError with the reason why there is no past.
     """
-    if native.active() or not position.available():
+    if native.active() or not (position.available() or between.is_blind()):
         return
     between.seen()
     if position.number() is None:
@@ -60,7 +84,7 @@ def going_either_way(command: str) -> None:
 
     The parameter says what the user set, the text what holds: MI's --reverse sets the direction for one command.
     """
-    if position.available() and "everse" in gdb.execute("show exec-direction", to_string=True):
+    if (position.available() or between.is_blind()) and "everse" in gdb.execute("show exec-direction", to_string=True):
         going_back(f"reverse-{command}")
     elif command == "finish" and not native.active() and position.number() is not None:
         _show_result(gdb.selected_frame())

@@ -43,6 +43,7 @@ SETTINGS = (
         "number",
         "hart",
         "the hart whose history is shown, of several.\n"
+        "`trace goto` goes in its past, and selects its thread.\n"
         "Without it: the hart of the selected thread, else the first in the trace.",
     ),
     Setting(

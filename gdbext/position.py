@@ -25,6 +25,18 @@ def available() -> bool:
     return True
 
 
+def unreadable() -> bool:
+    """Whether there is a target that stands still, and does not say its registers: it has lost power."""
+    thread = gdb.selected_thread()
+    if thread is None or not thread.is_valid() or thread.is_running():
+        return False
+    try:
+        gdb.newest_frame().read_register("pc")
+    except gdb.error:
+        return True
+    return False
+
+
 def number() -> int | None:
     """The number where the selected thread is in the past, None in the present or without the proxy."""
     try:

@@ -28,6 +28,16 @@ class NoPlace(RvtraceError):
     """A place in the past that there is not."""
 
 
+class NoThread(RvtraceError):
+    """`set trace hart` names a hart that the debugger has no thread for."""
+
+    def __init__(self, hart: int, thread_hart: int) -> None:
+        super().__init__(
+            f"`set trace hart` names hart {hart}, for which gdb has no thread that could go there: `set trace hart`"
+            f" alone goes in the past of hart {thread_hart}, the selected thread's"
+        )
+
+
 class TargetGone(RvtraceError):
     """There is no present any more."""
 
@@ -83,13 +93,18 @@ class Debugger:
         """Whether it is in the past."""
         return self.places.away()
 
-    def listen(self, stub: tuple[str, int] | None, port: int = 0) -> int:
+    def listen(self, stub: tuple[str, int] | None, port: int = 0, progress: Progress = silent) -> int:
         """Wait for gdb at a port (0: any free one), and connect it to *stub*. The port. Raises RvtraceError."""
+        if stub is None:
+            with self._session.lock:
+                self._replayed(progress)  # what is wrong is told now: gdb would hear of an end of its connection
         if self._proxy is not None and stub == self._stub and port in (0, self._proxy.port):
             return self._proxy.port
         self.close()
         xlen = 64 if stub is not None else self._session.capture().xlen
-        proxy = Proxy(self.places, self._session.lock, stub, extensions=self.extensions, xlen=xlen)
+        proxy = Proxy(
+            self.places, self._session.lock, stub, extensions=self.extensions, xlen=xlen, harts=self._replayed
+        )
         proxy.hold_at_present = True
         proxy.start(port)
         self._proxy, self._stub = proxy, stub
@@ -114,7 +129,8 @@ class Debugger:
 
     def leave_end(self) -> bool:
         """Back from the end of the past to the present, which is the same place. Whether gdb was there."""
-        leaves = self.connected and not self.proxy.stub_lost and self._stub is not None and self.places.all_at_end()
+        there = self.connected and self._stub is not None and not (self.proxy.stub_lost or self.proxy.unreadable)
+        leaves = there and self.places.all_at_end()
         if leaves:
             self.places.leave()
         return leaves
@@ -156,8 +172,7 @@ class Debugger:
             raise NoPlace(found.none)
         if number is not None:
             return self._jump(it, found.position(number), pc)
-        here = self.places.position(self.context.thread_hart)
-        here = len(it.history) if here is None else here
+        here = self._here(it)
         if direction < 0 and 0 < here < len(it.history) and it.history.pc(here - 1) == GAP:
             here -= 1  # what happened in this gap leads to this place
         position = found.nearest(here, direction)
@@ -165,11 +180,23 @@ class Debugger:
             raise NoPlace(_NONE_BEFORE if direction < 0 else _NONE_BEHIND)
         return self._jump(it, position, pc)
 
+    def _here(self, it: Selected) -> int:
+        """Where in this history the hart is; in the present, or in the past of another one, at its end."""
+        hart = self.context.thread_hart
+        position = self.places.position(hart)
+        return position if position is not None and self._is_in(hart, it) else len(it.history)
+
+    def _is_in(self, hart: int | None, it: Selected) -> bool:
+        """Whether a thread's hart is in the past that this is."""
+        return self.places.position(hart) is not None and self.places.selected(hart).hart == it.hart
+
     def _jump(self, it: Selected, position: int, pc: int | None) -> Going:
         hart = self.context.thread_hart
         joins: list[str] = []
         if self.places.position(hart) is None:
             joins = self._enter(hart, silent, pc)  # what was just decoded
+        elif not self._is_in(hart, it):
+            self.places.begin_anew(hart, silent)
         position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
         self.proxy.jump(hart, position)
         return Going(position + 1, [*it.lines, *joins])
@@ -183,8 +210,16 @@ class Debugger:
     def _history(self, progress: Progress) -> Selected:
         """What the hart can go back in; it is not in the past before there is a place to go to."""
         self._check_connected()
-        hart = self.context.thread_hart
-        return self._select(hart, progress) if self.places.position(hart) is None else self.places.selected(hart)
+        hart, wanted = self.context.thread_hart, self.context.hart
+        is_away = self.places.position(hart) is not None
+        it = self.places.selected(hart) if is_away else self._select(hart, progress)
+        if hart is not None and hart == it.hart:
+            if wanted not in (None, hart):
+                raise NoThread(wanted, hart)
+        elif is_away:  # a thread that stands for all harts: now another one may be meant
+            meant = self._select(hart, progress)
+            return it if meant.hart == it.hart else meant
+        return it
 
     def _going(self, position: int | None, joins: list[str]) -> Going:
         hart = self.context.thread_hart
@@ -196,7 +231,19 @@ class Debugger:
             raise NotConnected
 
     def _select(self, hart: int | None, progress: Progress) -> Selected:
-        return self._session.selected(replace(self.context, thread_hart=hart), progress)
+        return self._session.selected_of_thread(replace(self.context, thread_hart=hart), progress)
+
+    def _replayed(self, progress: Progress = silent) -> list[int]:
+        """Where there is no target: the harts of which something is in the trace, the one that is shown first.
+
+        Raises as `Session.history`.
+        """
+        harts, wanted = self._session.harts(self.context, progress).harts, self.context.hart
+        ran = [hart for hart, history in harts.histories.items() if len(history)]
+        shown = harts.number(wanted, next(iter(ran), None))
+        if shown not in ran:
+            self._session.selected(self.context, progress)  # which knows why
+        return [shown, *(hart for hart in ran if hart != shown)]
 
 
 def debugger_of(session: Session, context: Context) -> Debugger:
@@ -213,3 +260,8 @@ def number_of(session: Session, hart: int | None) -> int | None:
     debugger = session.debugger
     position = debugger.places.position(hart) if isinstance(debugger, Debugger) else None
     return None if position is None else position + 1
+
+
+def number_elsewhere(session: Session, context: Context) -> int | None:
+    """Where in the past the hart is that was set, if it is not that of the selected thread."""
+    return None if context.hart in (None, context.thread_hart) else number_of(session, context.hart)

@@ -34,6 +34,13 @@ class Harts:
             raise NoTrace(f"hart {wanted} is not in this trace, which has hart {there}")
         return wanted
 
+    def of_thread(self, hart: int | None, wanted: int | None) -> int:
+        """Whose past a thread of a debugger goes back in: that of the hart it is, if it was traced; else as `number`.
+
+        Raises `NoTrace`.
+        """
+        return hart if hart is not None and hart in self.histories else self.number(wanted, hart)
+
 
 def feeding(sink: CapturedSink, encoders: tuple[CapturedEncoder, ...]) -> list[CapturedEncoder]:
     """The encoders that feed *sink*. Raises `NoTrace` when none is known."""

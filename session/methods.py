@@ -18,6 +18,7 @@ from session import (
     methods_who,
     methods_window,
 )
+from session.debugger import number_elsewhere
 from session.params import PROTOCOL, BadRequest, Params
 from session.session import Session, tool
 from support.progress import Progress
@@ -90,8 +91,9 @@ class Methods:
         return _lines(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
-        at = params.optional_number("at")
-        listing = self._session.history(params.text("args", ""), params.size(), params.context(), progress, at)
+        context, at = params.context(), params.optional_number("at")
+        at = number_elsewhere(self._session, context) if at is None else at
+        listing = self._session.history(params.text("args", ""), params.size(), context, progress, at)
         return listing._asdict()
 
     def _rows(self, params: "Params", progress: Progress) -> Any:

@@ -34,7 +34,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
     session.debugger.context = context
     port = params.optional_number("port")
     stub = None if port is None else (params.text("host", "localhost"), port)
-    return {"port": session.debugger.listen(stub, params.optional_number("listen") or 0)}
+    return {"port": session.debugger.listen(stub, params.optional_number("listen") or 0, progress)}
 
 
 def past(session: Session, params: Params, progress: Progress) -> Any:

@@ -30,6 +30,7 @@ from decode.tandem.csrs import is_counter
 from decode.tandem.register_names import regno_of
 from session.accesses import NO_ACCESSES, size_at
 from session.between import between
+from session.debugger import number_elsewhere
 from session.errors import NoTrace
 from session.params import BadRequest, Params
 from session.rows import rows
@@ -50,8 +51,10 @@ class NoRegister(RvtraceError):
 
 def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     """Raises as `Session.history`, NoRegister, NoTrace."""
-    it = session.selected(params.context(), progress)
+    context = params.context()
+    it = session.selected(context, progress)
     at, below = params.optional_number("at"), params.optional_number("below")
+    at = number_elsewhere(session, context) if at is None else at
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
     answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
     none = f"Nobody wrote {params.text('name')} in this trace before {'now' if below is None else 'that'}."

@@ -52,6 +52,10 @@ class Places:
         """Into the past, at its end."""
         self._place(hart, progress)
 
+    def begin_anew(self, hart: int | None, progress: Progress) -> None:
+        """At the end of the past that is meant now, of a hart that was in another one."""
+        self._places[hart] = self._end(hart, progress)
+
     def leave(self) -> None:
         """All harts are in the present."""
         self._places.clear()

@@ -239,7 +239,14 @@ class Session:
         Raises as `history`.
         """
         decoded = self.harts(context, progress)
-        hart = decoded.harts.number(context.hart, context.thread_hart)
+        return self._not_empty(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
+
+    def selected_of_thread(self, context: Context, progress: Progress = silent) -> Selected:
+        """As `selected`, the history that the debugger's thread goes back in, see `Harts.of_thread`."""
+        decoded = self.harts(context, progress)
+        return self._not_empty(decoded, decoded.harts.of_thread(context.thread_hart, context.hart), context)
+
+    def _not_empty(self, decoded: Decoded, hart: int, context: Context) -> Selected:
         if not len(decoded.harts.histories[hart]):
             raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
         return self._chosen(decoded, hart, context)

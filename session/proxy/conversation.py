@@ -196,6 +196,10 @@ class Conversation:
         with self.shared.lock:
             return self.shared.past.away()
 
+    def says_present(self) -> bool:
+        """Whether there is a target that says its registers, as far as it was asked."""
+        return self.stub is not None and not self.shared.unreadable
+
     def forward(self, item: Item) -> None:
         """To the stub as it is; the answer comes later."""
         assert self.stub is not None

@@ -60,6 +60,7 @@ class Descriptions:
         """The stub's answer to g: how long it is."""
         if body and body[:1] != b"E":
             body = unescape(body)
+            self._it.shared.unreadable = False
             self._live[self._it.threads.current] = body
             self._g_sizes[self._process()] = len(body) // 2
 
@@ -69,12 +70,21 @@ class Descriptions:
         False: it says nothing.
         """
         answer = self._it.transact(b"g")
+        self._it.shared.unreadable = True
         self.note_g(answer)
-        return bool(answer) and answer[:1] != b"E"
+        return not self._it.shared.unreadable
+
+    def forget_live(self) -> None:
+        """What the target said does not hold any more."""
+        self._live.clear()
+
+    def live_g(self) -> bytes:
+        """What g was answered last in the present for the current thread; nothing where that is not known."""
+        return self._live.get(self._it.threads.current, b"")
 
     def live_values(self) -> dict[str, int]:
         """The registers of the current thread as they were last in the present, by name."""
-        return self.current().values(self._live.get(self._it.threads.current, b""))
+        return self.current().values(self.live_g())
 
     def g_size(self) -> int:
         """Bytes of the stub's answer to g. Raises StubGone."""

@@ -48,7 +48,7 @@ def _answer(it: "Conversation", body: bytes) -> bytes:
     if body == b"qC":
         return b"QC" + (it.threads.current or "").encode() if it.threads.current else b""
     if body == b"qfThreadInfo":
-        known = [thread for thread in it.threads.known() if thread is not None]
+        known = it.threads.in_order()
         return b"m" + ",".join(known).encode() if known else b"l"
     if body[:1] == b"H":
         it.threads.set(body[1:2], body[2:])

@@ -129,6 +129,7 @@ class Present:
             what = "watchpoint" if refused.watches else "breakpoint"
             self._it.say(f"warning: the {what} at {refused.address:#x} was refused by the target")
         self._it.shared.resumes += 1
+        self._it.descriptions.forget_live()
         stub.running = True
 
     # What the stub sends
@@ -190,6 +191,8 @@ class Present:
         """The stub answered OK."""
         if asked[:1] in (b"Z", b"z"):
             self._it.breakpoints.passed(asked)
+        elif asked[:1] in (b"P", b"G"):
+            self._it.descriptions.forget_live()
         elif asked[:1] == b"H":
             self._it.threads.set(asked[1:2], asked[2:])
         elif asked.startswith(b"QNonStop:"):

@@ -15,7 +15,7 @@ from session.past import Past
 from session.proxy.conversation import Conversation
 from session.proxy.errors import ListenFailed, StubAbsent, StubGone
 from session.proxy.extension import Asking, Extension
-from session.proxy.shared import Shared
+from session.proxy.shared import Harts, Shared
 from session.proxy.stub import Stub
 from session.proxy.threads import HartOf, hart_of
 from session.proxy.wire import Wire
@@ -27,7 +27,9 @@ _END_SECONDS = 5.0
 
 
 class Proxy:
-    """*stub*: (host, port), None for a capture without a target, of *xlen* bits. *lock* is held while past is used."""
+    """*stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, that one first which is
+    shown. *lock* is held while past is used.
+    """
 
     def __init__(
         self,
@@ -38,8 +40,9 @@ class Proxy:
         extensions: Sequence[Extension] = (),
         *,
         xlen: int = 64,
+        harts: Harts = lambda: [0],
     ) -> None:
-        self._shared = Shared(past, lock, stub, hart_of, extensions, xlen)
+        self._shared = Shared(past, lock, stub, hart_of, extensions, xlen, harts)
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
@@ -55,6 +58,11 @@ class Proxy:
     def stub_lost(self) -> bool:
         """The stub ended the connection, and no gdb has connected since."""
         return self._shared.stub_lost
+
+    @property
+    def unreadable(self) -> bool:
+        """The target did not say its registers when it was asked last."""
+        return self._shared.unreadable
 
     @property
     def hold_at_present(self) -> bool:
@@ -133,7 +141,7 @@ class Proxy:
                 if stub is not None:
                     stub.close()
                 stub = self._connect()
-            shared.stub_lost = False
+            shared.stub_lost = shared.unreadable = False
             self.connected = True
             Conversation(shared, Wire(connection), stub).run()
         except (StubAbsent, StubGone) as error:

@@ -1,7 +1,8 @@
 """In the past: what the trace knows is answered from it, what it does not know is not available, nothing is changed.
 
 A thread at the end of its history, or in the present while another one is in the past, has the target's registers and
-memory. Without a stub everything is answered here; the past is then all there is.
+memory. A target that cannot be read any more (no power) has at the end what it said last; where that is not known, the
+last instruction is the end. Without a stub everything is answered here; the past is then all there is.
 
 Source: GDB manual, "Packets".
 """
@@ -14,12 +15,16 @@ from session.proxy.breakpoints import Breakpoint
 from session.proxy.description import in_hex
 from session.proxy.packets import Item
 from session.proxy.resuming import resume_of
+from session.proxy.threads import thread_of
 from session.proxy.walk import known_registers
 from support.progress import silent
 
 if TYPE_CHECKING:
     from session.proxy.conversation import Conversation
 
+_UNREADABLE = (
+    "the target does not say its registers any more: going back works in what was traced, which `trace save FILE` keeps"
+)
 _RETURNS = "`trace live` returns to the present"
 _PAST = "E.the past cannot be changed"
 _LEAVING = (b"vRun;", b"vAttach;", b"vKill;", b"vStopped", b"QNonStop:1")
@@ -55,11 +60,12 @@ class Replay:
         it = self._it
         if it.stub is not None:
             return
-        it.threads.listed(b"m1")
         with it.shared.lock:
-            hart = it.threads.hart("1")
-            it.past.enter(hart, silent)
-            it.walk.step_back_from_nowhere(hart)
+            threads = [thread_of(hart) for hart in it.shared.harts()]
+            it.threads.listed(b"m" + ",".join(threads).encode())
+            for hart in map(it.threads.hart, threads):
+                it.past.enter(hart, silent)
+                it.walk.step_back_from_nowhere(hart)
 
     def take(self, item: Item) -> None:
         """Raises StubGone."""
@@ -83,9 +89,23 @@ class Replay:
         hart = it.hart
         with it.shared.lock:
             position = it.past.position(hart)
-            if it.stub is not None and position is not None and it.past.is_at_end(hart):
+            if it.says_present() and position is not None and it.past.is_at_end(hart):
                 return None
             return position
+
+    def _looks_at_present(self) -> bool:
+        """At the end of the past: whether the target says its registers, which are remembered then. Raises StubGone."""
+        it = self._it
+        with it.shared.lock:
+            if it.stub is None or it.past.position(it.hart) is None or not it.past.is_at_end(it.hart):
+                return False
+            before = it.shared.unreadable
+            if it.descriptions.remember_live():
+                return True
+            it.walk.step_back_from_nowhere(it.hart)
+            if not before:
+                it.say(_UNREADABLE)
+            return False
 
     def _values(self) -> Mapping[str, int]:
         """What is known of the registers; x0 always is."""
@@ -94,6 +114,9 @@ class Replay:
 
     def _registers(self, body: bytes) -> bool:
         it = self._it
+        if self._looks_at_present():
+            it.send(it.descriptions.live_g())
+            return True
         if self._position() is None and it.stub is not None:
             return False
         it.send(it.descriptions.current().all_values(it.descriptions.g_size(), self._values()))
@@ -106,6 +129,8 @@ class Replay:
         except ValueError:
             return self._none()
         if number == it.descriptions.ours():
+            if not it.descriptions.live_g():
+                self._looks_at_present()  # which says where the end is
             with it.shared.lock:
                 position = it.past.position(it.hart)
             it.send(in_hex(-1 if position is None else position + 1))

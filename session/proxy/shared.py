@@ -2,23 +2,27 @@
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from session.past import Past
 from session.proxy.extension import Asking, Extension
 from session.proxy.threads import HartOf
 
+Harts = Callable[[], Sequence[int]]
+
 
 class Shared:
     """past, lock    the lock is held while the past is used
     where       (host, port) of the stub, None: there is none
+    harts       where there is no stub: those of the capture. Raises RvtraceError
     resumes     how often the live target was resumed
     holds       gdb that comes back to the present stays there until it has shown that to the user: gdb 13 goes on
                 with the rest of `stepi 7` after "No more reverse-execution history", which would run the target
     holding     that is so now
     end_hidden  a step forward came to the end of the past, and gdb was not told so by its answer, see `walk`
     interrupted gdb sent Ctrl-C in the past while nothing was worked on
+    unreadable  the target did not say its registers when it was asked last: it has lost power, or runs
     listener    where gdb is waited for
     asking      the conversation with the gdb that is connected
     closing     the proxy is to end
@@ -32,12 +36,13 @@ class Shared:
         hart_of: HartOf,
         extensions: Sequence[Extension],
         xlen: int,
+        harts: Harts,
     ) -> None:
         self.past, self.lock, self.where = past, lock, where
-        self.hart_of, self.extensions, self.xlen = hart_of, tuple(extensions), xlen
+        self.hart_of, self.extensions, self.xlen, self.harts = hart_of, tuple(extensions), xlen, harts
         self.prefixes = tuple(prefix for extension in self.extensions for prefix in extension.prefixes)
         self.resumes = 0
-        self.stub_lost = False
+        self.stub_lost = self.unreadable = False
         self.holds = self.holding = self.end_hidden = False
         self.interrupted = False
         self.closing = threading.Event()

@@ -32,6 +32,11 @@ def hart_of(thread: str) -> int | None:
     return number if 0 <= number < HARTS_AT_MOST else None
 
 
+def thread_of(hart: int) -> str:
+    """As OpenOCD and QEMU number them."""
+    return f"{hart + 1:x}"
+
+
 def stopped_thread(reply: bytes) -> str | None:
     """The thread of a stop reply."""
     match = _STOPPED.search(reply) if reply[:1] == b"T" else None
@@ -66,6 +71,10 @@ class Threads:
         """All that were heard of, the selected one first; None stands for the only one of a stub without threads."""
         others = [thread for thread in self._known if thread != self.selected]
         return (self.selected, *others)
+
+    def in_order(self) -> list[str]:
+        """All that were heard of, by their numbers: as gdb is to number them."""
+        return sorted(self._known, key=lambda thread: (len(thread), thread))
 
     def of_hart(self, hart: int | None) -> str | None:
         """The thread that is a hart."""

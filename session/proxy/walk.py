@@ -132,7 +132,7 @@ class Walk:
     def is_live_again(self) -> bool:
         """Whether all harts that are in the past are at its end, and the target is there to go on."""
         it = self._it
-        if it.stub is None:
+        if not it.says_present():
             return False
         with it.shared.lock:
             places = [hart for hart in self._harts() if it.past.position(hart) is not None]
@@ -237,7 +237,7 @@ class Walk:
     def step_back_from_nowhere(self, hart: int | None) -> None:
         """Without a target nobody knows where it would go on: the last instruction is then the end."""
         past = self._it.past
-        if self._it.stub is None and past.is_at_end(hart) and "pc" not in known_registers(self._it, hart):
+        if not self._it.says_present() and past.is_at_end(hart) and "pc" not in known_registers(self._it, hart):
             past.step(hart, -1)
 
     def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "", hit: Hit | None = None) -> None:
@@ -254,7 +254,7 @@ def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
         known = {} if position is None else it.past.registers(hart)
         if position is not None and not it.past.is_at_end(hart):
             return known
-    return {} if it.stub is not None else it.descriptions.live_values() or known
+    return {} if it.says_present() else it.descriptions.live_values() or known
 
 
 def stop_reply(it: "Conversation", thread: str | None, signal: int, at_end: str, hit: Hit | None = None) -> bytes:

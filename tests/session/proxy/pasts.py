@@ -1,5 +1,6 @@
 """A past that is a list of addresses, as simple as can be: what the proxy is tested with."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -32,6 +33,8 @@ class ListedPast:
         self.pcs: dict[int | None, Sequence[int]] = {}
         self.places: dict[int | None, int] = {}
         self.entered = self.left = 0
+        self.working = threading.Event()
+        """That it works on something was told, since this was cleared."""
         self.accesses: list[tuple[int, str, int]] | None = None
         """(position, "load" or "store", address of a byte) where they are known."""
 
@@ -120,4 +123,5 @@ class ListedPast:
     def _work(self, progress: Progress) -> None:
         for done in range(1000 if self.slow else 1):
             progress("decoding", done, 1000)
+            self.working.set()
             time.sleep(self.slow)
