@@ -14,7 +14,7 @@ from typing import Self
 
 from support.errors import RvtraceError
 
-STARTUP_SECONDS = 20
+STARTUP_SECONDS = 60
 ENDING_SECONDS = 20  # killed before it has ended by itself, the simulated target leaves half a log
 
 

@@ -13,7 +13,7 @@ from typing import Self
 
 from support.errors import RvtraceError
 
-SECONDS = 20  # to wait for what is to appear
+SECONDS = 60  # to wait for what is to appear: a machine may have much else to do
 _POLL = 0.05
 
 
@@ -86,16 +86,17 @@ class Terminal:
         """What tmux knows, as a format of its own: `#{pid}` of the process that all in the terminal descend from."""
         return self._run("display-message", "-p", question).strip()
 
-    def wait(self, there: Callable[[str], object], what: str) -> str:
+    def wait(self, there: Callable[[str], object], what: str, *, moving: bool = False) -> str:
         """The screen as soon as *there* says it is so, twice the same, for a program may be in the middle of drawing.
 
-        *what*: is waited for. Raises TerminalError.
+        *what*: is waited for; *moving*: once is enough, as of a bar that is drawn anew all the time. Raises
+        TerminalError.
         """
         deadline = time.monotonic() + SECONDS
         screen = ""
         while True:
             before, screen = screen, self.screen()
-            if screen == before and there(screen):
+            if (moving or screen == before) and there(screen):
                 return screen
             if time.monotonic() > deadline:
                 raise TerminalError(f"no {what} within {SECONDS} s", screen)

@@ -145,7 +145,9 @@ class Reader:
             self._spool.end()
 
     def _read_what_is_there(self) -> None:
-        """It has come, too. Of who sends faster than we read, not for ever."""
+        """It has come, too. Of who sends faster than we read, not for ever; but once, however late it is."""
         end = time.monotonic() + _DRAINING
-        while time.monotonic() < end and (data := self._stream.read(0)):
+        while data := self._stream.read(0):
             self._spool.put(data)
+            if time.monotonic() >= end:
+                break
