@@ -10,9 +10,9 @@ from typing import Any
 
 from console.mi import GdbError, Mi
 from console.mi_records import Record, quoted
-from tests.gdb.running import GDB, SOURCE, gdb_environ
+from tests.gdb.running import GDB, PATIENT, SOURCE, gdb_environ
 
-SECONDS = 20.0
+SECONDS = 60.0
 MiError = GdbError
 
 
@@ -24,7 +24,7 @@ class GdbMi(Mi):
         """All that came, in order."""
         words = [gdb, "-q", "-nx", *([str(elf)] if elf else [])]
         super().__init__(words, gdb_environ(**environ), self.records.append)
-        for command in ("set confirm off", "set mi-async on", SOURCE, *commands):
+        for command in ("set confirm off", PATIENT, "set mi-async on", SOURCE, *commands):
             self.cli(command)
 
     def cli(self, text: str) -> str:

@@ -40,7 +40,7 @@ Writes = dict[int, tuple[int, int]]
 
 
 class Qemu10:
-    """A `virt` machine that runs an ELF without firmware, stopped at reset, its stub at *port*."""
+    """A `virt` machine that runs an ELF without firmware, stopped at reset, its stub at *port*. Harts take turns."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", port: int, elf: Path, log: Path) -> None:
         self.child, self.port, self._elf, self._log = child, port, elf, log
@@ -54,12 +54,17 @@ class Qemu10:
 @contextmanager
 def running(
     elf: Path, folder: Path, *, cpu: str = f"rv64,{CPU}", logged: bool = False, harts: int = 1, program: str = QEMU10,
+    clock: int = 10,
 ) -> Iterator[Qemu10]:  # fmt: skip
-    """Ends with the block, however that ends. *logged*: one instruction at a time, all of them written down."""
+    """Ends with the block, however that ends. *logged*: one instruction at a time, all of them written down.
+
+    *clock*: an instruction takes 2 to the power of it in ns, however fast the machine is. So interrupts of a timer come
+    at the same places each time, and never so early that a program does nothing else.
+    """
     program = program.replace("riscv64", "riscv32") if cpu.startswith("rv32") else program
     log = folder / "qemu10.log"
     command = [program, "-M", "virt", "-m", "64", "-smp", str(harts), "-cpu", cpu, "-bios", "none", "-kernel", str(elf)]
-    command += ["-nodefaults", "-display", "none", "-S"]
+    command += ["-nodefaults", "-display", "none", "-S", "-icount", f"shift={clock},sleep=off"]
     if logged:
         command += ["-accel", "tcg,one-insn-per-tb=on,thread=single", "-d", "exec,nochain,int", "-D", str(log)]
     setpriv = shutil.which("setpriv")
@@ -116,7 +121,7 @@ def events(log: Iterable[str], code: Code, written: Writes) -> Iterator[Event]:
                 mode = _mode_later(lines[number:], epc) if code.word(waiting.pc) in TRAP_RETURNS else mode
             waiting = None
             yield Trap(epc, mode, int(found["cause"], 16) & 0xFF, interrupt)
-        elif line.startswith("Stopped execution of TB chain"):
+        elif line.startswith(("Stopped execution of TB chain", "cpu_io_recompile: rewound")):
             waiting = None
     yield from _retired(waiting, written)
 

@@ -60,7 +60,7 @@ def done(token: str) -> None:
 
 
 def interrupted(number: int, frame: object) -> None:
-    say('@"interrupted\\n"\n')
+    os.write(1, b'@"interrupted\\n"\n')  # it may come while `say` is at work, which does not bear another one
 
 
 SCENARIOS: dict[str, Callable[[str], None]] = {

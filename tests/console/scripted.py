@@ -15,6 +15,7 @@ from console.scripts.report import Report
 from console.scripts.runner import Runner, load
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code
+from tests.gdb.running import in_time
 
 
 class Run(NamedTuple):
@@ -39,7 +40,7 @@ def run_script(folder: Path, text: str, *words: object, name: str = "x.rvts") ->
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(["run", str(script), "--report", str(report), *map(str, words)])
     found = json.loads(report.read_text()) if report.exists() else {}
-    return Run(status, out.getvalue(), err.getvalue().replace(f"{folder}/", ""), found)
+    return Run(status, in_time(out.getvalue()), in_time(err.getvalue()).replace(f"{folder}/", ""), found)
 
 
 def run_on(bench: Bench, folder: Path, text: str) -> Run:

@@ -1,11 +1,13 @@
 """`rvtrace encode`: logs of real simulators become traces that decode to what those executed."""
 
+import fcntl
 import gzip
 import hashlib
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -268,11 +270,12 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(loop)
         process.stdin.flush()
-        while not list(tmp_path.iterdir()):
+        unread = bytes(4)
+        while not list(tmp_path.iterdir()) or any(fcntl.ioctl(process.stdin, termios.FIONREAD, unread)):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == b"rvtrace: interrupted\n"
     assert list(tmp_path.iterdir()) == []

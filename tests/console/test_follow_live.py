@@ -63,7 +63,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         commands += ["trace status", f"shell {follow}", "continue", "trace stop"]
         printed = run_gdb(elf, commands)
     assert (folder / "settings.rvt").exists(), "\n".join(printed.values())
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while "the end of the stream" not in said.read_text():
         assert time.monotonic() < end, said.read_text()
         time.sleep(0.02)

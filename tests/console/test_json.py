@@ -152,7 +152,7 @@ def test_sim(option: str, first: str, tmp_path: Path) -> None:
                 pass
             line = ""
         process.send_signal(signal.SIGTERM)
-        rest, said = process.communicate(timeout=20)
+        rest, said = process.communicate(timeout=60)
     assert (rest, said, process.returncode) == ("", "", 0) or (not first and process.returncode in (0, -signal.SIGTERM))
     assert line.startswith(first) and bool(line) == bool(first)
     if first:

@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "vectored.c"
 CAPTURE = """
 connect
 start -timestamps -sync-period 64
-run until finish within 20s
+run until finish within 60s
 stop
 save {}
 """

@@ -62,15 +62,16 @@ def test_running_to_places_and_what_the_program_prints(tmp_path: Path) -> None:
     source.write_text(UART)
     elf = compile_program(tmp_path, source)
     text = """connect
-        run until main within 20s
+        run until main within 60s
         assert value $pc == &main
-        run until finish within 20s
+        run until finish within 60s
+        run until done within 60s
         gdb monitor info version
         run for 200ms
         run until main within 300ms"""
     done = run_script(tmp_path, text, "--elf", elf, "--qemu")
     assert done.asserts == [True]
-    assert done.err == "x.rvts:7: run until main within 300ms: " \
+    assert done.err == "x.rvts:8: run until main within 300ms: " \
         "main was not reached within 0.3 s: the program is in done (start.S:25)\n"  # fmt: skip
     assert done.status == 1
     shown = done.out.splitlines()
@@ -87,7 +88,7 @@ def test_a_bench(tmp_path: Path) -> None:
         assert bench.where().place == "0x1000"
         bench.start("-hart 0")
         bench.gdb("set scheduler-locking on")  # else it may be the other hart that comes to fib
-        assert bench.run_until("fib", within=20).function == "fib"
+        assert bench.run_until("fib", within=60).function == "fib"
         bench.stop()
         assert bench.ran("_start") and bench.losses() == [] and not bench.ran("classify")
         assert bench.status().captured
@@ -143,9 +144,9 @@ def test_what_the_hart_recorded_itself(tmp_path: Path) -> None:
     """Its last transfers are a trace as any other: what ran, in which order; the rest is a gap, and nobody's absence
     is believed."""
     text = """connect
-        run until fib within 20s
+        run until fib within 60s
         trace ctr start -depth 64
-        run until finish within 20s
+        run until finish within 60s
         trace ctr show
         assert ran classify
         assert order classify finish

@@ -17,7 +17,7 @@ from controlregs.pib import PibMode
 from controlregs.request import TraceRequest
 from controlregs.watching import look
 from support.errors import RvtraceError
-from tests.controlregs.breaking import EVENTS, Breaking, no_waiting, one_line
+from tests.controlregs.breaking import EVENTS, Breaking, one_line
 from tests.controlregs.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.model import ENABLE
 
@@ -30,12 +30,6 @@ REQUEST = GraphRequest(
 NAMES = ("ram0", "ram1", "pib0", "atb0", "f0", "enc0", "enc1")
 TRACE = {"enc0": b"abcdefgh" * 6, "enc1": b"01234567" * 5}
 WHOLE = {"ram0": TRACE["enc0"] + b"TAIL", "ram1": TRACE["enc1"] + b"TAIL"}
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
-    with no_waiting():
-        yield
 
 
 def board() -> World:

@@ -3,7 +3,6 @@
 What the hart executed is what the trace says, or one line says which component is to blame, and nothing goes on.
 """
 
-from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from controlregs.errors import (
 from controlregs.ram_sink import RamMode
 from controlregs.watching import look
 from tests.controlregs.board import BUFFER, KINDS, SIZE, TYPES, Board, built
-from tests.controlregs.breaking import no_waiting, one_line
+from tests.controlregs.breaking import one_line
 from tests.simulated.traced import compiled
 from transport.simulated.trace_build import ComponentBuild
 
@@ -42,12 +41,6 @@ NEEDED = {
     "ram0": range(0, 0x28, 4),
 }  # fmt: skip
 """By a start, of a buffer in memory."""
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
-    with no_waiting():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Components as no document has them in mind, and as chips have them: what can be used is, what cannot is named."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from controlregs.errors import (
     WrongComponent,
 )
 from controlregs.graph_request import Buffer, GraphRequest
-from tests.controlregs.breaking import no_waiting
 from tests.controlregs.direct import TraceRequest, drain, status, stop
 from tests.controlregs.graph_model import BLOCKS, LOW, GraphEncoder, GraphFunnel, GraphPib, ram, world
 from tests.controlregs.model import ACTIVE, ENABLE, Model, ModelEncoder, ModelSink, ModelTarget
@@ -28,12 +27,6 @@ from tests.controlregs.rig import BUFFER, SMEM, SRAM, Rig, rig
 BASE = 0x2000_0000
 HIGH = 0x12_0000_0000
 TRACE = bytes(range(1, 201))
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
-    with no_waiting():
-        yield
 
 
 def with_sink(kind: type[ModelSink], **options: Any) -> Rig:

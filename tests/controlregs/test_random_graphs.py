@@ -4,23 +4,14 @@ Started, traced, stopped, read out, gone on with, and stopped again.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from controlregs import flow
-from tests.controlregs.breaking import no_waiting
 from tests.controlregs.random_graphs import Chip, Plan, messages, numbered, plans
 
 TAIL = 1023
 COUNT = 12
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_waiting() -> Iterator[None]:
-    with no_waiting():
-        yield
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -16,7 +16,7 @@ from controlregs.request import TraceRequest
 from controlregs.sifive_v0 import flow
 from controlregs.sifive_v0.watching import look
 from support.errors import RvtraceError
-from tests.controlregs.breaking import EVENTS, Breaking, no_waiting, one_line
+from tests.controlregs.breaking import EVENTS, Breaking, one_line
 from tests.controlregs.graph_model import World
 from tests.controlregs.v0_board import BASES, ENABLE, LOW, SINKS, board, send
 
@@ -28,12 +28,6 @@ REQUEST = GraphRequest(
 TRACE = {"enc0": b"abcdefgh" * 6, "enc1": b"01234567" * 5, "enc2": b"pinspins"}
 WAYS = {"ram0": ("enc0", "f0"), "ram1": ("enc1",)}
 GONE = ("dead bus", "all ones", "all zeros", "frozen")
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
-    with no_waiting():
-        yield
 
 
 def target(w: World) -> Breaking:

@@ -158,14 +158,15 @@ class Run:
     control   what the commands must have written to mctrctl, for the model
     on_the_way, after   commands while it is recorded, and when it was looked at
     times     it stops when it comes to *stop* for that time
+    clock     QEMU's: how often interrupts come
     """
 
     def __init__(
         self, elf: Path, folder: Path, commands: Sequence[str], stop: str, control: int, depth: int = 256, *,
         begin: str = "main", gdb: str = GDB, connect: str = "target remote", cpu: str = f"rv64,{CPU}",
-        on_the_way: Sequence[str] = (), after: Sequence[str] = (), times: int = 1,
+        on_the_way: Sequence[str] = (), after: Sequence[str] = (), times: int = 1, clock: int = 10,
     ) -> None:  # fmt: skip
-        with running(elf, folder, cpu=cpu, logged=True) as machine:
+        with running(elf, folder, cpu=cpu, logged=True, clock=clock) as machine:
             first = [SOURCE, f"{connect} :{machine.port}", f"tbreak {begin}", "continue", *commands, "print/x $pc"]
             there = [f"tbreak {stop}", f"ignore $bpnum {times - 1}", "continue "]
             looked = ["print/x $pc ", "print $priv", SHOW, HISTORY]

@@ -1,6 +1,7 @@
 """What the tests of hard programs share: a session on a program of tests/programs/hard, and what came out of it."""
 
 import re
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ PROGRAMS = Path(__file__).resolve().parent.parent / "programs" / "hard"
 GAP = re.compile(r"^\d+\t\[(.*)\]$", re.M)
 WARNING = re.compile(r"^warning: .*$", re.M)
 ALL = "trace history /a 1,100000000"
+_TCL_PORT = "(the Tcl port)"
+"""In commands for a rig that is not there yet."""
 
 
 class Outcome(NamedTuple):
@@ -53,6 +56,7 @@ def session(program: str, folder: Path, commands: list[str], *sim: str, march: s
     elf = compile_program(folder, PROGRAMS / program, march=march)
     log, capture = folder / "retired.log", folder / "x.rvt"
     with Rig(elf, folder / "rig", "--log-retired", str(log), *sim) as rig:
+        commands = [command.replace(_TCL_PORT, str(rig.tcl_port)) for command in commands]
         begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
         said = run_gdb(elf, [*begin, *commands, ALL, f"trace save {capture}", "trace status"])
     for text in said.values():
@@ -62,7 +66,8 @@ def session(program: str, folder: Path, commands: list[str], *sim: str, march: s
 
 def interrupted_after(seconds: float) -> list[str]:
     """`continue`, and Ctrl-C after so long; each call its own spelling, as `run_gdb` wants it."""
-    return [f"shell (sleep {seconds}; kill -INT $PPID) &", "continue" + " " * int(1000 * seconds)]
+    interrupt = f"{sys.executable} -I {Path(__file__).with_name('interrupting.py')} {_TCL_PORT} $PPID {seconds}"
+    return [f"shell {interrupt} &", "continue" + " " * int(1000 * seconds)]
 
 
 def complete(outcome: Outcome) -> None:

@@ -17,18 +17,19 @@ EXC, INTR, TRET, NTBR, TKBR = (1 << bit for bit in (33, 34, 35, 36, 37))
 INDCALL, DIRCALL, INDJMP, DIRJMP, CORSWAP, RET, INDLJMP, DIRLJMP = (1 << bit for bit in range(40, 48))
 JUMPS = INDJMP | DIRJMP | INDLJMP | DIRLJMP
 WAYS = [
-    pytest.param("target remote", "packets", id="packets"),
-    pytest.param("target remote", "named", id="named"),
-    pytest.param("trace connect", "auto", id="connect"),
+    pytest.param("target remote", "packets", 10, id="packets"),
+    pytest.param("target remote", "named", 9, id="named"),
+    pytest.param("trace connect", "auto", 8, id="connect"),
 ]
+"""And QEMU's clock: interrupts come at other places, with some of them before anything ran since a transfer."""
 
 
 @pytest.mark.parametrize("gdb", GDBS)
-@pytest.mark.parametrize(("connect", "way"), WAYS)
-def test_everything_that_ran_since_the_start(tmp_path: Path, gdb: str, connect: str, way: str) -> None:
+@pytest.mark.parametrize(("connect", "way", "clock"), WAYS)
+def test_everything_that_ran_since_the_start(tmp_path: Path, gdb: str, connect: str, way: str, clock: int) -> None:
     """With all kinds of transfers recorded, nothing between two records is left open."""
     commands = [f"set trace ctr-access {way}", "trace ctr start -depth 128"]
-    run = Run(demo(tmp_path), tmp_path, commands, "finish", ALL_MODES, 128, gdb=gdb, connect=connect)
+    run = Run(demo(tmp_path), tmp_path, commands, "finish", ALL_MODES, 128, gdb=gdb, connect=connect, clock=clock)
     assert run.check() == 128
     assert None not in run.shown.history.values()
 
@@ -51,7 +52,7 @@ def test_options_choose_what_is_recorded(tmp_path: Path, options: str, control: 
     """*least*: of what ran between records, this part is known at least."""
     run = Run(demo(tmp_path), tmp_path, [f"trace ctr start {options}"], "finish", control)
     assert run.check() >= least * (run.expected.valid - 1)
-    assert run.expected.valid > 3 or "traps" in options  # how many interrupts there are is up to QEMU's clock
+    assert run.expected.valid > 3
 
 
 def test_the_check_notices(tmp_path: Path) -> None:
@@ -64,7 +65,8 @@ def test_the_check_notices(tmp_path: Path) -> None:
         with pytest.raises(AssertionError):
             check(run.shown, run.expected)
     run.shown.history[20] = pc
-    run.shown.rows[3] = run.shown.rows[3]._replace(kind="direct jump")
+    kind = "direct jump" if run.shown.rows[3].kind != "direct jump" else "direct call"
+    run.shown.rows[3] = run.shown.rows[3]._replace(kind=kind)
     with pytest.raises(AssertionError):
         check(run.shown, run.expected)
 

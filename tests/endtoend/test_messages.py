@@ -9,7 +9,7 @@ import pytest
 from console.rig import Rig
 from tests.compiling import compile_program, demo
 from tests.endtoend.walking import Code
-from tests.gdb.running import SOURCE, run_gdb
+from tests.gdb.running import SOURCE, killed, run_gdb
 
 OTHER = """
 int finish(int v) { return v + 1; }
@@ -146,7 +146,7 @@ def test_openocd_dies(tmp_path: Path) -> None:
     capture = tmp_path / "kept.rvt"
     with Rig(demo(tmp_path), tmp_path / "rig") as rig:
         commands = [*connect(rig), "trace start", "stepi 100", "trace history"]
-        commands += [f"shell kill {rig.openocd.pid}; sleep 0.3"]
+        commands += [killed(rig.openocd.pid, "TERM")]
         commands += ["trace history 90,100", f"trace save {capture}", "trace status", "print 6 * 7"]
         out = run_gdb(rig.elf, commands)
     assert "100\t" in out["trace history"]

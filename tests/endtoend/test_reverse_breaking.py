@@ -6,6 +6,7 @@ Real gdb 13.1, real OpenOCD, simulated target. What is expected of places comes 
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,19 @@ from tests.gdb.running import SOURCE, run_gdb
 from tests.gdb.test_interrupt import PROGRAM, Gdb
 
 POS = "print $trace_pos"
+MANY = 20
+# A condition: what it prints does not go through gdb's own output, which would count lines.
+FALSE = f"""
+import os
+times = []
+class False_(gdb.Function):
+    def invoke(self):
+        times.append(None)
+        if len(times) == {MANY}:
+            os.write(1, b"[false {MANY} times]")
+        return False
+False_("false")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +79,25 @@ def typed(rig: Rig, *, traced: bool = True) -> Iterator[Typed]:
 
 
 @contextmanager
-def no_stub(answer: bytes | None) -> Iterator[int]:
-    """A port at which somebody answers this, and hangs up; None: says nothing."""
+def no_stub(answer: bytes | None) -> Iterator[tuple[int, threading.Event]]:
+    """A port at which somebody answers this, and hangs up; None: says nothing. The event: something was asked."""
+    asked = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             with ExitStack() as ends, suppress(OSError):
                 while True:
                     connection = ends.enter_context(server.accept()[0])
+                    connection.settimeout(60)
+                    if connection.recv(4096):
+                        asked.set()
                     if answer is not None:
-                        connection.recv(4096)
                         connection.sendall(answer)
                         connection.close()
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield int(server.getsockname()[1])
+        yield int(server.getsockname()[1]), asked
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
 
@@ -156,15 +173,16 @@ def test_a_present_that_cannot_be_read_is_not_entered(elf: Path, tmp_path: Path)
 def test_what_is_no_stub_is_told_in_one_line(elf: Path, tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig") as rig, typed(rig, traced=False) as gdb:
         gdb.run("disconnect")
-        with no_stub(b"HTTP/1.1 400 Bad Request\r\n\r\n<html>$5</html>") as port:
+        with no_stub(b"HTTP/1.1 400 Bad Request\r\n\r\n<html>$5</html>") as (port, _):
             said = without_prompts(gdb.run(f"trace connect localhost:{port}"))
         wrong = f"no OpenOCD and no other gdb stub at localhost:{port}: what is there does not speak gdb's protocol"
         assert next(line for line in said.splitlines() if "OS ABI" not in line).startswith(wrong)
-        with no_stub(None) as port:
+        gdb.run("set remotetimeout 2")  # which is gdb's own
+        with no_stub(None) as (port, asked):
             gdb.type(f"trace connect localhost:{port}")
-            threading.Event().wait(1.5)
+            assert asked.wait(60)
             gdb.interrupt()
-            assert "Quit" in gdb.answer(5)
+            assert "Quit" in gdb.answer()
         assert "Timeout limit to wait for target to respond is 2." in gdb.run("show remotetimeout")
         assert "_start ()" in gdb.run(f"trace connect localhost:{rig.gdb_port}")
 
@@ -176,8 +194,9 @@ def test_goto_while_the_program_runs_leaves_nothing_behind(elf: Path, tmp_path: 
             assert "The program is running: stop it first" in gdb.run(command)
         assert "Cannot execute this command while the selected thread is running" in gdb.run("reverse-stepi")
         gdb.run("interrupt")
+        deadline = time.monotonic() + 60
         while not re.search(r"\$\d+ = -1", gdb.run(POS)):  # an error while it runs
-            threading.Event().wait(0.1)
+            assert time.monotonic() < deadline
         gdb.run("reverse-stepi")
         assert gdb.place() > 2000
 
@@ -187,22 +206,22 @@ def test_interrupts(tmp_path: Path) -> None:
     elf = compile_program(tmp_path, PROGRAM)
     with Rig(elf, tmp_path / "rig", "--trace-size", "131072") as rig, typed(rig, traced=False) as gdb:
         gdb.run("trace start")
-        gdb.type("continue")
-        threading.Event().wait(1.0)
-        gdb.interrupt()
-        gdb.answer()
+        gdb.fills_the_buffer(rig)
+        gdb.reports()
         gdb.type("reverse-stepi")
-        threading.Event().wait(0.5)
+        gdb.until("[reading trace: ")
         gdb.interrupt()
         assert "Quit" in gdb.answer()
         assert gdb.place() == -1
         assert '"scalars"' in gdb.run("show print frame-arguments")
         gdb.run("reverse-stepi")  # the trace is read out: what is interrupted next is the way
-        gdb.run("break shift if $trace_pos == 1")
+        gdb.run(f"python exec({FALSE!r})")
+        gdb.run("break shift if $false() || $trace_pos == 1")
         gdb.type("reverse-continue")
-        threading.Event().wait(1)
+        gdb.until(f"[false {MANY} times]")
         gdb.interrupt()
-        assert "SIGINT" in gdb.answer()
+        said = gdb.answer()
+        assert "SIGINT" in said or "Error in testing breakpoint condition:\nQuit" in said, "gdb's own, in the condition"
         assert gdb.place() > 0
 
 

@@ -14,7 +14,7 @@ from console.rig import Rig
 from tests.compiling import EXAMPLES, demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code, Walk
-from tests.gdb.running import GDBS, SOURCE, gdb_environ, run_gdb
+from tests.gdb.running import GDBS, SETTINGS, SOURCE, gdb_environ, killed, run_gdb
 
 SOURCE_LINES = (EXAMPLES / "demo.c").read_text().splitlines()
 
@@ -25,16 +25,18 @@ def line_of(text: str) -> int:
     return found
 
 
+KILL = "(OpenOCD is killed)"
+
+
 class Past:
     """What gdb said in one session, and the model of what the hart did."""
 
-    def __init__(self, folder: Path, gdb: str, commands: list[str], *, kill: bool = False) -> None:
+    def __init__(self, folder: Path, gdb: str, commands: list[str]) -> None:
         elf, log = demo(folder), folder / "retired.log"
         with Rig(elf, folder / "rig", "--isa", "IMAC", "--log-retired", str(log)) as rig:
             begin = [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
             begin += ["trace start", "tbreak finish", "continue"]
-            if kill:
-                commands = [command.replace("OPENOCD", str(rig.openocd.pid)) for command in commands]
+            commands = [killed(rig.openocd.pid, "KILL") if it == KILL else it for it in commands]
             self.said = run_gdb(elf, [*begin, *commands], gdb=gdb)
         self.code = Code(elf)
         self.symbols = self.code.symbols
@@ -156,8 +158,8 @@ def test_a_stack_whose_beginning_is_not_known_just_ends(tmp_path: Path, gdb: str
         typed += ["trace goto begin", "backtrace", "trace goto end", "backtrace", "info frame-filter", "trace live"]
         typed += ["info frame-filter"]
         done = subprocess.run(
-            [gdb, "-q", "-nx", str(elf), "-ex", "set confirm off"], input="\n".join(typed), text=True,
-            capture_output=True, timeout=60, env=gdb_environ(), check=False,
+            [gdb, "-q", "-nx", str(elf), "-ex", "set confirm off"], input="\n".join([*SETTINGS, *typed]), text=True,
+            capture_output=True, timeout=300, env=gdb_environ(), check=False,
         )  # fmt: skip
     said = done.stdout + done.stderr
     assert "corrupt" not in said
@@ -169,11 +171,11 @@ def test_a_stack_whose_beginning_is_not_known_just_ends(tmp_path: Path, gdb: str
 def test_the_past_outlives_openocd(tmp_path: Path, gdb: str) -> None:
     saved = tmp_path / "kept.rvt"
     commands = [
-        "reverse-stepi", "shell kill -9 OPENOCD; sleep 0.2", "reverse-stepi ", "backtrace", "trace goto fib",
+        "reverse-stepi", KILL, "reverse-stepi ", "backtrace", "trace goto fib",
         "info threads", "continue", "stepi", "trace live", "trace history 1,3", f"trace save {saved}", "disconnect",
         "trace history 2,4", "info registers pc",
     ]  # fmt: skip
-    past = Past(tmp_path, gdb, commands, kill=True)
+    past = Past(tmp_path, gdb, commands)
     said = past.said
     assert f"{line_of('return finish(sum)')}\t" in said["reverse-stepi "]
     assert "main ()" in said["backtrace"]

@@ -1,7 +1,5 @@
 """The rig leaves nothing behind, however the program that holds it ends."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -14,18 +12,32 @@ import pytest
 from console.rig import Rig, RigError, held_port
 from tests.compiling import demo
 
+# Its ports are the test's, which keeps other programs from them when it is gone. It ends with its standard input.
 HOLDER = """
-import sys, time
+import sys
 from pathlib import Path
 from console.rig import Rig
-with Rig(Path(sys.argv[1]), Path(sys.argv[2])) as rig:
-    print(rig.tcl_port, flush=True)
-    time.sleep(60)
+class Given(Rig):
+    def hold_ports(self, held):
+        self.gdb_port, self.tcl_port = map(int, sys.argv[3:])
+with Given(Path(sys.argv[1]), Path(sys.argv[2])) as rig:
+    print("ready", flush=True)
+    sys.stdin.read()
 """
+GONE_SECONDS = 60
 
 
 class BadCommands(Rig):
+    """*held*: keeps its ports for longer than it runs."""
+
     openocd_commands = "init; nonsense"
+
+    def __init__(self, elf: Path, folder: Path, held: ExitStack) -> None:
+        super().__init__(elf, folder)
+        self._longer = held
+
+    def hold_ports(self, held: ExitStack) -> None:
+        super().hold_ports(self._longer)
 
 
 def runs(folder: Path, tcl_port: int) -> bool:
@@ -36,25 +48,27 @@ def runs(folder: Path, tcl_port: int) -> bool:
 
 def test_a_killed_holder_takes_the_rig_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "rig"
-    command = [sys.executable, "-c", HOLDER, str(demo(tmp_path)), str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        try:
-            tcl_port = int(holder.stdout.readline())
-            assert runs(folder, tcl_port)
-        finally:
-            os.kill(holder.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while runs(folder, tcl_port):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    with held_port() as gdb_port, held_port() as tcl_port:
+        command = [sys.executable, "-c", HOLDER, str(demo(tmp_path)), str(folder), str(gdb_port), str(tcl_port)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            assert holder.stdout is not None
+            try:
+                assert holder.stdout.readline() == b"ready\n"
+                assert runs(folder, tcl_port)
+            finally:
+                holder.kill()
+        deadline = time.monotonic() + GONE_SECONDS
+        while runs(folder, tcl_port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_an_openocd_that_does_not_start_leaves_no_simulator(tmp_path: Path) -> None:
-    rig = BadCommands(demo(tmp_path), tmp_path / "rig")
-    with pytest.raises(RigError, match="openocd did not start"), rig:
-        pass
-    assert not runs(rig.folder, rig.tcl_port)
+    with ExitStack() as held:
+        rig = BadCommands(demo(tmp_path), tmp_path / "rig", held)
+        with pytest.raises(RigError, match="openocd did not start"), rig:
+            pass
+        assert not runs(rig.folder, rig.tcl_port)
 
 
 class TakenPort(Rig):

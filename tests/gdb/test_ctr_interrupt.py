@@ -1,7 +1,6 @@
 """Ctrl-C while the records are read through OpenOCD: the select register is put back, and they can be read again."""
 
 import re
-import time
 from pathlib import Path
 
 from console.rig import Rig
@@ -10,7 +9,8 @@ from tests.gdb.running import SOURCE
 from tests.gdb.test_interrupt import Gdb
 
 SELECT = 0x242
-DELAYS = (0.1, 0.4, 0.8)  # of some the records have been read before: that is right, too
+ROW = "0\t0x"  # of the youngest record
+REPORTS = (1, 2, 4)  # of how far it is: then it is interrupted, unless the records have been read before
 
 
 def test_reading_is_interrupted(tmp_path: Path) -> None:
@@ -23,11 +23,14 @@ def test_reading_is_interrupted(tmp_path: Path) -> None:
                 "trace ctr start", "tbreak finish", "continue",
             ):  # fmt: skip
                 gdb.run(command)
-            for delay in DELAYS:
+            gdb.reports()
+            for report in REPORTS:
                 gdb.type("trace ctr show")
-                time.sleep(delay)
-                gdb.interrupt()
-                gdb.answer()
+                reading = gdb.until(f", report {report}]", ROW) != ROW
+                if reading:
+                    gdb.interrupt()
+                assert ("Quit" in gdb.answer()) is reading
+                assert reading or report > 1
                 assert f"= {SELECT:#x}\n" in gdb.run("print/x $csr_siselect")
             said = gdb.run("trace ctr show 0,999")
             assert [int(number) for number in re.findall(r"^(\d+)\t0x", said, re.M)] == list(range(256))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import pytest
 
 from console.rig import Rig
-from console.terminal import Terminal
 from tests import reference
 from tests.compiling import demo
 from tests.gdb.coverage_run import INSTRUCTION, count, traced
-from tests.gdb.running import GDB, GDBS, SOURCE, every_gdb, gdb_environ, run_gdb
+from tests.gdb.running import GDBS, SOURCE, every_gdb, run_gdb
 from tests.gdb.test_dump import ELF, STREAM, imported
 from tests.gdb.test_finding import run
+from tests.gdb.test_window import gdb as in_terminal
 
 FUNCTIONS = ("fib", "classify", "main", "add", "on_trap", "finish", "_start")
 ON, OFF = "set trace disassemble-counts on", "set trace disassemble-counts off"
@@ -208,16 +208,15 @@ def test_the_assembly_window(tmp_path: Path) -> None:
     elf = demo(tmp_path)
     with (
         Rig(elf, tmp_path / "rig") as rig,
-        Terminal([GDB, "-q", "-nx", str(elf)], 120, 40, gdb_environ()) as terminal,
-    ):
-        commands = ["set confirm off", SOURCE, f"set trace target {rig.target_file}"]
-        commands += [f"target extended-remote :{rig.gdb_port}", "trace start", "break finish", "continue", ON]
-        for command in commands:
-            terminal.enter(command)
-        terminal.wait_for("set trace disassemble-counts on")
+        in_terminal(
+            elf, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}", "trace start",
+            "break finish", "continue", ON,
+        ) as debugger,
+    ):  # fmt: skip
+        terminal = debugger.terminal
         terminal.enter("layout asm")
-        screen = terminal.wait(lambda shown: re.search(r"<main> +1: ", shown), "count of main")
-        assert re.search(r"<finish> +#####: auipc", screen)
+        counts = (r"<main> +1: ", r"<finish> +#####: auipc")
+        terminal.wait(lambda screen: all(re.search(it, screen) for it in counts), "counts of main and finish")
         terminal.enter(OFF)
         terminal.enter("refresh")
         terminal.enter("up")

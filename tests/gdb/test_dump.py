@@ -3,7 +3,6 @@
 import contextlib
 import io
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,8 +145,9 @@ def gdb() -> Iterator[Gdb]:
 
 def test_a_long_dump_can_be_interrupted(gdb: Gdb, tmp_path: Path) -> None:
     gdb.run(f"trace open {imported(tmp_path, STREAM * 8000)}")
+    gdb.reports()
     gdb.type("trace dump")
-    time.sleep(1)
+    gdb.until("[reading messages: ")
     gdb.interrupt()
     assert "Quit" in gdb.answer()
     assert "sink: " in gdb.run("info line main\ntrace status", 120)

@@ -15,7 +15,7 @@ import pytest
 from console.rig import Rig, held_port
 from tests.compiling import demo
 from tests.endtoend.retired import listed_pcs, retired_pcs
-from tests.gdb.running import GDB, GDB16, HOME, SOURCE, gdb_environ
+from tests.gdb.running import GDB, GDB16, HOME, PATIENT, SOURCE, gdb_environ
 from tests.gdbmi import GdbMi, MiError
 
 PAGE = (HOME / "docs" / "ide.md").read_text(encoding="utf-8")
@@ -66,10 +66,11 @@ def test_the_script_lets_an_ide_connect(tmp_path: Path) -> None:
         script = script.replace("/path/to/rvtrace.toml", str(rig.target_file))
         script = script.replace("3334", str(port)).replace("3333", str(rig.gdb_port))
         (tmp_path / "rvtrace.gdb").write_text(re.sub("^ +", "", script, flags=re.M))
-        words = [GDB, "-q", "-nx", "-batch", "-x", str(tmp_path / "rvtrace.gdb"), "-ex", f"file {rig.elf}"]
+        words = [GDB, "-q", "-nx", "-batch", "-ex", PATIENT, "-x", str(tmp_path / "rvtrace.gdb")]
+        words += ["-ex", f"file {rig.elf}"]
         for command in (f"target remote localhost:{port}", "trace start", "stepi 5", "reverse-stepi", "p $trace_pos"):
             words += ["-ex", command]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=gdb_environ(), check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=gdb_environ(), check=False)
     assert "$1 = 5" in done.stdout.splitlines(), done
 
 
@@ -142,7 +143,7 @@ if GDB16 is not None:  # gdb 13 has no DAP
     def test_the_debug_adapter_protocol(tmp_path: Path) -> None:
         assert GDB16 is not None
         log = tmp_path / "retired.log"
-        words = (GDB16, "-q", "-nx", "-i", "dap", "-ex", SOURCE)
+        words = (GDB16, "-q", "-nx", "-i", "dap", "-ex", PATIENT, "-ex", SOURCE)
         rig = Rig(demo(tmp_path), tmp_path / "rig", "--log-retired", str(log))
         with held_port() as port, rig, Dap(*words) as dap:
             capabilities = dap.request("initialize", adapterID="rvtrace", linesStartAt1=True)["body"]

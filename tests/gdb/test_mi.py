@@ -15,7 +15,7 @@ from console.rig import Rig
 from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.test_finding import instructions, names, where
-from tests.gdb.running import GDB, GDBS
+from tests.gdb.running import GDB, GDBS, in_time
 from tests.gdbmi import GdbMi, MiError
 
 COMMANDS = [
@@ -218,7 +218,7 @@ def test_the_present(session: Session) -> None:
 
 
 def test_nothing_is_printed_beside_the_results(session: Session) -> None:
-    ours = [it for it in session.records if it.kind in ("console", "log", "output", "target")]
+    ours = [it for it in session.records if it.kind in ("console", "log", "output", "target") and in_time(it.text)]
     assert (ours, session.noise) == ([], "")
 
 
@@ -232,8 +232,9 @@ def test_events_of_an_unknown_kind(tmp_path: Path) -> None:
     with Rig(demo(tmp_path), tmp_path / "rig") as rig, GdbMi(rig.elf, GDB) as mi:
         begin(mi, rig)
         mi.command("-rvtrace-start")
+        since = len(mi.records)
         mi.command("-exec-step")
-        mi.stopped(0)
+        mi.stopped(since)
         with pytest.raises(MiError, match="there are no events of the kind 'nonsense'"):
             mi.command("-rvtrace-events --kind nonsense")
 

@@ -2,26 +2,19 @@
 
 import re
 import subprocess
-import time
 from pathlib import Path
 
 from console.rig import Rig
 from tests.compiling import EXAMPLES, compile_program, demo
 from tests.endtoend.retired import retired_pcs
-from tests.gdb.running import HOME, SOURCE, every_gdb, gdb_environ, run_gdb
+from tests.gdb.running import HOME, PATIENT, SETTINGS, SOURCE, every_gdb, gdb_environ, in_time, run_gdb
 from tests.gdb.test_interrupt import PROGRAM, Gdb
 from tests.gdb.test_native import ROW, beginning, recorded
 
 
 def run_long(gdb: Gdb, log: Path) -> None:
     """Until some 400000 instructions retired, however fast that is, and halt."""
-    gdb.type("continue")
-    deadline = time.monotonic() + 100
-    while not log.exists() or log.stat().st_size < 4_000_000:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    gdb.interrupt()
-    assert "SIGINT" in gdb.answer()
+    gdb.runs_until(lambda: log.exists() and log.stat().st_size >= 4_000_000)
 
 
 def all_retired(rig: Rig, log: Path) -> list[int]:
@@ -38,7 +31,7 @@ def test_the_size_guard(tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
         gdb = Gdb(elf)
         try:
-            for command in ("set height 0", "set width 0", "set confirm off", *beginning(rig)[:-2]):
+            for command in (*SETTINGS, *beginning(rig)[:-2]):
                 gdb.run(command)
             run_long(gdb, log)
             gdb.run("set trace native-limit 50000")
@@ -61,9 +54,9 @@ def test_what_takes_too_long_to_read_out_is_a_gap(tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig", "--trace-size", "131072", "--log-retired", str(log)) as rig:
         gdb = Gdb(elf)
         try:
-            for command in ("set height 0", "set width 0", "set confirm off", "set remotetimeout 1"):
+            for command in (*SETTINGS, *beginning(rig)[:-2], "tbreak main", "continue"):
                 gdb.run(command)
-            for command in (*beginning(rig)[:-2], "tbreak main", "continue", "trace native"):
+            for command in ("set remotetimeout 1", "trace native", PATIENT):  # the second is for what is read out
                 gdb.run(command)
             run_long(gdb, log)
             missing, later = gdb.run("info record"), [gdb.run("stepi"), gdb.run("info record")]
@@ -83,14 +76,14 @@ def run_script(script: str, elf: Path, rig: Rig, folder: Path) -> str:
     """What `gdb -batch -x` prints, of a script for a target at OpenOCD's usual port."""
     text = script.replace("localhost:3333", f"localhost:{rig.gdb_port}")
     (folder / "x.gdb").write_text(text)
-    words = ["gdb-multiarch", "-q", "-nx", "-batch", "-x", str(folder / "x.gdb"), str(elf)]
+    words = ["gdb-multiarch", "-q", "-nx", "-batch", "-ex", PATIENT, "-x", str(folder / "x.gdb"), str(elf)]
     environ = gdb_environ(RVTRACE_TARGET=str(rig.target_file))
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     done = subprocess.run(
-        words, cwd=HOME, env=environ, stdin=nothing, stdout=pipe, stderr=subprocess.STDOUT, timeout=120
+        words, cwd=HOME, env=environ, stdin=nothing, stdout=pipe, stderr=subprocess.STDOUT, timeout=300
     )
     assert done.returncode == 0
-    return done.stdout.decode()
+    return in_time(done.stdout.decode())
 
 
 def test_the_example_script(tmp_path: Path) -> None:
@@ -162,7 +155,7 @@ def test_the_connection_is_lost_while_gdb_records(tmp_path: Path) -> None:
     with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
         gdb = Gdb(elf)
         try:
-            for command in ("set height 0", "set width 0", "set confirm off", *beginning(rig), "trace native"):
+            for command in (*SETTINGS, *beginning(rig), "trace native"):
                 gdb.run(command)
             rig.kill_openocd()
             lost = gdb.run("info record")

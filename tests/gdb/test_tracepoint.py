@@ -60,7 +60,7 @@ def test_under_a_machine_interface(gdb: str, interpreter: str, elf: Path) -> Non
     commands = [SOURCE, '-interpreter-exec console "trace main"', '-interpreter-exec console "trace nonsens"']
     done = subprocess.run(
         [gdb, "-q", "-nx", f"--interpreter={interpreter}", str(elf)], input="\n".join([*commands, "-gdb-exit\n"]),
-        capture_output=True, text=True, timeout=60, env=gdb_environ(), check=False,
+        capture_output=True, text=True, timeout=300, env=gdb_environ(), check=False,
     )  # fmt: skip
     assert re.search(r'~"Tracepoint 1( at .*)?\.\\n"', done.stdout)
     assert "Error" not in done.stdout + done.stderr

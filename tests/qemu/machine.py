@@ -24,7 +24,7 @@ from tests.qemu10 import QEMU10
 
 TICKS = HOME / "tests" / "programs" / "qemu" / "ticks.c"
 _ICOUNT = ["-icount", "shift=0,sleep=off"]  # a nanosecond an instruction: interrupts come at the same place each time
-_PATIENCE = 60  # seconds
+_PATIENCE = 120  # seconds
 _EXEC = re.compile(r"Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/")
 _TRAP = re.compile(r"riscv_cpu_do_interrupt: hart:(\d+), async:(\d), cause:([0-9a-f]+), epc:0x([0-9a-f]+)")
 

@@ -45,7 +45,7 @@ class Running:
     def close(self) -> None:
         if not self.sent.closed:
             self.sent.close()
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         self._lines.close()
 
@@ -158,7 +158,7 @@ def test_the_lock_is_free_while_the_client_is_asked(start: Start, session: Sessi
 
     client = start(work)
     client.get()
-    assert session.lock.acquire(timeout=20)
+    assert session.lock.acquire(timeout=60)
     client.send(answer=7, question=1, result=1)
     session.lock.release()
     assert client.get() == {"id": 7, "result": 1}

@@ -46,7 +46,7 @@ def run_to(openocd: OpenOcd, address: int, times: int) -> int:
     """Let the program run to a breakpoint, again and again. Returns the pc."""
     for _ in range(times):
         openocd.command("step")  # else it would stop where it stands
-        openocd.command(f"bp {address:#x} 2 hw; resume; wait_halt 5000; rbp {address:#x}")
+        openocd.command(f"bp {address:#x} 2 hw; resume; wait_halt 60000; rbp {address:#x}")
     return int(re.findall(r"0x[0-9a-f]+", openocd.command("reg pc"))[-1], 16)
 
 
@@ -79,7 +79,7 @@ def test_what_ran_between_breakpoints_is_shown(
 def test_a_running_program_can_be_looked_at(rig: Rig, openocd: OpenOcd, session: Session) -> None:
     session.start(context(rig))
     openocd.command("resume")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while "full, 8192 bytes" not in "\n".join(session.status(context(rig))):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -70,7 +70,7 @@ class Client:
     def close(self) -> tuple[int, bytes]:
         """Its exit status and what it wrote to standard error."""
         try:
-            _, errors = self.process.communicate(timeout=10)
+            _, errors = self.process.communicate(timeout=60)
         finally:
             self.process.kill()
             self.process.wait()
@@ -174,21 +174,48 @@ class Pipe:
 
 
 class Slow(Session):
-    """Works until it is stopped, or for *seconds*."""
+    """Works until it is stopped."""
 
-    seconds = 10.0
+    def __init__(self) -> None:
+        super().__init__()
+        self.works = threading.Event()
 
     def stop(self, progress: Progress = silent) -> list[str]:
-        began = time.monotonic()
-        while time.monotonic() < began + self.seconds:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             progress("working", 1, 2)
+            self.works.set()
             time.sleep(0.001)
+        return []
+
+
+class Clock:
+    """For `session.server`: goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Timed(Session):
+    """Works for a second by *clock*, a hundred times something."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def stop(self, progress: Progress = silent) -> list[str]:
+        for _ in range(100):
+            progress("working", 1, 2)
+            self._clock.now += 0.01
         return []
 
 
 def served(session: Session, pipe: Pipe, log: Path) -> tuple[threading.Thread, io.BytesIO]:
     sink = io.BytesIO()
-    thread = threading.Thread(target=Server(session, pipe, sink, log).run)  # type: ignore[arg-type]
+    thread = threading.Thread(target=Server(session, pipe, sink, log).run, daemon=True)  # type: ignore[arg-type]
     thread.start()
     return thread, sink
 
@@ -198,17 +225,19 @@ def replies(sink: io.BytesIO) -> list[dict[str, Any]]:
 
 
 def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None:
-    pipe = Pipe()
-    thread, sink = served(Slow(), pipe, tmp_path / "log")
+    pipe, session = Pipe(), Slow()
+    thread, sink = served(session, pipe, tmp_path / "log")
     pipe.put(id=1, method="stop")
-    time.sleep(0.3)
+    assert session.works.wait(60)
     pipe.put(cancel=1)
     pipe.put(id=2, method="hello")
     pipe.put(id=3, method="stop")
     pipe.put(cancel=3)
-    time.sleep(0.1)
+    deadline = time.monotonic() + 60
+    while sink.getvalue().count(b'"error"') < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)  # the end would cancel it, too
     pipe.end()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     answers = [reply for reply in replies(sink) if "progress" not in reply]
     assert [reply["id"] for reply in answers] == [1, 2, 3]
@@ -216,28 +245,29 @@ def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None
         assert reply["error"] == {"message": "interrupted", "kind": Cancelled.__name__}
 
 
-def test_progress_comes_at_most_five_times_a_second(tmp_path: Path) -> None:
-    pipe, session = Pipe(), Slow()
-    session.seconds = 1.0
-    thread, sink = served(session, pipe, tmp_path / "log")
+def test_progress_comes_at_most_five_times_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, clock = Pipe(), Clock()
+    monkeypatch.setattr("session.server.time", clock)
     pipe.put(id="x", method="stop")
-    while b"result" not in sink.getvalue():
-        time.sleep(0.05)
+    thread, sink = served(Timed(clock), pipe, tmp_path / "log")
+    deadline = time.monotonic() + 60
+    while b"result" not in sink.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
     pipe.end()
-    thread.join(10)
+    thread.join(60)
     *progress, last = replies(sink)
     assert last == {"id": "x", "result": {"lines": []}}
-    assert 1 <= len(progress) <= 5
+    assert 4 <= len(progress) <= 5
     assert progress[0] == {"id": "x", "progress": {"label": "working", "done": 1, "total": 2}}
 
 
 def test_when_the_client_goes_work_ends(tmp_path: Path) -> None:
-    pipe = Pipe()
-    thread, _ = served(Slow(), pipe, tmp_path / "log")
+    pipe, session = Pipe(), Slow()
+    thread, _ = served(session, pipe, tmp_path / "log")
     pipe.put(id=1, method="stop")
-    time.sleep(0.05)
+    assert session.works.wait(60)
     pipe.end()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -260,7 +290,7 @@ def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCap
     thread, sink = served(Broken(), pipe, tmp_path / "log")
     pipe.put(id=1, method="stop")
     pipe.end()
-    thread.join(10)
+    thread.join(60)
     [reply] = replies(sink)
     assert reply["error"]["kind"] == "Internal"
     assert reply["error"]["message"] == (
@@ -313,11 +343,11 @@ def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -
         server = threading.Thread(target=Server(session, source, answers, tmp_path / "log").run)
         server.start()
         with os.fdopen(writing, "wb") as requests:
-            assert session.begun.wait(10)
+            assert session.begun.wait(60)
             requests.write(b'{"id": 1, "method": "hello", "params": {}}\n')
             requests.flush()
-            assert session.ended.wait(10)
-        server.join(10)
+            assert session.ended.wait(60)
+        server.join(60)
     assert json.loads(answers.getvalue().splitlines()[0])["id"] == 1
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from console.rig import held_port
 from session import description_file, description_text
 from session.context import Context
 from session.description import DescriptionError
 from session.errors import BadOption, NoElf
 from session.session import Session
 from session.tandem.port_file import PortFileError
+from tests.session.proxy.fakes import until
 from tests.simulated.tandem_port import Ported
 
 ELF = Path(__file__).resolve().parent.parent / "data" / "riscv-tests" / "rv64ui-p-add"
@@ -60,6 +62,9 @@ class Bench:
     def pcs(self) -> list[int]:
         history, _ = self.session.decoded(self.context)
         return list(history.pcs())
+
+    def warnings(self) -> list[str]:
+        return [line for line in self.session.status(self.context) if line.startswith("warning: ")]
 
 
 @pytest.fixture
@@ -123,7 +128,7 @@ def test_a_file_that_is_not_what_it_was(bench: Bench, damage: str) -> None:
         bench.file.rename(bench.file.with_suffix(".old"))
     if damage == "replaced":
         bench.file.write_bytes(b"\x01\x02")
-    lines = [line for line in bench.session.status(bench.context) if line.startswith("warning: ")]
+    lines = bench.warnings()
     assert bench.pcs() == expected
     problem = {"cut": "has only 0 bytes left", "removed": "is gone", "replaced": "is another file than before"}[damage]
     assert len(lines) == 1 and str(bench.file) in lines[0] and problem in lines[0] and "are kept" in lines[0]
@@ -171,26 +176,27 @@ def test_a_port_whose_file_is_not_there(bench: Bench) -> None:
 
 def test_a_socket(tmp_path: Path) -> None:
     """What comes after `trace start`; when the other end closes it, one line says so and all stays."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        bench = Bench(tmp_path, f'[[tandem]]\nname = "t"\nsocket = "tcp:127.0.0.1:{port}"\nsupervisor = false\n')
-        bench.session.start(bench.context)
-        connection = server.accept()[0]
-    with connection:
-        before = bytes(bench.ported.traces[0])
-        connection.sendall(before)
-        bench.run(40)
-        connection.sendall(bench.ported.traces[0][len(before) :])
+    with held_port() as port:
+        with socket.create_server(("127.0.0.1", port)) as server:
+            bench = Bench(tmp_path, f'[[tandem]]\nname = "t"\nsocket = "tcp:127.0.0.1:{port}"\nsupervisor = false\n')
+            bench.session.start(bench.context)
+            connection = server.accept()[0]
+        with connection:
+            before = bytes(bench.ported.traces[0])
+            connection.sendall(before)
+            bench.run(40)
+            connection.sendall(bench.ported.traces[0][len(before) :])
+            until(lambda: len(bench.pcs()) == bench.ported.hart.instret)
+            history, _ = bench.session.decoded(bench.context)
+            assert history.shadow is not None and history.shadow.before(len(history)).xs() == bench.ported.hart.x
+        until(lambda: bool(bench.warnings()))
         assert len(bench.pcs()) == bench.ported.hart.instret
-        history, _ = bench.session.decoded(bench.context)
-        assert history.shadow is not None and history.shadow.before(len(history)).xs() == bench.ported.hart.x
-    assert len(bench.pcs()) == bench.ported.hart.instret
-    warnings = [line for line in bench.session.status(bench.context) if line.startswith("warning: ")]
-    assert len(warnings) == 1 and "the other end has closed the connection" in warnings[0]
-    with pytest.raises(PortFileError, match="cannot connect: nobody listens there"):
-        bench.session.start(bench.context)
-    assert len(bench.pcs()) == bench.ported.hart.instret
-    bench.session.close()
+        (warning,) = bench.warnings()
+        assert "the other end has closed the connection" in warning
+        with pytest.raises(PortFileError, match="cannot connect: nobody listens there"):
+            bench.session.start(bench.context)
+        assert len(bench.pcs()) == bench.ported.hart.instret
+        bench.session.close()
 
 
 DAMAGED = {

@@ -180,7 +180,7 @@ def test_breakpoints_of_openocd_take_others_and_both_work(rig: Rig, link: OpenOc
     assert len(used(rig, 0)) == NUMBER
     for stop in (8, 12):
         tcl("resume")
-        tcl("wait_halt 5000")
+        tcl("wait_halt 60000")
         assert tcl.reg("pc") == ENTRY + stop
     assert shown(rig, 0)[3][0] & HIT, "ours fired on the way"
     tcl("rbp all")
@@ -231,7 +231,7 @@ def test_harts_that_run(rig: Rig, link: OpenOcd) -> None:
     assert armed
     rig.tcl("halt")
     for hart in range(2):
-        on(rig, hart)("wait_halt 5000")
+        on(rig, hart)("wait_halt 60000")
     assert (armed.disarm(), bool(armed)) == ([], False)
     assert [used(rig, hart) for hart in range(2)] == [{}, {}]
 

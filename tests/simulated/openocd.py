@@ -15,7 +15,7 @@ class Tcl:
     """OpenOCD's Tcl RPC: a command and 0x1a there, the result and 0x1a back."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
 
     def close(self) -> None:
         self._socket.close()

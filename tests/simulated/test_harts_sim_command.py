@@ -64,7 +64,7 @@ def test_a_log_for_each_hart(elf: Path, tmp_path: Path) -> None:
     with started("--elf", str(elf), "--port", "0", "--harts", "2", "--log-retired", str(log)) as process:
         printed = until(process, "listening on")
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert "2 harts RV64IMAFDC: " in printed
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["log.0", "log.1"]
 

@@ -42,7 +42,7 @@ def test_a_session(tmp_path: Path, march: str) -> None:
     }
     with OpenOcd(elf, tmp_path / "rig", "--isa", isa) as rig:
         connect = f"target extended-remote 127.0.0.1:{rig.gdb_port}"
-        printed = run_gdb(elf, ["set osabi none", "set remotetimeout 20", connect, *script])
+        printed = run_gdb(elf, ["set osabi none", connect, *script])
     assert [command for command in printed if command in script] == list(script)
     for command, expected in script.items():
         text = printed[command]

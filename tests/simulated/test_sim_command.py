@@ -67,7 +67,7 @@ def test_ends_cleanly_on_a_signal(elf: Path, tmp_path: Path, number: signal.Sign
             client.sendall(b"R")
             assert client.recv(1) in b"01"
             process.send_signal(number)
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert not any(path.exists() for path in paths)
 
@@ -80,7 +80,7 @@ def test_prints_and_writes_the_openocd_configuration_and_the_target(elf: Path, t
     ) as process:  # fmt: skip
         printed = until(process, "listening on")
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     config = files[0].read_text()
     assert all(f"    {line}\n" in printed for line in config.splitlines())
     port = int(printed.rpartition("listening on 127.0.0.1:")[2].split(";")[0])
@@ -111,7 +111,7 @@ def test_a_program_that_runs_to_its_end(tmp_path: Path) -> None:
     with started("--elf", str(program), "--port", "0", "--run") as process:
         assert "RV32IMAFDC" in until(process, "program ended with status 7")
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert process.returncode == 0
 
 

@@ -38,7 +38,7 @@ def test_a_program_that_runs(elf: Path, tmp_path: Path) -> None:
         said = json.loads(until(process, '"serving"'))
         begun = decoded(trace, elf, "flute")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert said["tandem"] == [str(trace)]
     assert len(begun.history) == 0 and begun.after(len(begun.trace) - 1).pc == Image.from_elf(elf).entry
     (port,) = description_file.load(target).tandem
@@ -60,7 +60,7 @@ def test_several_harts_have_a_file_each(tmp_path: Path) -> None:
         while not first.stat().st_size:
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert first.read_bytes()[0], "a hole where the first part was"
     begun.rename(first)
     for hart in range(2):
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written_any_more(elf: Path, tmp_path: Path) -> No
     with started("--elf", str(elf), *where) as process:
         until(process, "listening on")
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
     assert errors == "rvtrace sim: cannot write /dev/full: No space left on device; the tandem trace ends there\n"
     assert process.returncode == 0
 

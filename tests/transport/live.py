@@ -41,7 +41,7 @@ class Live(Rig):
         # virt2phys: OpenOCD's default, the harder case for memory accesses while the hart runs
         self.openocd_commands = f"telnet_port {self.telnet_port}; riscv set_enable_virt2phys on; init"
 
-    def connect(self, port: int | None = None, timeout: float = 10.0) -> OpenOcd:
+    def connect(self, port: int | None = None, timeout: float = 60.0) -> OpenOcd:
         return OpenOcd(port=port or self.tcl_port, timeout=timeout)
 
     def start_openocd(self) -> None:

@@ -1,11 +1,13 @@
 """OpenOCD absent, not OpenOCD, refusing, dying, hanging: one line each, and usable again afterwards."""
 
+import select
 import socket
 import struct
 from collections.abc import Iterator
 
 import pytest
 
+from console.rig import held_port
 from support.errors import Cancelled
 from tests.transport.fake_openocd import Close, FakeOpenOcd, Silence
 from transport.openocd import OpenOcd
@@ -31,7 +33,7 @@ def fake() -> Iterator[FakeOpenOcd]:
 
 @pytest.fixture
 def openocd(fake: FakeOpenOcd) -> Iterator[OpenOcd]:
-    with OpenOcd(port=fake.port, timeout=2) as client:
+    with OpenOcd(port=fake.port, timeout=60) as client:
         yield client
 
 
@@ -39,10 +41,12 @@ def expected(words: range) -> bytes:
     return struct.pack(f"<{len(words)}I", *(n * 0x0101_0101 & 0xFFFF_FFFF for n in words))
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+def drop(fake: FakeOpenOcd, client: OpenOcd) -> None:
+    """End the connection, and wait until that has come to the client."""
+    connection = client._socket
+    assert connection is not None
+    fake.drop()
+    assert select.select([connection], [], [], 60)[0]
 
 
 def test_words_and_blocks(openocd: OpenOcd) -> None:
@@ -54,8 +58,7 @@ def test_words_and_blocks(openocd: OpenOcd) -> None:
 
 
 def test_nobody_listens() -> None:
-    port = free_port()
-    with pytest.raises(OpenOcdAbsent) as caught:
+    with held_port() as port, pytest.raises(OpenOcdAbsent) as caught:
         OpenOcd(port=port).read32(RAM)
     assert str(caught.value) == (
         f"no OpenOCD at 127.0.0.1:{port} (Connection refused): start OpenOCD, or set the port of its Tcl server "
@@ -64,8 +67,7 @@ def test_nobody_listens() -> None:
 
 
 def test_openocd_is_started_later() -> None:
-    port = free_port()
-    with OpenOcd(port=port) as openocd:
+    with held_port() as port, OpenOcd(port=port) as openocd:
         with pytest.raises(OpenOcdAbsent):
             openocd.read32(RAM)
         with FakeOpenOcd() as fake:
@@ -113,7 +115,7 @@ def test_openocd_that_ends_the_connection_on_exit_codes() -> None:
     with FakeOpenOcd(exits=True) as fake, OpenOcd(port=fake.port) as openocd:
         fake.memory[RAM] = 7
         assert openocd.read32(RAM) == 7
-        fake.drop()
+        drop(fake, openocd)
         assert openocd.read32(RAM) == 7
         assert fake.connections == 3
         openocd.close()
@@ -185,7 +187,7 @@ def test_dies_half_way(openocd: OpenOcd, fake: FakeOpenOcd) -> None:
 
 def test_restarted_between_two_commands(openocd: OpenOcd, fake: FakeOpenOcd) -> None:
     assert openocd.read32(RAM + 8) == 0x0202_0202
-    fake.drop()
+    drop(fake, openocd)
     assert openocd.read32(RAM + 8) == 0x0202_0202
     assert fake.connections == 2
 
@@ -195,11 +197,11 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(openocd: OpenOc
         fake.before = lambda command: None
         raise Silence
 
-    openocd.timeout = 0.2
     openocd.read32(RAM)
-    fake.before = hang
+    fake.before, openocd.timeout = hang, 0.2
     with pytest.raises(OpenOcdTimeout, match=r"did not answer within 0.2 s: is it busy, or its adapter unplugged"):
         openocd.read32(RAM)
+    openocd.timeout = 60
     assert openocd.read32(RAM + 4) == 0x0101_0101
     assert fake.connections == 2
 
@@ -229,7 +231,7 @@ def test_data_port(openocd: OpenOcd, fake: FakeOpenOcd) -> None:
     port = 0x2000_1040
     fake.memory = {port: 100}
     assert openocd.read_data_port(port, 1000) == struct.pack("<1000I", *range(100, 1100))
-    assert len(fake.commands) < 10  # a loop in OpenOCD, not a round trip per word
+    assert len(fake.commands) < 100  # a loop in OpenOCD, not a round trip per word; shorter ones on slow machines
     fake.memory = {port: 0, port + 4: 700}
     with pytest.raises(OpenOcdRefused) as caught:
         openocd.read_data_port(port, 1000)

@@ -59,7 +59,7 @@ def traced_run(openocd: OpenOcd, request: TraceRequest) -> tuple[Drained, TraceI
     openocd.command(f"reg pc {ENTRY:#x}")
     in_force = start(sink, [encoder], request)
     openocd.command("resume")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not openocd.halted():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -125,7 +125,7 @@ def test_tcl_errors(openocd: OpenOcd) -> None:
 def test_other_ports_and_targets(live: Live) -> None:
     for port in (live.telnet_port, live.gdb_port):
         with pytest.raises(NotOpenOcd, match=f"127.0.0.1:{port} is not OpenOCD's Tcl server"):
-            live.connect(port, timeout=3).read32(ENTRY)
+            live.connect(port).read32(ENTRY)
     with pytest.raises(NoSuchTarget, match=r"no target 'riscv\.cpu', it has sim\.cpu"):
         OpenOcd(port=live.tcl_port, target="riscv.cpu").read32(ENTRY)
     with OpenOcd(port=live.tcl_port, target="sim.cpu") as openocd:
@@ -137,7 +137,7 @@ def test_trace_data_does_not_fill_openocds_log(live: Live, openocd: OpenOcd) -> 
     log = live.folder / "openocd.log"
     before = log.stat().st_size
     openocd.read_block(ENTRY, 16384)
-    assert log.stat().st_size - before < 200
+    assert log.stat().st_size - before < 2000, "as text it would be 32 KB; on a slow machine there may be a warning"
 
 
 def test_a_run_is_traced(whole: bytes) -> None:

@@ -66,32 +66,50 @@ def test_one_hart_is_polled_as_ever(tmp_path: Path) -> None:
         rig.kill_openocd()
         with pytest.raises(OpenOcdError), openocd.unpolled():
             openocd.read32(0x2000_0000)
-    with pytest.raises(OpenOcdAbsent), OpenOcd(port=rig.tcl_port) as absent, absent.unpolled():
-        absent.read32(0x2000_0000)
+        with pytest.raises(OpenOcdAbsent), OpenOcd(port=rig.tcl_port) as absent, absent.unpolled():
+            absent.read32(0x2000_0000)
 
 
 def test_who_is_killed_meanwhile_does_not_leave_it_off(
     rig: Rig, other: OpenOcd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """gdb would never see a hart halt."""
-    monkeypatch.setattr("transport.openocd.UNPOLLED_MS", 400)
     with ExitStack() as never_ends, OpenOcd(port=rig.tcl_port) as openocd:
-        never_ends.enter_context(openocd.unpolled())
-        began = time.monotonic()
-        while time.monotonic() - began < 0.9:  # as long as it works it goes on
-            openocd.read32(0x2000_0000)
-            assert not polls(other)
+        for seconds in (0.6, 1.2, 2.4, 4.8, 9.6, 19.2):  # longer, where the machine pauses: OpenOCD may poll then
+            monkeypatch.setattr("transport.openocd.UNPOLLED_MS", int(1000 * seconds))
+            began = time.monotonic()
+            never_ends.enter_context(openocd.unpolled())
+            if works(openocd, other, began, seconds):
+                break
+            never_ends.close()
+        else:
+            raise AssertionError("the machine is too slow")
         openocd.close()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not polls(other):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         never_ends.pop_all()
 
 
-def test_what_was_to_switch_it_on_again_is_gone(rig: Rig, other: OpenOcd, monkeypatch: pytest.MonkeyPatch) -> None:
+def works(openocd: OpenOcd, other: OpenOcd, began: float, seconds: float) -> bool:
+    """As long as it works it goes on without a poll, longer than *seconds*, after which OpenOCD polls if it is told
+    nothing. False: the machine paused meanwhile. *began*: before polling was switched off.
+    """
+    last = began
+    while last - began < 1.6 * seconds:
+        openocd.read32(0x2000_0000)
+        polled = polls(other)
+        now = time.monotonic()
+        if now - last > 0.7 * seconds:  # it is told so each quarter of the time
+            return False
+        assert not polled
+        last = now
+    return True
+
+
+def test_what_was_to_switch_it_on_again_is_gone(rig: Rig, other: OpenOcd) -> None:
     """Who switches it off later keeps it off."""
-    monkeypatch.setattr("transport.openocd.UNPOLLED_MS", 200)
     with OpenOcd(port=rig.tcl_port) as openocd:
         for _ in range(2):
             with openocd.unpolled():

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.usb.device import STALL
@@ -21,7 +22,7 @@ NAK = -errno.EAGAIN
 HOME = BUS.parent.parent.parent
 
 
-def run(rig: Rig, folder: Path, *command: str, seconds: float = 60) -> "subprocess.CompletedProcess[str]":
+def run(rig: Rig, folder: Path, *command: str, seconds: float = 120) -> "subprocess.CompletedProcess[str]":
     """What *command* does, in *folder*, with the device, which time passes for while it is asked."""
     with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as listening:
         path = f"{short}/usb"  # the path of a socket may have about a hundred characters
@@ -53,8 +54,9 @@ def _ended(arguments: Sequence[str], folder: Path, seconds: float) -> "subproces
 
 
 def _serve(rig: Rig, listening: socket.socket) -> None:
+    """Up to the end of who asks, which may be killed in the middle."""
     connection, _ = listening.accept()
-    with connection, connection.makefile("rb") as requests:
+    with suppress(ConnectionError), connection, connection.makefile("rb") as requests:
         while head := requests.read(10):
             what, endpoint, length, size = struct.unpack("<BBII", head)
             status, data = _answer(rig, what, endpoint, length, requests.read(size))

@@ -54,7 +54,7 @@ class FakeStub:
         assert self._connection is not None
         self._connection.sendall(raw)
 
-    def wait_for(self, body: bytes, seconds: float = 5) -> None:
+    def wait_for(self, body: bytes, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while body not in self.got:
             assert time.monotonic() < deadline, (body, self.got)
@@ -123,7 +123,7 @@ class Client:
 
     def __init__(self, port: int, *, acknowledges: bool = True) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         self._received = b""
         self.acknowledges = True
         self.output: list[bytes] = []  # of O packets
@@ -179,7 +179,7 @@ class Client:
                 return document
 
 
-def until(true: Callable[[], bool], seconds: float = 5) -> None:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -26,12 +26,14 @@ class Qemu:
     def retired(self, hart: int) -> list[int]:
         """What ran on a hart, but for the boot ROM."""
         pcs: list[int] = []
+        newest = hart
         for line in self._log.read_bytes().splitlines():
-            match = _TRACE.match(line)
-            if match and int(match[1]) == hart:
-                pcs.append(int(match[2], 16))
-            elif line.startswith(b"Stopped execution") and pcs:
-                pcs.pop()  # it was about to run
+            if match := _TRACE.match(line):
+                newest = int(match[1])
+                if newest == hart:
+                    pcs.append(int(match[2], 16))
+            elif line.startswith((b"Stopped execution", b"cpu_io_recompile: rewound")) and newest == hart:
+                pcs.pop()  # it was about to run, or runs again: an access to a device
         return [pc for pc in pcs if pc >= _RAM]
 
 
@@ -61,7 +63,7 @@ def running(elf: Path, folder: Path, harts: int = 1, *, logged: bool = True) -> 
 
 def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
     """Until it listens, without connecting: that would be a gdb."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     wanted = f":{port:04X}"
     while time.monotonic() < deadline and child.poll() is None:
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]

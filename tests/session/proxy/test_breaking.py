@@ -16,7 +16,7 @@ END = len(PCS) - 1
 
 def test_a_second_gdb_is_refused(between: Between) -> None:
     client = between.client()
-    with socket.create_connection(("127.0.0.1", between.proxy.port), 5) as other:
+    with socket.create_connection(("127.0.0.1", between.proxy.port), 60) as other:
         other.sendall(b"+" + packet(b"qSupported"))
         with contextlib.suppress(ConnectionResetError):  # it had sent something
             assert other.recv(1) == b""
@@ -30,7 +30,7 @@ def test_what_says_nothing_is_no_stub(monkeypatch: pytest.MonkeyPatch) -> None:
         port = int(mute.getsockname()[1])
         proxy = Proxy(ListedPast(lambda hart: PCS), threading.RLock(), ("127.0.0.1", port))
         proxy.start()
-        with socket.create_connection(("127.0.0.1", proxy.port), 5) as client:
+        with socket.create_connection(("127.0.0.1", proxy.port), 60) as client:
             client.sendall(b"+" + packet(b"qSupported"))
             assert b"$" not in client.recv(100) + client.recv(100)
         (line,) = proxy.said()

@@ -14,7 +14,7 @@ from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
 from tests.session.proxy.pasts import HERE, ListedPast
-from tests.session.proxy.test_qemu import RAM, memory_of
+from tests.session.proxy.test_qemu import RAM, loss_told, memory_of, stub_killed
 
 UP_TO_HERE = ["break *start_timer", "continue"]
 LIVE = [
@@ -110,9 +110,10 @@ def test_openocd_is_killed_in_the_past(elf: Path, pcs: list[int], tmp_path: Path
     commands += ["continue ", "stepi "]  # a step over a breakpoint, after which gdb 13 must not hear of the end
     commands += ["print $sp", "info threads", "print $pc", "reverse-stepi  ", "x/i $pc", "info threads "]
     commands += ["print $trace_pos", "continue  ", "stepi", "disconnect"]
-    with Rig(elf, tmp_path / "rig") as rig, proxied(rig.gdb_port, pcs, elf) as proxy:
+    lost = tmp_path / "lost"
+    with Rig(elf, tmp_path / "rig") as rig, proxied(rig.gdb_port, pcs, elf) as proxy, loss_told(proxy, lost):
         words = {"CONNECT": f"target extended-remote :{proxy.port}"}
-        words["KILL"] = f"shell kill -9 {rig.openocd.pid}; sleep 0.5"
+        words["KILL"] = stub_killed(rig.openocd.pid, lost)
         outputs = run_gdb(elf, [words.get(it, it) for it in commands])
         line, end = proxy.said()
         assert proxy.stub_lost

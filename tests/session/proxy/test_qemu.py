@@ -21,8 +21,10 @@ from tests.session.proxy.pasts import HERE, ListedPast
 
 RAM = 0x80000000
 INTERRUPT = (
-    "python import threading, os, signal; threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()"
+    "python import threading, os, signal; interrupt = lambda event: (gdb.events.cont.disconnect(interrupt), "
+    "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()); gdb.events.cont.connect(interrupt)"
 )
+"""Ctrl-C when the target has been running for half a second."""
 LIVE = [
     "info threads", "info registers", "break fib", "continue", "info registers ", "x/20xw $sp", "bt", "finish",
     "print operations", "print fib(5)", "set var ticks = 7", "print ticks", "print $a0 = 5", "print $a0", "stepi",
@@ -60,6 +62,31 @@ def memory_of(elf: Path) -> bytes:
     flat = elf.with_suffix(".bin")
     subprocess.run(["riscv64-unknown-elf-objcopy", "-O", "binary", elf, flat], check=True)
     return flat.read_bytes()
+
+
+@contextmanager
+def loss_told(proxy: Proxy, file: Path) -> Iterator[None]:
+    """There is a *file* as soon as the proxy has found out that its stub is lost."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not proxy.stub_lost:
+            if ended.wait(0.01):
+                return
+        file.touch()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def stub_killed(process: int, file: Path) -> str:
+    """A command of gdb's: the stub dies, and the proxy knows it (see `loss_told`)."""
+    return f"shell kill -9 {process}; for n in $(seq 600); do [ -e {file} ] && break; sleep 0.1; done"
 
 
 def connect(port: int) -> str:
@@ -188,8 +215,9 @@ def test_each_thread_has_its_past(tmp_path: Path) -> None:
 def test_qemu_ends_while_gdb_is_in_the_past(elf: Path, tmp_path: Path) -> None:
     commands = ["set osabi none", "CONNECT", "break finish", "continue", "reverse-stepi", "KILL", "reverse-stepi ",
                 "print $trace_pos", "reverse-continue", "continue ", "print $trace_pos "]  # fmt: skip
-    with qemu.running(elf, tmp_path) as machine, proxied(machine, elf) as (proxy, _):
-        words = {"CONNECT": connect(proxy.port), "KILL": f"shell kill -9 {machine.child.pid}; sleep 0.3"}
+    lost = tmp_path / "lost"
+    with qemu.running(elf, tmp_path) as machine, proxied(machine, elf) as (proxy, _), loss_told(proxy, lost):
+        words = {"CONNECT": connect(proxy.port), "KILL": stub_killed(machine.child.pid, lost)}
         outputs = run_gdb(elf, [words.get(it, it) for it in commands])
         length = len(machine.retired(0))
         (line,) = proxy.said()
