@@ -73,7 +73,7 @@ class Engine(Waiting):
         NoAnswer; Cancelled when it was interrupted.
         """
         with self.lock:
-            self._wanted = False
+            self._begin()
             self._texts, self._log = [], []
             token = self.mi.send(f"-interpreter-exec console {quoted(command)}")
             try:
@@ -87,7 +87,7 @@ class Engine(Waiting):
     def query(self, command: str) -> dict[str, Any]:
         """The result of an MI command. Raises as `execute`."""
         with self.lock:
-            self._wanted = False
+            self._begin()
             self._log = []
             token = self.mi.send(command)
             try:

@@ -47,6 +47,8 @@ class Waiting:
         self.state = Running()
         self.silence: float | None = SILENCE
         """Seconds without any sign of life after which gdb is given up; None: never."""
+        self.remembers = False
+        """Whether an interrupt that comes between two commands ends the next one; else it came too late."""
         self._wanted = False  # somebody wants to end what is under way
         self._log: list[str] = []
 
@@ -106,8 +108,15 @@ class Waiting:
         if interrupted and found[0].name == "error":
             self._log = []
             raise Cancelled
+        self._wanted = self._wanted or (self.remembers and interrupted > 0)
         self._check(found[0])
         return found[0]
+
+    def _begin(self) -> None:
+        """A command begins. Raises Cancelled."""
+        if self.remembers:
+            self._check_wanted()
+        self._wanted = False
 
     def _bear(self, interrupted: int) -> None:
         """Ctrl-C came so often in vain. Raises GdbGone when that is enough."""

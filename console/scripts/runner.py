@@ -65,10 +65,12 @@ class Runner:
         """All of it. What goes wrong is in the report; a capture is kept where -o says even so."""
         began = time.monotonic()
         try:
+            self.bench.engine.remembers = True  # what ends a step ends it between two of its commands, too
             self._all(nodes)
         except Ended:
             pass
         finally:
+            self.bench.engine.remembers = False
             self._keep()
             self.report.seconds = time.monotonic() - began
 

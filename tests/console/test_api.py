@@ -6,12 +6,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 import rvtrace
 from console.rig import Rig
+from console.scripts.lines import Lines
+from console.scripts.report import Report
+from console.scripts.runner import Runner
+from console.scripts.runner import load as load_script
 from session.capture import load
 from support.errors import Cancelled, RvtraceError
 from tests.compiling import compile_program, demo
@@ -155,6 +159,29 @@ def test_interrupted_from_another_thread(live: Live, tmp_path: Path) -> None:
     with meanwhile(lambda: when(begun.exists)), pytest.raises(Cancelled):
         bench.gdb(f"python {busy(begun)}")
     assert bench.gdb("echo still here\\n") == "still here\n"
+
+
+def test_interrupted_between_two_commands_of_a_step(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the breakpoint was set, before the program runs: it does not, and the script ends."""
+    bench, report, script = live.bench, Report("x.rvts", {}), tmp_path / "x.rvts"
+    runner, insert, inserted = Runner(bench, report, Lines(shown=False)), bench._inserted, []
+    script.write_text("run until main within 60s\necho not here\n")
+
+    def and_cancelled(location: str, *, temporary: bool) -> dict[str, Any]:
+        inserted.append(insert(location, temporary=temporary))
+        runner.cancel()
+        return inserted[-1]
+
+    monkeypatch.setattr(bench, "_inserted", and_cancelled)
+    before = bench.engine.state.stops
+    runner.run(load_script(script))
+    assert report.problem is not None and report.problem["message"] == "interrupted"
+    assert len(inserted) == 1 and bench.engine.state.stops == before
+    assert bench.gdb("info breakpoints") == "No breakpoints or watchpoints.\n"
+    bench.interrupt()
+    assert bench.gdb("echo too late\\n") == "too late\n"
 
 
 def test_long_work_tells_how_far_it_is(live: Live, tmp_path: Path) -> None:
