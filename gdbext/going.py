@@ -58,6 +58,11 @@ def live() -> dict[str, Any]:
     return goto("live")
 
 
+def _has_past() -> bool:
+    """Whether rvtrace is between gdb and its target, also one that does not say its registers any more."""
+    return position.available() or between.is_blind()
+
+
 def going_back(command: str = "") -> None:
     """Before a command that goes backward: into the past, if the way is through the proxy.
 
@@ -65,7 +70,7 @@ def going_back(command: str = "") -> None:
     trace, so that it would not find the frame again; once gdb is in the past, at its end, all are of one kind.
     Raises gdb.GdbError with the reason why there is no past.
     """
-    if native.active() or not (position.available() or between.is_blind()):
+    if native.active() or not _has_past():
         return
     between.seen()
     if position.number() is None:
@@ -84,7 +89,7 @@ def going_either_way(command: str) -> None:
 
     The parameter says what the user set, the text what holds: MI's --reverse sets the direction for one command.
     """
-    if (position.available() or between.is_blind()) and "everse" in gdb.execute("show exec-direction", to_string=True):
+    if _has_past() and "everse" in gdb.execute("show exec-direction", to_string=True):
         going_back(f"reverse-{command}")
     elif command == "finish" and not native.active() and position.number() is not None:
         _show_result(gdb.selected_frame())
