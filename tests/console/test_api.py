@@ -20,8 +20,9 @@ from session.capture import load
 from support.errors import Cancelled, RvtraceError
 from tests.compiling import compile_program, demo
 from tests.console.scripted import Truth
-from tests.console.under_way import busy, interrupt, meanwhile, until
+from tests.console.under_way import busy, interrupt, meanwhile
 from tests.gdb.running import HOME
+from tests.waiting import until
 
 
 class Past(NamedTuple):

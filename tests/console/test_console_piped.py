@@ -19,8 +19,9 @@ from console.mi import GdbError, GdbGone, NoAnswer
 from console.rig import Rig
 from gdbext import start_options
 from tests.compiling import demo
-from tests.console.under_way import busy, interrupt, meanwhile, until, when_it_runs
+from tests.console.under_way import busy, interrupt, meanwhile, when_it_runs
 from tests.gdb.running import GDBS, HOME, SOURCE, gdb_environ, in_time, run_gdb
+from tests.waiting import until
 
 
 def console(text: str, *words: object, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

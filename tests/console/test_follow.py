@@ -10,8 +10,6 @@ import random
 import signal
 import socket
 import termios
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -31,29 +29,13 @@ from session.following import Following, Source
 from session.following_reading import Spool
 from session.importing import with_settings
 from tests import reference
+from tests.console.under_way import meanwhile
 from tests.decode.etrace_vectors import ROOT
+from tests.waiting import PATIENCE, until
 
 ELF = str(reference.FOLDER / "median.elf")
 STREAM = (reference.FOLDER / "median.1.nex").read_bytes()
 MADE = ["--ntrace", "--elf", ELF]
-PATIENCE = 60
-
-
-@contextlib.contextmanager
-def meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """*work* in a thread, as the probe does."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @contextlib.contextmanager

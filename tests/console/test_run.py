@@ -17,8 +17,9 @@ from console.terminal import Terminal
 from session.capture import load
 from tests.compiling import demo
 from tests.console.scripted import Run, Truth, run_script
-from tests.console.under_way import busy, until, when_it_runs
+from tests.console.under_way import busy, when_it_runs
 from tests.gdb.running import GDBS, HOME, gdb_environ
+from tests.waiting import until
 
 AGAIN = "connect\nreset\nload\nstart\n"
 """The target as it was when it was started."""

@@ -1,23 +1,12 @@
 """Whether work is under way: what interrupts it comes neither before it nor after it, however slow the machine is."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from console.engine import Engine
-
-PATIENCE = 60
-"""Seconds that nothing here takes on a machine that has anything else to do."""
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for it. Raises AssertionError, with *what* it is, if it does not come."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.01)
+from tests.waiting import PATIENCE, until
 
 
 @contextmanager

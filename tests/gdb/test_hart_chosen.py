@@ -13,9 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from console.rig import Rig
-from tests.endtoend.retired import ROW, retired_pcs
+from tests.endtoend.retired import ROW
 from tests.gdb.running import GDBS, SOURCE, run_gdb
 from tests.gdb.test_replay import nm
+from tests.gdb.test_triggers_harts import whole
 from tests.session.proxy import qemu
 from tests.simulated.harts import PROGRAMS, compiled
 
@@ -121,11 +122,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def retired(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[int]]:
     """What each hart does, the same in every run: of hart 0 as long as it waits for hart 1, too."""
-    folder = tmp_path_factory.mktemp("retired")
-    with Rig(elf, folder / "rig", "--harts", str(HARTS), "--log-retired", str(folder / "log")) as rig:
-        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
-        run_gdb(elf, [*begin, "trace start", *TO_THE_END])
-    return [retired_pcs(folder / f"log.{hart}") for hart in range(HARTS)]
+    return whole(elf, tmp_path_factory.mktemp("retired"))
 
 
 @pytest.fixture(scope="module", params=["", "-format etrace", "tandem"])

@@ -22,13 +22,16 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("apart"), PROGRAMS / "apart.c")
 
 
-@pytest.fixture(scope="module")
-def retired(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[int]]:
-    """All that each hart executes up to there, and further."""
-    folder = tmp_path_factory.mktemp("whole")
+def whole(elf: Path, folder: Path) -> list[list[int]]:
+    """All that each hart executes up to there, and further; the same in every run."""
     with connected(Rig(elf, folder / "rig", "--harts", str(HARTS), "--log-retired", str(folder / "log"))) as begin:
         run_gdb(elf, [*begin, "trace start", *TO_THE_END])
     return [retired_pcs(folder / f"log.{hart}") for hart in range(HARTS)]
+
+
+@pytest.fixture(scope="module")
+def retired(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[int]]:
+    return whole(elf, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from session.session import Session
 from tests.compiling import HOME, compile_program
 from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 from tests.qemu.test_all_that_ran import address
+from tests.waiting import until
 from transport.qemu import build, control, launch
 from transport.qemu.errors import QemuError, QemuGone
 from transport.qemu.ring import Ring
@@ -172,15 +173,10 @@ def test_what_was_killed_leaves_nothing_that_runs_or_stays(tmp_path: Path, elf: 
     with running(tmp_path, "-o", str(tmp_path / "all.rvt")) as (child, up):
         child.kill()
     assert isinstance(up["process"], int)
-    deadline = time.monotonic() + 60
-    while state(up["process"]) not in ENDED:
-        assert time.monotonic() < deadline, "QEMU waits for a reader that is gone"
-        time.sleep(0.01)
+    qemu, folder = up["process"], Path(str(up["folder"]))
+    until(lambda: state(qemu) in ENDED, "QEMU ends, and does not wait for a reader that is gone")
     recorded(elf, tmp_path, "--source", "log")  # the next one tidies up
-    folder, deadline = Path(str(up["folder"])), time.monotonic() + 60
-    while folder.exists():  # or that of another test, which may still be about it
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not folder.exists(), "it does, or that of another test, which may still be about it")
 
 
 @pytest.mark.parametrize("source", ["plugin", "log"])

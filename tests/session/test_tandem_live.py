@@ -13,8 +13,8 @@ from session.description import DescriptionError
 from session.errors import BadOption, NoElf
 from session.session import Session
 from session.tandem.port_file import PortFileError
-from tests.session.proxy.fakes import until
 from tests.simulated.tandem_port import Ported
+from tests.waiting import until
 
 ELF = Path(__file__).resolve().parent.parent / "data" / "riscv-tests" / "rv64ui-p-add"
 PORT = """

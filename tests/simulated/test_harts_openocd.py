@@ -1,8 +1,7 @@
 """Several harts with the real OpenOCD and gdb: one SMP group with a thread for each, or each by itself."""
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from console.rig import held_port
 from tests.gdb.running import run_gdb
 from tests.simulated.harts import compiled
 from tests.simulated.openocd import OpenOcd, Tcl
+from tests.waiting import until
 from transport.simulated.loader import ElfFile
 
 HARTS = 3
@@ -51,13 +51,6 @@ class Target:
 
     def wait(self, wanted: list[str]) -> None:
         until(lambda: self.states() == wanted)
-
-
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def hold_run(held: ExitStack, count: int) -> int:

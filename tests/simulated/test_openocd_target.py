@@ -1,6 +1,5 @@
 """The simulated target as the real OpenOCD sees it: both widths, both versions of the Debug Specification."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from tests.compiling import compile_program
 from tests.simulated.openocd import OpenOcd, Tcl, TclError
+from tests.waiting import until
 from transport.simulated.loader import ElfFile
 
 PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "sim_debug.c"
@@ -32,15 +32,11 @@ class Target:
     def wait_progress(self) -> None:
         """Until the program, which runs, counts."""
         counter = self.address("counter")
-        first, deadline = self.tcl.words(counter, 1), time.monotonic() + 60
-        while self.tcl.words(counter, 1) == first:
-            assert time.monotonic() < deadline, "the program makes no progress"
+        first = self.tcl.words(counter, 1)
+        until(lambda: self.tcl.words(counter, 1) != first, "the program makes progress")
 
     def wait_halted(self) -> None:
-        deadline = time.monotonic() + 60
-        while self.tcl.state != "halted":
-            assert time.monotonic() < deadline, "the hart does not halt"
-            time.sleep(0.005)
+        until(lambda: self.tcl.state == "halted", "the hart halts")
 
     def cause(self) -> int:
         return self.tcl.reg("dcsr") >> 6 & 7

@@ -12,6 +12,7 @@ import pytest
 
 from console.rig import Rig
 from tests.transport.live import LOOP_FOREVER, write_elf
+from tests.waiting import until
 from transport.openocd import OpenOcd
 from transport.openocd_errors import OpenOcdAbsent, OpenOcdError
 
@@ -85,10 +86,7 @@ def test_who_is_killed_meanwhile_does_not_leave_it_off(
         else:
             raise AssertionError("the machine is too slow")
         openocd.close()
-        deadline = time.monotonic() + 60
-        while not polls(other):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: polls(other), "OpenOCD polls again")
         never_ends.pop_all()
 
 

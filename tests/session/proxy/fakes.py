@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 XML = b"""<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd">
@@ -177,13 +177,6 @@ class Client:
             document += answer[1:]
             if answer[:1] == b"l":
                 return document
-
-
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @contextmanager

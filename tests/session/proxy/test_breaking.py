@@ -8,8 +8,9 @@ import pytest
 
 from session.proxy import Proxy, conversation
 from tests.session.proxy.conftest import PCS, Between
-from tests.session.proxy.fakes import packet, until
+from tests.session.proxy.fakes import packet
 from tests.session.proxy.pasts import ListedPast
+from tests.waiting import until
 
 END = len(PCS) - 1
 

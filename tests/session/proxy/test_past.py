@@ -7,8 +7,9 @@ import pytest
 
 from session.proxy import Proxy, watch
 from tests.session.proxy.conftest import CODE, PCS, Between
-from tests.session.proxy.fakes import REGISTERS, Client, until
+from tests.session.proxy.fakes import REGISTERS, Client
 from tests.session.proxy.pasts import ListedPast, NoPast
+from tests.waiting import until
 
 LIVE = b"4000:ffffffffffffffff;"
 END = len(PCS) - 1
