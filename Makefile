@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check setup bench screenshots clean
+.PHONY: help demo test check setup fuzz bench screenshots clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make demo INTERACTIVE=1  the same, and you are left at the gdb prompt"
 	@echo "make test                all tests (ARGS='-k word' for some)"
 	@echo "make check               ruff and mypy, warnings are errors"
+	@echo "make fuzz                damaged inputs of every kind (COUNT=200000 SEED=1 KINDS='tandem capture' JOBS=2)"
 	@echo "make bench               speed, as figures and ratios within one run"
 	@echo "make screenshots         the pictures in docs/images, from a real terminal"
 
@@ -55,6 +56,11 @@ check: tools-demo
 screenshots: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
 	$(BIN)/python scripts/screenshots.py
+
+fuzz: tools-test
+	@$(MAKE) --no-print-directory $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --count $(or $(COUNT),200000) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) \
+		$(if $(KINDS),--kinds $(KINDS))
 
 bench: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test

@@ -9,9 +9,15 @@ import os
 import sys
 
 
+def _home() -> str:
+    """The folder of this file. `__file__` is the outer file's where gdb sources this one from another Python file."""
+    file = _home.__code__.co_filename
+    return os.path.dirname(os.path.realpath(file if os.path.isfile(file) else __file__))
+
+
 def _load_extension() -> None:
     """Load `gdbext` from beside this file, without putting this folder on gdb's module path (its names are common)."""
-    home = os.path.dirname(os.path.realpath(__file__))
+    home = _home()
     folder = os.path.join(home, "gdbext")
     if "gdbext.commands" in sys.modules:  # sourced before
         sys.modules["gdbext.commands"].release()

@@ -25,6 +25,7 @@ from console.api_gdb import WITHIN
 from console.api_target import Target
 from console.api_types import CheckFailed, Instruction, Latencies, Saved, TraceEvent
 from console.engine_trace import TraceState
+from console.measuring import Ran
 from console.mi import GdbError
 from console.mi_records import quoted
 
@@ -80,12 +81,16 @@ class Bench(Target):
     # What ran
 
     def ran(self, location: str) -> bool:
-        """Whether a function was entered, or another place ran, in what was traced."""
+        """Whether a function was entered, or another place ran, in what was traced, or the program stands there."""
         return self.calls(location) > 0
 
     def calls(self, location: str) -> int:
-        """How often."""
-        return measuring.length(self.engine, measuring.find(location))
+        """How often the program came there: also where it stands now, which is not in the trace yet."""
+        return self.came(location).came
+
+    def came(self, location: str) -> Ran:
+        """The same, with what is to be known about it."""
+        return measuring.ran(self.engine, location)
 
     def losses(self) -> list[str]:
         """What is missing in the history, a line each. The part that a full ring has overwritten is not."""

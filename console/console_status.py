@@ -1,18 +1,20 @@
 """The console's status line: what the target does, what the encoders do, how many bytes were captured."""
 
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
 from console.engine import Engine
 from console.engine_state import stop_of
 from console.engine_trace import TraceState, trace_state
 from console.mi import GdbError
 from support.errors import RvtraceError
 
-_ENDED = ("Tracing stopped.", "The trace had ended already.")
-_GONE = "Nothing is being traced."
 PLACE_AT_LEAST = 24  # columns
 
 
 class Status:
-    """Kept up to date by what commands print, and while tracing by asking again."""
+    """Kept up to date by what commands tell, and while tracing by asking again."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -21,17 +23,23 @@ class Status:
         self._stale, self._moved, self._stops = False, True, -1
 
     def heard(self, command: str, text: str) -> None:
-        """A command was done, and printed this."""
-        lines = text.splitlines()
-        told = trace_state(lines)
-        if any(line in _ENDED for line in lines):
-            self._trace = told._replace(encoders=dict.fromkeys(self._trace.encoders, "stopped"))
-        elif _GONE in lines:
-            self._trace = TraceState()
-        elif told.known:
-            self._trace = told
-        self._stale = self._stale or self._trace.tracing or any(line.startswith("tracing: ") for line in lines)
+        """A command was done: what it printed is in it for who watches, what it told is asked for."""
         self._moved = True
+        with contextlib.suppress(RvtraceError):  # gdb has gone, or works still: who typed knows
+            told = self._engine.told()
+            if told is not None:
+                self._learn(told)
+        self._stale = self._stale or self._trace.tracing
+
+    def _learn(self, told: Mapping[str, Any]) -> None:
+        state = trace_state(told)
+        if "ended" in told:
+            self._trace = state._replace(encoders=dict.fromkeys(self._trace.encoders, "stopped"))
+        elif "nothing" in told:
+            self._trace = TraceState()
+        elif state.known:
+            self._trace = state
+        self._stale = self._stale or "begun" in told
 
     def refresh(self, *, traced: bool = True) -> bool:
         """Ask, if there can be anything new; whether that was so. What cannot be asked stays as it was.

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator, Mapping
 
-from console import decode, hints, output, programs, raw
+from console import addresses, decode, hints, output, programs, raw
 from console.output import Output
 from decode.history import History
 from decode.image import Image
@@ -76,9 +76,11 @@ def _place(text: str, image: Image) -> tuple[int, int]:
     """(first byte, how many). Raises DataError."""
     address, comma, size = text.partition(",")
     try:
-        place = int(address, 0), int(size, 0) if comma else 1
-        if min(place) >= 0 and place[1] > 0:
+        place = addresses.address(address), int(size, 0) if comma else 1
+        if place[1] > 0:
             return place
+    except addresses.Unclear as error:
+        raise DataError(str(error)) from None
     except ValueError:
         for elf, bias in image.elves:
             for section in elf.sections:

@@ -15,6 +15,7 @@ from session.reading import Decoded
 from session.session import Session
 from support.errors import RvtraceError
 from support.progress import Progress
+from support.text import is_number
 from views import events, json_rows, listing
 from views.disassembly import Disassemblers
 from views.listing import Modifiers, Shape
@@ -151,6 +152,6 @@ def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
 def _hart(text: str | None) -> int | None:
     if text is None or text == "all":
         return None
-    if not text.isdecimal():
+    if not is_number(text):
         raise DecodeError(f"--hart {text}: give the number of a hart, or all")
     return int(text)

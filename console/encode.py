@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from console import encode_etrace, encode_ntrace, encode_output, encode_tandem, output, programs
+from console import addresses, encode_etrace, encode_ntrace, encode_output, encode_tandem, output, programs
 from console.encoding import Encoding
 from console.output import Output
 from decode.executed.log import Log
@@ -131,7 +131,9 @@ def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
     if place is None:
         return None
     try:
-        address = int(place, 0)
+        address = addresses.address(place)
+    except addresses.Unclear as error:
+        raise EncodeError(f"--start {error}") from None
     except ValueError:
         if not any(symbol.name == place for elf, _ in image.elves for part in elf.sections for symbol in part.symbols):
             raise EncodeError(f"--start {place}: neither an address nor a symbol of {image.path}") from None

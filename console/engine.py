@@ -131,7 +131,12 @@ class Engine(Waiting):
 
     def trace_state(self) -> TraceState:
         """What `trace status` says now. Raises as `execute`."""
-        return trace_state(self.query("-rvtrace-status").get("messages", []))
+        return trace_state(self.query("-rvtrace-status"))
+
+    def told(self) -> Mapping[str, Any] | None:
+        """What commands have told of the trace since this was asked last; None: nothing. Raises as `execute`."""
+        found: Mapping[str, Any] | None = self.query("-rvtrace-told").get("told")
+        return found
 
     def resume(self) -> None:
         """Let the program run. Raises GdbError."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from console import addresses, etrace_file
 from decode.etrace.dialects import DEFAULTS
 from decode.etrace.options import Dialect
 from session.etrace import ETrace, default, made
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
         if owner is Owner.PARAMETERS:
             group.add_argument(
                 "--parameters", metavar="FILE",
-                help="a file with lines `name = value` (or JSON): parameters and modes by their names in the"
+                help="a file with lines `name = value`, TOML, or JSON: parameters and modes by their names in the"
                 " specification, with or without _p",
             )  # fmt: skip
 
@@ -91,7 +92,7 @@ def how(args: argparse.Namespace, xlen: int | None) -> ETrace:
     values: dict[str, Any] = {"iaddress_width": xlen or 64}
     values |= DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]
     if args.parameters is not None:
-        values |= _of_file(args.parameters)
+        values |= etrace_file.read(args.parameters)
     values |= {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
     try:
         return made(checked(values))
@@ -152,69 +153,14 @@ def _number(setting: Setting) -> Any:
 
 
 def _address(text: str) -> str:
-    try:
-        value = int(text, 0)
-    except ValueError:
-        value = -1
-    if not 0 <= value < 1 << 64:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address")
-    return f"{value:#x}"
+    return f"{addresses.argument(text):#x}"
 
 
 def _handler(text: str) -> tuple[str, str]:
-    cause, equals, address = text.partition("=")
+    cause, equals, handler = text.partition("=")
     if not equals or not re.fullmatch(r"i?\d{1,19}", cause):
         raise argparse.ArgumentTypeError(f"{text!r} is not a cause and a handler, as in 2=0x80000100 or i7=0x80000200")
-    return cause, _address(address)
-
-
-_LINE = re.compile(r"""^\s*["']?(\w+)["']?\s*[=:]\s*["']?(\w+)["']?\s*,?\s*(?:[#;].*)?$""", re.MULTILINE)
-_SWITCHES = {"true": 1, "false": 0}
-_OTHER_NAMES = {
-    "no_address": "data_no_address",
-    "no_data": "data_no_data",
-    "full_daddress": "data_full_address",
-    "full_data": "data_full_data",
-    "full_iaddress": "full_address",
-    "implicit_except": "implicit_exception",
-    "branch_predictor": "branch_prediction",
-    "branch_pred": "branch_prediction",
-    "jtc": "jump_target_cache",
-    "ir_ext": "iret_ext",
-}
-"""What support packets and the reference models' files call modes."""
-
-
-def _of_file(name: str) -> dict[str, Value]:
-    """The settings in a file. What is of no use to a decoder is not looked at. Raises `BadETrace`."""
-    try:
-        with open(name, encoding="utf-8") as file:
-            text = file.read(1 << 20)
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "is no text"
-        raise BadETrace(f"--parameters {name}: {'cannot be read: ' if why != 'is no text' else ''}{why}") from None
-    found: dict[str, Value] = {}
-    absent = set()
-    for word, value in _LINE.findall(text):
-        key = word.lower().removesuffix("_p")
-        if key in ("nocontext", "notime") and value not in ("0", "false"):
-            absent.add(f"{key.removeprefix('no')}_width")
-        key = _OTHER_NAMES.get(key, key)
-        if key in SETTINGS and SETTINGS[key].kind in (Kind.NUMBER, Kind.FLAG):
-            found[key] = _read(name, key, value)
-    if not found:
-        raise BadETrace(f"--parameters {name}: has no lines like `iaddress_width_p = 64`")
-    return found | dict.fromkeys(absent, 0)
-
-
-def _read(file: str, key: str, value: str) -> Value:
-    """A value: some files have numbers for switches."""
-    number = _SWITCHES.get(value.lower())
-    try:
-        number = int(value, 0) if number is None else number
-    except ValueError:
-        raise BadETrace(f"--parameters {file}: {key} is {value!r}, which is no number") from None
-    return bool(number) if SETTINGS[key].kind is Kind.FLAG else number
+    return cause, _address(handler)
 
 
 def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:

@@ -20,11 +20,13 @@ from session.decoding import other_elf
 from session.errors import WrongXlen
 from session.following import Following
 from session.following_keep import Kept
-from session.following_reading import WAITING, Reader, Spool, Stream, open_stream
+from session.following_reading import WAITING, NotKept, Reader, Spool, Stream, open_stream
 from session.program import Program
 from session.session import Session
 from support.errors import RvtraceError
+from support.lines import warning
 from support.progress import silent
+from support.text import rows
 from views.disassembly import Disassemblers
 from views.json_rows import HistoryRows
 from views.listing import Modifiers
@@ -131,10 +133,12 @@ class _Followed:
                 self.status.say(self._stream.notices())
                 if data:
                     self._take(data)
+                self._warn(self._unkept())
                 self._warn(self._late())
                 self._warn(self._rest())
                 self.status.show(self.decoder.counts, self._spool.waiting, ending=self._stopped is not None)
             self.status.say(self._stream.notices())
+            self._warn(self._unkept())
             self._advise(0)
             self._print(self.decoder.finish())
             why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
@@ -142,16 +146,18 @@ class _Followed:
         return why
 
     def save(self, kept: Kept) -> None:
-        """What has come. Raises CaptureError."""
-        count, quiet = self._spool.written, self._args.quiet
+        """What has come and could be kept. Raises CaptureError."""
+        count, came, quiet = self._spool.kept, self._spool.written, self._args.quiet
         if not count:
             kept.remove()
-            self.status.say([f"warning: nothing came: {kept.path} is not written"])
+            why = "nothing came" if not came else f"of the {came} bytes that came none could be kept"
+            self.status.say([warning(f"{why}: {kept.path} is not written")])
             return
         with ProgressLine(not quiet) as progress:
             kept.save(count, lambda data: self._made.finished(data, self.decoder.started), progress)
         if not quiet:
-            self.status.say([f"Saved {count} bytes of trace to {kept.path}."])
+            how_many = str(count) if count == came else f"the first {count} of the {came}"
+            self.status.say([f"Saved {how_many} bytes of trace to {kept.path}."])
 
     def _stop(self, why: str) -> None:
         """What has come is decoded still; a second Ctrl-C gives that up."""
@@ -189,7 +195,7 @@ class _Followed:
     def _write(self, lines: Iterator[str]) -> None:
         while some := list(islice(lines, _ROWS)):
             self.status.clear()
-            sys.stdout.write("\n".join(some) + "\n")
+            sys.stdout.write(rows(some))
             sys.stdout.flush()
 
     def hint(self) -> list[str]:
@@ -216,14 +222,23 @@ class _Followed:
             return None
         return f"{self._stopped}: what came before is decoded still; once more gives that up"
 
+    def _unkept(self) -> str | None:
+        """A line when the file of -o takes no more: decoding goes on, for what is not decoded now is lost."""
+        return None if self.failure is None else warning(self.failure)
+
+    @property
+    def failure(self) -> NotKept | None:
+        """Why not all is in the file of -o."""
+        return self._spool.failure
+
     def _late(self) -> str | None:
         """A line when who sends has to wait for us."""
         if not self._spool.held_up or self._stream.lasting:
             return None
         less = "" if self._args.events else ", and --events takes far less time than every instruction"
-        return (
-            f"warning: {size(WAITING)} wait to be decoded, and who sends has to wait, too; what a probe cannot keep is"
-            f" lost: -o FILE.rvt keeps it on disk{less}"
+        return warning(
+            f"{size(WAITING)} wait to be decoded, and who sends has to wait, too; what a probe cannot keep is"
+            f" lost{'' if self.failure else f': -o FILE.rvt keeps it on disk{less}'}"
         )
 
 
@@ -270,10 +285,10 @@ def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int 
         what = "without a synchronizing message that anything can be decoded after"
         if args.tandem:
             what = "and no instruction in them that retired"
-        followed.status.say([f"warning: {of(counts.bytes, 'byte')} {what}", *followed.hint()])
+        followed.status.say([warning(f"{of(counts.bytes, 'byte')} {what}"), *followed.hint()])
     if wanted is not None and followed.harts and wanted not in followed.harts:
         there = ", ".join(map(str, sorted(followed.harts)))
-        followed.status.say([f"warning: hart {wanted} is not in this stream, which has hart {there}"])
+        followed.status.say([warning(f"hart {wanted} is not in this stream, which has hart {there}")])
     if failure is not None:
         raise failure
-    return 0
+    return 0 if followed.failure is None else 1

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 
 from session.following import Counts
+from support.text import columns
 
 _PAUSE = 0.2  # seconds between two drawings
 _CLEAR = "\r\033[K"
@@ -47,7 +48,7 @@ class Status:
         """Beside the output."""
         for line in lines:
             self.clear()
-            print(line, file=sys.stderr, flush=True)
+            print(columns(line), file=sys.stderr, flush=True)
 
     def _text(self, counts: Counts, behind: int, ending: bool) -> str:
         parts = [f"{size(counts.bytes)}", f"{size(int(self._rate))}/s", of(counts.instructions, "instruction")]

@@ -12,8 +12,8 @@ from session.formats import How
 from session.guess import better_layout, guess
 from session.importing import is_imported
 from session.reading import Decoded
-from session.report import line
 from session.tandem import advice
+from support.lines import hint, warning
 from support.progress import Progress
 
 _SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb")
@@ -22,21 +22,21 @@ _SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_m
 def of(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
     """A line, or none. Raises only what *progress* raises."""
     if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
-        return [line("hint", "these are the bytes of a tandem trace: --tandem")]
+        return [hint("these are the bytes of a tandem trace: --tandem")]
     found = guess(capture, decoded, progress)
-    return [] if found is None else [line("hint", f"the trace fits far better {_changes(*found)}")]
+    return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
 
 
 def of_messages(beginning: bytes, said: How, xlen: int, wrapped: bool) -> list[str]:
     """A line, or none, from the *beginning* of a trace alone, without a program."""
     better = better_layout(beginning, said, xlen, wrapped=wrapped)
-    return [] if better is None else [line("hint", f"the messages make far more sense {_changes(said, better)}")]
+    return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
 
 
 def of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
     """A line, or none, from the *beginning* of a tandem trace: whether its parameters are others."""
     text = advice.advice(beginning, said, wrapped=wrapped)
-    return [f"warning: {text}"] if text else []
+    return [warning(text)] if text else []
 
 
 def _changes(said: How, better: How) -> str:

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from console import addresses
 from session import devicetree, devicetree_trace
 from session.devicetree import DeviceTreeError
 from support.output import replacing
+from support.text import columns
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         output.write(found.text.encode())
     counted = ", ".join(f"{component.name} at {component.base:#x}" for component in found.description.components)
     for line in () if args.quiet else (f"{args.output}: {counted}", *found.notes):
-        print(line, file=sys.stderr)
+        print(columns(line), file=sys.stderr)
     return 0
 
 
@@ -73,7 +75,9 @@ def _buffer(text: str) -> tuple[str, tuple[int, int]]:
     name, _, place = text.rpartition("=")
     start, colon, size = place.partition(":")
     try:
-        numbers = int(start, 0), int(size, 0)
+        numbers = addresses.address(start), int(size, 0)
+    except addresses.Unclear as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     except ValueError:
         numbers = -1, -1
     if not colon or min(numbers) < 0:

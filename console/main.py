@@ -1,17 +1,18 @@
 """The command line `rvtrace ...`: one sub-command per module of this room."""
 
 import argparse
-import io
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
+from console import standard
 from session.version import tool
 from support.errors import RvtraceError
+from support.memory import OutOfMemory
 from support.starting import starting
+from support.text import printable
 
 _MODULES = {
     "console": "console",
@@ -77,38 +78,37 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status. What goes wrong is one line on standard error, never a traceback."""
-    for name in ("stdout", "stderr"):  # None when it was closed
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what the locale's encoding does not have is no reason to end
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if argv is None:
+        standard.prepare()
+    try:
+        try:
+            return _run(argv)
+        finally:  # not when Python ends, which would not say what is wrong
+            standard.flush()
+    except standard.NotRead:  # `rvtrace decode ... | head`
+        standard.drop_output()
+        return 0
+    except OSError as error:
+        standard.report(error)
+        return 1
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """The exit status. Raises OSError, of that `standard.NotWritten` and `NotRead` for standard output."""
     words = sys.argv[1:] if argv is None else argv
     try:
         with starting() if argv is None else nullcontext():
             arguments = parser(words[0] if words else None).parse_args(words)
-        status = int(arguments.run(arguments))
-        sys.stdout.flush()
-        return status
+        return int(arguments.run(arguments))
     except RvtraceError as error:
-        print(f"rvtrace: {error}", file=sys.stderr)
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print(f"rvtrace: {OutOfMemory()}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("rvtrace: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # `rvtrace decode ... | head`
-        _drop_output()
-        return 0
-    except OSError as error:
-        if error.filename is not None:  # of standard output it has none
-            raise
-        _drop_output()
-        print(f"rvtrace: standard output: cannot be written: {error.strerror}", file=sys.stderr)
-        return 1
-
-
-def _drop_output() -> None:
-    """What is still to be written, Python would try to write at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -26,6 +26,22 @@ class Entry(NamedTuple):
     time: int | None
 
 
+class Ran(NamedTuple):
+    """How often a place ran. *stands*: the program stands there: it has come there once more, and has not run it yet.
+
+    *overwritten*: there was older trace, of which nothing is left.
+    """
+
+    times: int
+    stands: bool
+    overwritten: bool
+
+    @property
+    def came(self) -> int:
+        """How often the program came there."""
+        return self.times + self.stands
+
+
 class Latency(NamedTuple):
     """An interrupt. *position*: of the first instruction after it. *handler*: its handler's first instruction.
 
@@ -69,9 +85,18 @@ def entries(engine: Engine, location: str) -> list[Entry]:
     return [_entry(row) for row in pages(engine, find(location), "executions")]
 
 
+def ran(engine: Engine, location: str) -> Ran:
+    """How often a function was entered, or another place ran, and whether the program has come there again."""
+    found = engine.query(f"-rvtrace-find --begin 1 --count 0 -- {quoted(location)}")
+    return Ran(int(found["length"]), "comes" in found, "overwritten" in found)
+
+
 def first(engine: Engine, location: str) -> Entry | None:
-    """The first time; None: it did not run."""
-    rows = engine.query(f"-rvtrace-find --begin 1 --count 1 -- {quoted(location)}")["executions"]
+    """The first time; None: it did not run. Where the program stands is behind all that ran."""
+    found = engine.query(f"-rvtrace-find --begin 1 --count 1 -- {quoted(location)}")
+    rows = found["executions"]
+    if not rows and "comes" in found:
+        return Entry(length(engine) + 1, None)
     return _entry(rows[0]) if rows else None
 
 
@@ -141,14 +166,18 @@ class _Walk:
 
     @cached_property
     def _entries(self) -> list[Entry]:
+        """Of the handler: also where the program stands, if that is its beginning."""
         assert self._handler is not None
-        return entries(self._engine, self._handler)
+        found = entries(self._engine, self._handler)
+        stands = ran(self._engine, self._handler).stands
+        return [*found, Entry(length(self._engine) + 1, None)] if stands else found
 
     def latency(self, trap: Entry, inner: int) -> Latency | None:
         """Of one interrupt; None: it had another handler. *inner*: levels that were added at once."""
         start = self._functions.at(trap.position)
         if start < 0 or "level" not in self._functions[start] or int(self._functions[start]["begin"]) != trap.position:
-            return Latency(trap.position, trap.position, 0, None, reached=False)
+            at_once = self._handler is not None and trap.position in (entry.position for entry in self._entries[-1:])
+            return Latency(trap.position, trap.position, 0, None, reached=at_once)
         level = int(self._functions[start]["level"]) - inner
         if self._handler is None:
             return self._first_called(trap, start, level)
@@ -160,6 +189,8 @@ class _Walk:
         last = trap.position
         for row in self._until_return(start, level):
             if row is None:
+                if wanted is not None and wanted.position == last + 1:
+                    return _between(trap, wanted)
                 return Latency(trap.position, last, last - trap.position, None, reached=False)
             last = int(row["end"])
             if wanted is not None and wanted.position <= last:

@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from console.progress import ProgressLine
+from support.lines import Problem
+from support.text import columns, rows
 from views import json_rows
 
 _EVERY = 1024  # lines written at once, and between two signs of life
-_WRONG = ("warning:", "hint:")
-"""How notes begin that are said although nothing but what goes wrong is to be said."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, of_json: str) -> None:
@@ -50,9 +50,9 @@ class Output:
         *where*: default standard error.
         """
         for line in lines:
-            if not self._quiet or line.startswith(_WRONG):
+            if not self._quiet or isinstance(line, Problem):
                 self.progress.clear()
-                print(line, file=where or sys.stderr)
+                print(columns(line), file=where or sys.stderr)
 
     def rows(self, lines: Iterable[str], label: str = "writing (lines)", total: int | None = None) -> int:
         """What is asked for, a line each; how many there were.
@@ -67,7 +67,7 @@ class Output:
                 self.progress(label, number, total)
             elif not into_file and not number:
                 self.progress.__exit__(None, None, None)
-            sys.stdout.write("\n".join(some) + "\n")
+            sys.stdout.write(rows(some))
             number += len(some)
         return number
 

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from console.progress import ProgressLine
 from session.qemu.running import DEFAULT_BYTES, Run, run_qemu
@@ -38,9 +39,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="FILE",
-        help="record all from the start to the end into a capture (.rvt); QEMU waits for the encoder. Needs --elf",
+        help="record all from the start to the end into a capture (.rvt); QEMU waits for the encoder",
     )  # fmt: skip
-    parser.add_argument("--elf", metavar="FILE", help="the program that runs, of -o")
+    parser.add_argument("--elf", metavar="FILE", help="the program that runs, of -o (default: that of QEMU's -kernel)")
     parser.add_argument("--etrace", action="store_true", help="-o: encode E-Trace, not N-Trace")
     parser.add_argument("--context", action="store_true", help="-o: tell privilege modes, too (N-Trace)")
     parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
@@ -63,8 +64,9 @@ def _keep_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Run QEMU to its end. Raises QemuError, QemuUsage, BadElf, CaptureError, DescriptionError."""
-    if args.output is not None and args.elf is None:
-        raise QemuUsage("-o needs --elf: the program whose instructions are encoded")
+    elf = args.elf or _kernel(args.arguments or ())
+    if args.output is not None and elf is None:
+        raise QemuUsage("-o needs --elf: the program whose instructions are encoded, and no -kernel names it")
     if not args.arguments:
         raise QemuUsage("give QEMU's arguments behind --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
 
@@ -84,9 +86,15 @@ def run(args: argparse.Namespace) -> int:
             options["format"] = "etrace"
         wish = Run(
             arguments=tuple(args.arguments), program=args.program, source=args.source, ring_bytes=args.ring,
-            write_target=args.write_target, output=args.output, elf=args.elf, options=options,
+            write_target=args.write_target, output=args.output, elf=elf, options=options,
         )  # fmt: skip
         return run_qemu(wish, os.environ, say, progress, tell)
+
+
+def _kernel(arguments: Sequence[str]) -> str | None:
+    """What QEMU's -kernel names; the last one counts, as for QEMU."""
+    named = [value for word, value in pairwise(arguments) if word in ("-kernel", "--kernel")]
+    return named[-1] if named else None
 
 
 def _shows_progress(args: argparse.Namespace) -> bool:

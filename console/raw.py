@@ -5,12 +5,11 @@ A capture knows these things; raw bytes (of an RTL simulation, of another tool) 
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from console import etrace_options, programs, tandem_options
-from console.raw_files import RawError, check_beginning, number_from, pieces, title
+from console.raw_files import RawError, check_beginning, check_file, number_from, pieces, standard_input, title
 from decode.etrace.options import Dialect
 from decode.image import Image
 from decode.ntrace.dialect import DIALECTS, RATIFIED
@@ -215,8 +214,8 @@ def tandem(args: argparse.Namespace) -> Parameters:
 
 
 def load(file: str) -> Capture:
-    """The capture in *file*, or on standard input for "-". Raises CaptureError."""
-    return capture_file.parse(sys.stdin.buffer.read(), title(file)) if file == "-" else capture_file.load(file)
+    """The capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
+    return capture_file.parse(standard_input(), title(file)) if file == "-" else capture_file.load(file)
 
 
 def settings(file: str) -> Capture:
@@ -265,6 +264,7 @@ def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
 
 def capture(args: argparse.Namespace, file: str) -> Capture:
     """The raw bytes in *file* as a capture. Raises as `how` and `programs.of_arguments`."""
+    check_file(file)  # a program that is not named is not what is wrong with a capture
     if args.settings is not None:
         known = settings(args.settings)
         how_of(known)

@@ -1,6 +1,7 @@
 """The bytes of raw traces: read from a file or standard input, and looked at for what cannot be a trace."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 
 from support.errors import RvtraceError
@@ -35,6 +36,14 @@ def pieces(file: str) -> Iterator[bytes]:
         raise RawError(f"{name}: is empty")
 
 
+def standard_input() -> bytes:
+    """All of it. Raises `RawError`."""
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise RawError(f"standard input: cannot be read: {error.strerror}") from None
+
+
 def title(file: str) -> str:
     """What a file is called in messages."""
     return "standard input" if file == "-" else file
@@ -45,6 +54,18 @@ def check_beginning(data: bytes, name: str) -> None:
     for beginning, what in _NO_TRACES.items():
         if data.startswith(beginning):
             raise RawError(f"{name}: {what}")
+
+
+def check_file(file: str) -> None:
+    """The same of a file that is not read yet; one that cannot be, is somebody else's to report. Raises `RawError`."""
+    if file == "-":
+        return
+    try:
+        with open(file, "rb") as source:
+            beginning = source.read(max(map(len, _NO_TRACES)))
+    except (OSError, ValueError):
+        return
+    check_beginning(beginning, title(file))
 
 
 def number_from(least: int, most: int) -> Callable[[str], int]:

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import os
 import platform
 import signal
 import sys
@@ -10,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from console import standard
 from console.api import Bench
 from console.scripts import verbs
 from console.scripts.arguments import seconds
@@ -21,6 +21,7 @@ from console.signals import ENDING, ending, on_signals
 from console.targets import add_target_options, target_of
 from session.version import tool
 from support.errors import Cancelled, RvtraceError
+from support.output import OutputError
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -53,11 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _run(arguments)
     except RvtraceError as error:
         print(f"rvtrace: {error}", file=sys.stderr)
+    except standard.NotRead:
+        raise
     except OSError as error:
-        if error.filename is not None:
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try again at its end
-        print(f"rvtrace: standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        standard.report(error)
     return 2
 
 
@@ -112,12 +112,12 @@ def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[
 
 def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path | None = None) -> None:
     """The end: what went wrong on standard error, the report in a file. Raises RvtraceError."""
-    unwritten = None
+    unwritten: RvtraceError | None = None
     if file is not None:  # first: nobody may be there any more to whom to say something
         try:
             report.write(file)
-        except OSError as error:
-            unwritten = RvtraceError(f"{file}: cannot be written: {error.strerror}")
+        except OutputError as error:
+            unwritten = error
     for check in report.asserts:
         if not check["passed"]:
             print(f"{report.script}:{check['line']}: {check['text']}: {check['why']}", file=sys.stderr)

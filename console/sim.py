@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_tandem, sim_target
+from console import addresses, output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_tandem, sim_target
 from console.progress import ProgressLine
 from console.sim_files import openocd_config, target_description
 from console.sim_streams import Streams
 from session.description import Description, Tandem
 from support.errors import RvtraceError
+from support.output import OutputError, write
 from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.debug_harts import MOST
 from transport.simulated.debug_spec import DebugSpec
@@ -232,9 +233,9 @@ def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
 
 def _write(path: str, text: str) -> None:
     try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SimError(f"cannot write {path}: {error.strerror}") from None
+        write(path, text.encode())
+    except OutputError as error:
+        raise SimError(f"cannot write {path}: {error.why}") from None
 
 
 def _name(listener: socket.socket) -> str:
@@ -250,10 +251,7 @@ def _size(text: str) -> int:
 
 
 def _address(text: str) -> int:
-    try:
-        address = int(text, 0)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address") from None
-    if address % 8 or not 0 <= address < 1 << 64:
+    address = addresses.argument(text)
+    if address % 8:
         raise argparse.ArgumentTypeError(f"{text} is not an address that is a multiple of 8")
     return address

@@ -6,6 +6,7 @@ from typing import Any
 
 from session.description import DescriptionError
 from session.description_tables import Table, Tables
+from support.text import shown
 from transport.simulated.trace_build import ComponentBuild
 from transport.simulated.trace_devices import BLOCK_SIZE
 from transport.simulated.wiring import AnyPart
@@ -116,7 +117,7 @@ class Section:
         if name not in ("Active", "Enable", "Empty"):
             raise self.error(f"stuck.{name}", "is none of Active, Enable, Empty")
         if isinstance(value, bool) or value not in (0, 1):
-            raise self.error(f"stuck.{name}", f"is {value!r}, must be 0 or 1")
+            raise self.error(f"stuck.{name}", f"is {shown(value)}, must be 0 or 1")
         return int(str(value))
 
     def _faults(self) -> tuple[int, ...]:
@@ -138,5 +139,5 @@ class Section:
 
     def _number(self, key: str, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
-            raise self.error(key, f"is {value!r}, {_NUMBER}")
+            raise self.error(key, f"is {shown(value)}, {_NUMBER}")
         return value

@@ -94,6 +94,8 @@ def _document(path: Path) -> Mapping[str, Any]:
         raise DescriptionError("is no TOML file: it is not UTF-8 text", str(path)) from None
     except tomllib.TOMLDecodeError as error:
         raise DescriptionError(f"is no TOML file: {error}", str(path)) from None
+    except ValueError:
+        raise DescriptionError("is no TOML file that can be read: a number has too many digits", str(path)) from None
     except RecursionError:
         raise DescriptionError("is nested too deeply", str(path)) from None
 

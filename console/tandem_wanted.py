@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from console import addresses
 from decode import elf_symbols
 from decode.access_wording import touches
 from decode.image import Image
@@ -118,9 +119,11 @@ def place_of(text: str, image: Image) -> tuple[int, int]:
     """(first byte, how many). Raises WantedError."""
     address, comma, size = text.partition(",")
     try:
-        place = int(address, 0), int(size, 0) if comma else 1
-        if place[0] >= 0 and place[1] > 0:
+        place = addresses.address(address), int(size, 0) if comma else 1
+        if place[1] > 0:
             return place
+    except addresses.Unclear as error:
+        raise WantedError(f"--address {error}") from None
     except ValueError:
         found = elf_symbols.symbols(image.path).get(text) if image.path else None
         if found is not None:

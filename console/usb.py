@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from console import addresses
 from console.progress import ProgressLine
 from session import usb_bench
 from session.context import Context
@@ -14,6 +15,7 @@ from session.description import DescriptionError, Usb
 from session.usb_bench import HartState, UsbBench
 from support.errors import RvtraceError
 from support.output import replacing
+from support.text import columns
 
 _MOST_SHOWN = 1 << 16  # bytes of memory on the terminal
 _ROW = 16
@@ -79,7 +81,7 @@ def _print(args: argparse.Namespace, found: Mapping[str, Any], lines: list[str])
         print(json.dumps(found))
     else:
         for line in lines:
-            print(line, file=sys.stderr if args.output == "-" else sys.stdout)
+            print(columns(line), file=sys.stderr if args.output == "-" else sys.stdout)
 
 
 def _list(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
@@ -163,7 +165,7 @@ def _reg(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], 
 def _read(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
     if not 1 <= len(args.words) <= 2:
         raise UsbUsage("read takes an address, and how many bytes (default 4)")
-    address, size = _word(args.words[0], "an address"), _word(args.words[1], "a number") if args.words[1:] else 4
+    address, size = _address(args.words[0]), _word(args.words[1], "a number") if args.words[1:] else 4
     if not size or address + size > 1 << 64:
         raise UsbUsage(f"{size} bytes at {address:#x}: there is no such memory")
     if args.output is None and size > _MOST_SHOWN:
@@ -194,7 +196,7 @@ def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> Non
         for line in [] if quiet else _rows(address, partial):
             print(line)
         return
-    with replacing(f"{file}.part") as output:
+    with replacing(f"{file}.part", like=file) as output:
         output.write(partial)
     print(f"rvtrace: {file}.part: {len(partial)} bytes from {address:#x}", file=sys.stderr)
 
@@ -212,12 +214,19 @@ def _rows(address: int, data: bytes) -> list[str]:
 def _write(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
     if len(args.words) < 2:
         raise UsbUsage("write takes an address and words of 32 bits")
-    address, *words = (_word(word, "a number") for word in args.words)
+    address, words = _address(args.words[0]), [_word(word, "a number") for word in args.words[1:]]
     for word in words:
         if word >> 32:
             raise UsbUsage(f"{word:#x} is no word of 32 bits")
     bench.write(address, words)
     return {"address": f"{address:#x}", "words": len(words)}, []
+
+
+def _address(text: str) -> int:
+    try:
+        return addresses.address(text)
+    except addresses.NoAddress as error:
+        raise UsbUsage(str(error)) from None
 
 
 def _word(text: str, what: str) -> int:

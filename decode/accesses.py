@@ -15,17 +15,11 @@ from typing import NamedTuple
 
 from decode.access_match import Slots, are_missing, certain, lay
 from decode.history import History
-from decode.memory_access import LOST_AFTER, NO_REQUEST, Access
+from decode.memory_access import Access, AccessNote
 from decode.streams import Program
 
 SLACK = 4
 """How many accesses may be told on the other side of a synchronizing packet than their instructions."""
-
-NOT_IN_SYNC = "its place is not known: it came when the trace was not in sync"
-BEYOND = "its place is not known: its instruction is not in the history"
-AMBIGUOUS = "its place is not known: more than one instruction may have made it"
-TOO_FAR = "its place is not known: too much ran before it without being told of"
-DISAGREE = "its place is not known: loads and stores of the trace and of the program do not agree here"
 
 
 def attach(history: History, program: Program, accesses: Sequence[Access]) -> list[Access]:
@@ -66,7 +60,7 @@ def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_S
         following = groups[number + 1][0] if number + 1 < len(groups) else -1
         gap = slots.gap_after(sync)
         end = length if gap is None else gap
-        is_cut = LOST_AFTER in group[-1].note
+        is_cut = AccessNote.LOST_AFTER in group[-1].notes
         is_followed = sync < following <= end and not is_cut
         end = following if is_followed else end
         yield _Stretch(group, slots.at(sync), slots.at(end), is_followed, is_cut, end <= slots.end)
@@ -90,7 +84,7 @@ def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
 def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
     """The accesses of a run."""
     if not run[0].is_known:
-        return [_noted(access, TOO_FAR) for access in run[0].accesses]
+        return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
     exact = [_exact(slots, stretch) for stretch in run]
     if None in exact and (whole := _whole(slots, run)) is not None:
         return whole
@@ -110,7 +104,7 @@ def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
     if not ends:
         return None
     placed = list(map(_placed, stretch.accesses, laid.places(ends, slots.positions)))
-    return placed + [_noted(access, BEYOND) for access in stretch.accesses[len(placed) :]]
+    return placed + [access.noted(AccessNote.BEYOND) for access in stretch.accesses[len(placed) :]]
 
 
 def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
@@ -132,18 +126,14 @@ def _some(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access
     """The accesses of a stretch of which some are missing, between two slots."""
     found = certain(slots.reaches, stretch.accesses, start, stop)
     if found is None:
-        return [_noted(access, DISAGREE) for access in stretch.accesses]
+        return [access.noted(AccessNote.DISAGREE) for access in stretch.accesses]
     positions = (None if slot is None else slots.positions[slot] for slot in found)
     return list(map(_placed, stretch.accesses, positions))
 
 
 def _placed(access: Access, position: int | None) -> Access:
-    return _noted(access, AMBIGUOUS) if position is None else access._replace(position=position)
+    return access.noted(AccessNote.AMBIGUOUS) if position is None else access._replace(position=position)
 
 
 def _out_of_sync(access: Access) -> Access:
-    return access if NO_REQUEST in access.note else _noted(access, NOT_IN_SYNC)
-
-
-def _noted(access: Access, note: str) -> Access:
-    return access._replace(note="; ".join(filter(None, (access.note, note))))
+    return access if AccessNote.NO_REQUEST in access.notes else access.noted(AccessNote.NOT_IN_SYNC)

@@ -7,7 +7,7 @@ looked at once, and counts as often as it is there. How often that is, the index
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from decode.instructions import IType
 from support.progress import Progress, silent
 
 _BLOCK = 1 << 16  # entries counted between two looks at the progress
+_TOLD = 1 << 12  # parts or traps looked at between two looks at the progress
 _BORDER = Path(((GAP,),))
 """Between entries that do not follow each other."""
 
@@ -74,11 +75,11 @@ def counts(
     wanted = [whole] if stretches is None else list(stretches)
     all_of_it = wanted == [whole]
     if calls is not None and all_of_it:
-        ran, steps = _of_steps(calls.steps())
+        ran, steps = _of_steps(calls.steps(progress), progress)
     else:
         ran, steps = _counted(history.entries if all_of_it else _entries_of(history, wanted), progress)
     gaps = ran.pop(GAP, 0) - (0 if all_of_it else sum(map(bool, wanted)))
-    return Counts(ran, steps, *_traps(history, wanted), gaps)
+    return Counts(ran, steps, *_traps(history, wanted, progress), gaps)
 
 
 def added(one: Counts, other: Counts) -> Counts:
@@ -153,30 +154,33 @@ def _counted(entries: Sequence[Entry], progress: Progress) -> tuple[dict[int, in
     different: Counter[Entry] = Counter(entries[-1:])
     for (entry, _), count in followed.items():
         different[entry] += count
-    parts = _Parts(different)
-    return _of_parts(parts, different, parts.between(followed))
+    parts = _Parts(different, progress)
+    return _of_parts(parts, different, parts.between(followed), progress)
 
 
-def _of_steps(taken: Mapping[Step, int]) -> tuple[dict[int, int], dict[_Step, int]]:
+def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
     """As `_counted`, of the entries that some steps led to."""
     different: Counter[Entry] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
-    parts = _Parts(different)
+    parts = _Parts(different, progress)
     between: defaultdict[_Step, int] = defaultdict(int)
     for step, count in taken.items():
         if step.origin.last != NOTHING:
             between[step.origin.last, parts.first(step.unit.part)] += count
-    return _of_parts(parts, different, between)
+    return _of_parts(parts, different, between, progress)
 
 
 def _of_parts(
-    parts: "_Parts", different: Mapping[Entry, int], steps: defaultdict[_Step, int]
+    parts: "_Parts", different: Mapping[Entry, int], steps: defaultdict[_Step, int], progress: Progress
 ) -> tuple[dict[int, int], dict[_Step, int]]:
     """Of entries that were there so often, with the steps between them."""
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
     ran: defaultdict[int, int] = defaultdict(int)
-    for part in reversed(parts.order):  # whoever has a part in it comes first
+    total = len(parts.order)
+    for number, part in enumerate(reversed(parts.order)):  # whoever has a part in it comes first
+        if not number % _TOLD:
+            progress("counting instructions (parts)", number, total)
         count = times[id(part)]
         if isinstance(part, tuple):
             for pc in part:
@@ -204,10 +208,12 @@ def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Ent
 class _Parts:
     """The different parts of some entries, *order*: each behind all that is in it."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Collection[Entry], progress: Progress) -> None:
         self._ends: dict[int, _Step] = {}  # first and last instruction of each part, by its id
         self.order: list[_Part] = []
-        for entry in entries:
+        for number, entry in enumerate(entries):
+            if not number % _TOLD:
+                progress("looking at what is counted (parts)", number, len(entries))
             self._add(entry)
 
     def first(self, part: _Part) -> int:
@@ -250,12 +256,15 @@ class _Parts:
         self.order.append(part)
 
 
-def _traps(history: History, stretches: Sequence[range]) -> tuple[dict[_Step, int], dict[int, int]]:
+def _traps(history: History, stretches: Sequence[range], progress: Progress) -> tuple[dict[_Step, int], dict[int, int]]:
     """(`Counts.resumed`, `Counts.trapped`): where what ran before each trap would have gone on."""
     resumed: Counter[_Step] = Counter()
     trapped: Counter[int] = Counter()
     stops = [stretch.stop for stretch in stretches]
-    for position, chain_of_traps in traps_of(history).items():
+    chains = traps_of(history)
+    for number, (position, chain_of_traps) in enumerate(chains.items()):
+        if not number % _TOLD:
+            progress("counting traps (parts)", number, len(chains))
         stretch = bisect_right(stops, position)
         if stretch == len(stops) or position - 1 not in stretches[stretch]:
             continue

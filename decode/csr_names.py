@@ -1,6 +1,7 @@
 """The numbers of CSRs by their names.
 
-Source: RISC-V Instruction Set Manual II (20240411), chapter 2 "CSR Listing"; Debug Specification 1.0, 4.9 and 5.7.
+Source: RISC-V Instruction Set Manual II (20240411), chapter 2 "CSR Listing", "Sscofpmf"; Advanced Interrupt
+Architecture 1.0, table 2; Debug Specification 1.0, 4.9 and 5.7.
 """
 
 _FIRST = {
@@ -24,13 +25,16 @@ _FIRST = {
     0x24D: "vstimecmp",
     0x280: "vsatp",
     0x300: "mstatus misa medeleg mideleg mie mtvec mcounteren",
-    0x30A: "menvcfg",
+    0x308: "mvien mvip menvcfg",
     0x30C: "mstateen0 mstateen1 mstateen2 mstateen3",
     0x310: "mstatush",
+    0x313: "midelegh mieh",
+    0x318: "mvienh mviph",
     0x31A: "menvcfgh",
     0x320: "mcountinhibit",
     0x340: "mscratch mepc mcause mtval mip",
     0x34A: "mtinst mtval2",
+    0x354: "miph",
     0x5A8: "scontext",
     0x600: "hstatus",
     0x602: "hedeleg hideleg hie",
@@ -60,3 +64,5 @@ CSRS = {name: first + n for first, names in _FIRST.items() for n, name in enumer
 CSRS |= {f"pmpcfg{n}": 0x3A0 + n for n in range(16)} | {f"pmpaddr{n}": 0x3B0 + n for n in range(64)}
 CSRS |= {f"mhpmcounter{n}": 0xB00 + n for n in range(3, 32)} | {f"mhpmevent{n}": 0x320 + n for n in range(3, 32)}
 CSRS |= {f"hpmcounter{n}": 0xC00 + n for n in range(3, 32)}
+CSRS |= {f"mhpmcounter{n}h": 0xB80 + n for n in range(3, 32)} | {f"mhpmevent{n}h": 0x720 + n for n in range(3, 32)}
+CSRS |= {f"hpmcounter{n}h": 0xC80 + n for n in range(3, 32)}

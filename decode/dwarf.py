@@ -28,8 +28,7 @@ def debug_information(elf: Elf) -> Any:
 def errors() -> tuple[type[Exception], ...]:
     """What pyelftools raises where a file is damaged."""
     from elftools.common.exceptions import DWARFError
-    from elftools.construct import ConstructError
 
     from decode.elf_file import ERRORS
 
-    return *ERRORS, DWARFError, ConstructError, ArithmeticError
+    return *ERRORS, DWARFError

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decode.errors import BadElf as BadElf
+from support.text import why_not
 
 _ELFDATA2LSB = 1
 EM_RISCV = 243
@@ -77,7 +78,7 @@ def machine(path: str | Path) -> int | None:
     try:
         with open(path, "rb") as file:
             header = file.read(20)
-    except OSError:
+    except (OSError, ValueError):
         return None
     is_elf = header.startswith(b"\x7fELF") and len(header) == 20 and header[5] == _ELFDATA2LSB
     return int.from_bytes(header[18:], "little") if is_elf else None
@@ -87,8 +88,8 @@ def read_elf(path: str | Path) -> Elf:
     """The program in an ELF file. Raises BadElf when it cannot be read or is not a RISC-V ELF."""
     try:
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise BadElf(str(path), f"cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise BadElf(str(path), f"cannot be read: {why_not(error)}") from error
     from decode import elf_file  # not before there is one to read: pyelftools takes a tenth of a start to load
 
     try:

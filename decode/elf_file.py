@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
@@ -17,7 +18,10 @@ from decode.elf import Elf, Section, Segment, Symbol
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _PF_X, _PF_W = 1, 2
 # pyelftools answers corrupt files with whatever its parsing ran into.
-ERRORS = (ELFError, OSError, ValueError, LookupError, AttributeError, TypeError, OverflowError, AssertionError)
+ERRORS = (
+    ELFError, ConstructError, OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError,
+    AssertionError,
+)  # fmt: skip
 
 
 def parse(path: str, content: bytes) -> Elf:

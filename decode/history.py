@@ -9,13 +9,18 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from enum import Enum
 from itertools import accumulate, chain, islice
 from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from decode.event_wording import words
+from decode.events import GAP_KINDS, Context, EventKind, Fact, Loss, Start, Stop, Trap
 from decode.memory_access import Access
 from decode.times import Times
+
+__all__ = [
+    "GAP", "GAP_KINDS", "Accounting", "Context", "Event", "EventKind", "History", "HistoryBuilder", "Path", "RepeatPath"
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from decode.tandem.decoder import Tandem
@@ -119,72 +124,28 @@ class RepeatPath:
 _GAP_PATH = Path(((GAP,),))
 
 
-class EventKind(Enum):
-    """What happened between two instructions."""
-
-    SYNC = "sync"
-    """Decoding starts here, or the encoder marked the place (a trigger, a reset); the text says which."""
-    TRAP = "trap"
-    """An exception or interrupt: `text` says which, `last_pc` is where it hit, `next_pc` the handler."""
-    TRACE_ON = "trace on"
-    TRACE_OFF = "trace off"
-    LOSS = "loss"
-    """Trace bytes that could not be used."""
-    OVERFLOW = "overflow"
-    """The encoder itself lost messages."""
-    MISMATCH = "mismatch"
-    """Trace and program contradict each other."""
-    CONTEXT = "context"
-    """Another program or privilege mode runs from here on; `text` says which."""
-    NOTE = "note"
-    """Worth knowing, and no change of the flow: a message of another kind, a last message that is cut off."""
-
-
-GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})
-"""The kinds that can be the cause of a gap."""
-
-
-class Context(NamedTuple):
-    """Which program a hart runs, as far as it was reported. None: not known.
-
-    prv       privilege mode: 0 U, 1 S, 3 M
-    virtual   in a guest (V = 1: VU- or VS-mode)
-    scontext  the supervisor's context: the process, for most operating systems
-    hcontext  the hypervisor's context: the guest
-    """
-
-    prv: int | None = None
-    virtual: bool = False
-    scontext: int | None = None
-    hcontext: int | None = None
-
-    def __str__(self) -> str:
-        parts = [_mode(self.prv, self.virtual)] if self.prv is not None else []
-        named = (("scontext", self.scontext), ("hcontext", self.hcontext))
-        parts += [f"{name} {value if value >> 64 == 0 else hex(value)}" for name, value in named if value is not None]
-        return ", ".join(parts) or "unknown context"
-
-
-def _mode(prv: int, virtual: bool) -> str:
-    return f"{_MODES[virtual, prv]}-mode" if (virtual, prv) in _MODES else f"privilege {prv}"
-
-
-_MODES = {(False, 0): "U", (False, 1): "S", (False, 3): "M", (True, 0): "VU", (True, 1): "VS"}
-
-
 class Event(NamedTuple):
     """Something between instruction *position* - 1 and *position*.
 
     *offset*: the byte of the trace it comes from. *last_pc*: the last instruction before it, *next_pc* the first
     after it; None where unknown.
+
+    *end*: of what can be the cause of a gap, the byte at which decoding went on, or the next such cause was found: from
+    *offset* to there the trace does not tell what ran. None: up to its end.
     """
 
     position: int
     kind: EventKind
     offset: int
-    text: str
+    fact: Fact
     last_pc: int | None = None
     next_pc: int | None = None
+    end: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What happened, in words."""
+        return words(self.fact)
 
     @property
     def as_gap(self) -> str:
@@ -307,7 +268,7 @@ class History:
         """The cause of the gap at position *i*. Raises LookupError where there is no gap."""
         if 0 <= i < self._length and self.pc(i) == GAP:
             for event in self.events_between(i, i + 1):
-                if event.kind in GAP_KINDS:
+                if event.kind in GAP_KINDS and not (isinstance(event.fact, Loss) and not event.fact.has_place):
                     return event
         raise LookupError(f"no gap at position {i}")
 
@@ -375,7 +336,7 @@ class HistoryBuilder:
         return self._entries[-1].last
 
     def event(
-        self, kind: EventKind, offset: int, text: str, *, last_pc: int | None = None, next_pc: int | None = None
+        self, kind: EventKind, offset: int, fact: Fact, *, last_pc: int | None = None, next_pc: int | None = None
     ) -> None:
         """Records an event before the next instruction. *offset*: byte of the trace.
 
@@ -383,8 +344,12 @@ class HistoryBuilder:
         """
         if kind is EventKind.TRACE_OFF:
             last_pc = self.last_pc
-            self._await_resumption()
-        self._events.append(Event(self.position, kind, offset, text, last_pc, next_pc))
+            self._await_resumption(offset)
+        self._events.append(Event(self.position, kind, offset, fact, last_pc, next_pc))
+
+    def missing(self, offset: int, end: int, fact: Loss) -> None:
+        """Something is missing before this place, of bytes *offset* to *end*, and nobody knows where: no gap."""
+        self._events.append(Event(self.position, EventKind.LOSS, offset, fact, end=end))
 
     def time(self, now: int) -> None:
         """The time at this moment, in ticks. O(1)."""
@@ -398,33 +363,34 @@ class HistoryBuilder:
             self._contexts.pop()
         self._contexts.append((position, context))
 
-    def gap(self, kind: EventKind, offset: int, text: str) -> None:
+    def gap(self, kind: EventKind, offset: int, fact: Fact) -> None:
         """Records a loss. It takes a position of its own when instructions precede it; gaps in a row are one."""
         last_pc = self.last_pc
         at_gap = bool(self._entries) and self._entries[-1] is _GAP_PATH
         position = self._length - 1 if at_gap else self._length
         if self._events:
             position = max(position, self._events[-1].position)  # a note may have come after the gap
-        self._await_resumption()
-        self._events.append(Event(position, kind, offset, text, last_pc))
+        self._await_resumption(offset)
+        self._events.append(Event(position, kind, offset, fact, last_pc))
         self.add_gap()
 
-    def add_gap(self, resumption: str = "") -> None:
+    def add_gap(self, resumption: Start | Trap | None = None) -> None:
         """A gap position alone, unless nothing ran since the last one: its cause is an event already recorded here.
 
-        *resumption*: how it went on, which becomes part of the text of a cause that is a TRACE_OFF.
+        *resumption*: how it went on, which becomes part of a cause that is a stop.
         """
         self.flush()
         last = self._events[-1] if self._events else None
-        if resumption and last is not None and last.kind is EventKind.TRACE_OFF:
-            self._events[-1] = last._replace(text=f"{last.text}, then {resumption} at another place")
+        if resumption is not None and last is not None and isinstance(last.fact, Stop):
+            self._events[-1] = last._replace(fact=last.fact._replace(then=resumption))
         if self._entries and self._entries[-1] is not _GAP_PATH:
             self._gap_positions.append(self._length)
             self._store([_GAP_PATH])
 
-    def resume(self, pc: int) -> None:
-        """Decoding goes on at *pc*: what the gap's events waited for."""
+    def resume(self, pc: int, offset: int) -> None:
+        """Decoding goes on at *pc*, and at byte *offset* of the trace: what the gap's events waited for."""
         if self._open_gap is not None:
+            self._end_cause(offset)
             for i in range(self._open_gap, len(self._events)):
                 if self._events[i].kind in GAP_KINDS:
                     self._events[i] = self._events[i]._replace(next_pc=pc)
@@ -472,9 +438,19 @@ class HistoryBuilder:
         self._marks.clear()
         self._stamps.clear()
 
-    def _await_resumption(self) -> None:
+    def _await_resumption(self, offset: int) -> None:
+        """A cause of a gap was found at byte *offset*."""
         if self._open_gap is None:
             self._open_gap = len(self._events)
+        else:
+            self._end_cause(offset)
+
+    def _end_cause(self, offset: int) -> None:
+        """The last cause of the gap that is open reaches up to byte *offset*."""
+        for i in range(len(self._events) - 1, (self._open_gap or 0) - 1, -1):
+            if self._events[i].kind in GAP_KINDS:
+                self._events[i] = self._events[i]._replace(end=max(offset, self._events[i].offset))
+                break
 
     def _store(self, entries: list[Path | RepeatPath]) -> None:
         positions = list(accumulate(map(_COUNT, entries), initial=self._length))

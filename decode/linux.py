@@ -12,6 +12,7 @@ from decode.maps import Mapping
 
 _PAGE = 4096
 _PAGE_NAME = "kmem.0x"
+_C_NOP = b"\x01\0"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def add_memory(image: Image, path: str | Path, addr: int, offset: int = 0, size:
 def add_kernel_pages(image: Image, folder: str | Path) -> None:
     """Adds the memory in the files kmem.0xADDRESS of *folder*: a page each.
 
-    A file may go on for some bytes, with the rest of an instruction that crosses the page's end. Raises BadMemory.
+    A file may go on for some bytes, with the rest of an instruction that crosses the page's end. The tool that copies
+    the pages writes c.nop in place of that rest at the start of the page behind. Raises BadMemory.
     """
     try:
         paths = [path for path in Path(folder).iterdir() if path.name.startswith(_PAGE_NAME)]
@@ -90,9 +92,11 @@ def add_kernel_pages(image: Image, folder: str | Path) -> None:
         raise BadMemory(error.filename or str(folder), f"cannot be read: {error.strerror}") from error
     if not pages:
         raise BadMemory(str(folder), f"holds no file {_PAGE_NAME}ADDRESS")
+    rests = {address + _PAGE: data[_PAGE:] for address, data, _ in pages if len(data) > _PAGE}
     for address, data, name in pages:
-        image.add_code(address, data[:_PAGE], name)
-    for address, data, name in pages:  # the page behind, if it is there, knows better
+        rest = rests.get(address, b"") if data.startswith(_C_NOP) else b""
+        image.add_code(address, (rest + data[len(rest) :])[:_PAGE], name)
+    for address, data, name in pages:  # the page behind, if it is there, knows all but that better
         if data[_PAGE:]:
             image.add_code(address + _PAGE, data[_PAGE:], name)
 

@@ -4,6 +4,7 @@ Sources: E-Trace 2.0, "Data Trace Interface requirements" (the access types); th
 I (opcode map; A, Zacas, Zabha, Zalasr; C, Zcb, Zcmp; V) and volume II (hypervisor loads and stores).
 """
 
+from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,11 +19,21 @@ MULTIPLE = "multiple"
 CAS_FAILURE, STORE_FAILURE = "cas failure", "conditional store failure"
 """`Access.operation` of atomics that stored nothing."""
 
-LOST_AFTER = "data packets after this one were lost"
-"""`Access.note` of the last one before a loss."""
 
-NO_REQUEST = "the response to a load that was requested before the trace began, or whose packet was lost"
-"""`Access.note` of half a load: it has no place."""
+class AccessNote(Enum):
+    """What else there is to say of an access, or why something of it is not known. Words: `decode.access_wording`."""
+
+    LOST_AFTER = "lost-after"
+    """Of the last one before a loss."""
+    NO_REQUEST = "no-request"
+    """Of half a load: it has no place."""
+    NOT_YET = "no-response"
+    DIFFERS = "differs-from-unknown"
+    NOT_IN_SYNC = "not-in-sync"
+    BEYOND = "beyond-the-history"
+    AMBIGUOUS = "ambiguous"
+    TOO_FAR = "too-far"
+    DISAGREE = "disagrees-with-the-program"
 
 
 class Access(NamedTuple):
@@ -40,7 +51,7 @@ class Access(NamedTuple):
     sync       the history position of the last synchronization before it; -1: there is none, or accesses are lost since
     position   of the instruction in the history; None where it is not known
     failed     the load ended with an error response (split loads)
-    note       what else there is to say, or why something is not known
+    notes      what else there is to say, or why something is not known
     """
 
     kind: str
@@ -54,7 +65,11 @@ class Access(NamedTuple):
     sync: int = -1
     position: int | None = None
     failed: bool = False
-    note: str = ""
+    notes: tuple[AccessNote, ...] = ()
+
+    def noted(self, note: AccessNote) -> "Access":
+        """With one more note, unless it is there."""
+        return self if note in self.notes else self._replace(notes=(*self.notes, note))
 
 
 class Reach(NamedTuple):

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from decode.history import Context, EventKind, HistoryBuilder
+from decode.events import ContextChange, EventKind, Fact, Loss, LossCause, Note, NoteCause, Start, Trap
+from decode.history import HistoryBuilder
 from decode.image import Image
 from decode.streams import Program
 
@@ -11,11 +12,11 @@ from decode.streams import Program
 class Report(NamedTuple):
     """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again.
 
-    *context*: runs from here on, or after so many instructions that ran for certain and are not in the history yet.
+    *after*: a change of context holds after so many instructions that ran for certain and are not in the history yet.
     """
 
     kind: EventKind
-    text: str
+    fact: Fact
     last_pc: int | None = None
     next_pc: int | None = None
     lost: bool = False
@@ -24,7 +25,6 @@ class Report(NamedTuple):
     untold: bool = False
     """Nobody can tell whether it did, since the next place was not told when it stopped: a gap precedes, too."""
     resumed: int | None = None
-    context: Context | None = None
     after: int = 0
 
 
@@ -32,27 +32,26 @@ def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, s
     """Puts *reports*, found at byte *offset* of the trace, into a history. True: decoding is to stop here."""
     for report in reports:
         if report.lost:
-            builder.gap(report.kind, offset, report.text)
+            builder.gap(report.kind, offset, report.fact)
             if stop_at_error:
-                text = "decoding stopped here, at the first loss, as asked"
-                builder.event(EventKind.NOTE, offset, text)
+                builder.event(EventKind.NOTE, offset, Note(NoteCause.STOPPED_AT_LOSS))
                 return True
             continue
         if report.elsewhere or report.untold:
-            builder.add_gap("" if report.untold else report.text)
+            fact = report.fact
+            builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.untold else None)
         if report.resumed is not None:
-            builder.resume(report.resumed)
-        builder.event(report.kind, offset, report.text, last_pc=report.last_pc, next_pc=report.next_pc)
-        if report.context is not None:
-            builder.context(report.context, report.after)
+            builder.resume(report.resumed, offset)
+        builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)
+        if isinstance(report.fact, ContextChange):
+            builder.context(report.fact.now, report.after)
     return False
 
 
 def contradiction(program: Program, image: Image, at: int, why: str, packet: str) -> Report:
     """Trace and code do not agree at this address, or there is no code. *packet*: what the trace said it with."""
-    kind, text = EventKind.MISMATCH, f"trace does not match {image.origin(at)} at 0x{at:x}: {why}"
     if absent := image.absent_at(at):
-        kind, text = EventKind.LOSS, f"at 0x{at:x}: there is no code, {absent} is there and was not supplied"
-    elif program.partial and not image.knows(at):
-        kind, text = EventKind.LOSS, f"at 0x{at:x}: there is no code in what was supplied"
-    return Report(kind, f"{text} ({packet})", lost=True)
+        return Report(EventKind.LOSS, Loss(LossCause.ABSENT_CODE, (at, absent, packet)), lost=True)
+    if program.partial and not image.knows(at):
+        return Report(EventKind.LOSS, Loss(LossCause.NO_CODE, (at, packet)), lost=True)
+    return Report(EventKind.MISMATCH, Loss(LossCause.MISMATCH, (image.origin(at), at, why, packet)), lost=True)

@@ -5,7 +5,7 @@ times each different one is in each part of it. So each is searched once, and wh
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise
 from operator import mul
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from decode.wanted import LoopOrTrapReturn, Wanted
 from support.progress import Progress, silent
 
 _Part = tuple[int, ...] | Path | RepeatPath
+
+_AT_ONCE = 1 << 12  # steps looked at between two looks at the progress
 
 
 class _Count(NamedTuple):
@@ -113,8 +115,11 @@ class Search:
         """How many there are in each span."""
         of_step, tallies = self._of_step.__getitem__, self._calls.tallies
         for number, (steps, times) in enumerate(tallies):
-            progress("searching the history (parts)", number, len(tallies))
-            yield sum(map(mul, map(of_step, steps), times))
+            count = 0
+            for at in range(0, len(steps), _AT_ONCE):
+                progress("searching the history (parts)", number, len(tallies))
+                count += sum(map(mul, map(of_step, steps[at : at + _AT_ONCE]), times[at : at + _AT_ONCE]))
+            yield count
 
     def _find_resumed(self, function: int) -> None:
         """The function was called, and a trap came before its first instruction ran, which the return from that trap
@@ -239,3 +244,23 @@ class Search:
         for k, (pc, against) in enumerate(zip(pcs, before, strict=False)):
             if pc in addresses and not against:
                 yield k
+
+
+class Several:
+    """What several searches found, none of them what another one did, as one list. *length*: of the history."""
+
+    def __init__(self, searches: Sequence[Search], length: int) -> None:
+        self._searches, self._length = searches, length
+
+    def __len__(self) -> int:
+        return sum(map(len, self._searches))
+
+    def position(self, number: int) -> int:
+        """As of `Search`."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"{number} of {len(self)}")
+        return bisect_right(range(self._length), number, key=lambda position: self.before(position + 1))
+
+    def before(self, position: int) -> int:
+        """How many are before a position."""
+        return sum(search.before(position) for search in self._searches)

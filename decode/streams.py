@@ -26,8 +26,20 @@ class Offsets(Protocol):
     """Where frames are in the trace."""
 
     def of(self, index: int) -> int:
-        """The byte offset of frame *index*; asked for in rising order."""
+        """The byte offset of frame *index*; cheap where asked for in rising order."""
         ...
+
+
+class Later:
+    """Of frames of which the first *skipped* are left out."""
+
+    def __init__(self, offsets: Offsets, skipped: int) -> None:
+        self._offsets = offsets
+        self._skipped = skipped
+
+    def of(self, index: int) -> int:
+        """The byte offset of frame *index*."""
+        return self._offsets.of(index + self._skipped)
 
 
 Builders = Callable[[int], HistoryBuilder]
@@ -98,8 +110,3 @@ class Streams(NamedTuple):
 
     histories: dict[int, History]
     accounting: Accounting
-
-
-def skipped(count: int) -> str:
-    """What there is to say of so many bytes that were no packet."""
-    return f"{count} byte{'' if count == 1 else 's'} skipped"

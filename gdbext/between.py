@@ -8,7 +8,8 @@ from typing import Any, Callable
 
 import gdb
 
-from . import aside, native, osabi, partly, position, unwinder
+from . import aside, lost, native, osabi, partly, position, stubs, unwinder
+from .printing import print_line
 from .tracer import selected_hart, tracer
 
 REVERSE = ("reverse-step", "reverse-stepi", "reverse-next", "reverse-nexti", "reverse-finish", "reverse-continue")
@@ -27,6 +28,7 @@ def seen() -> None:
     global _through
     if not _through:
         _through = True
+        lost.leads_through()
         _define_hooks()
 
 
@@ -69,7 +71,7 @@ def said() -> list[str]:
 
 def _tell() -> None:
     for line in said():
-        print(line)
+        print_line(line)
 
 
 @contextlib.contextmanager
@@ -122,11 +124,16 @@ def _prompt() -> None:
     if not _through:
         return
     with _quietly():
-        _tell_at_prompt()
+        if lost.is_lost():
+            lost.let_go()
+        else:
+            _tell_at_prompt()
         if not gdb.selected_inferior().pid:  # no target any more
             _through = False
             aside.put_back()
             osabi.restore()
+            if stubs.connected_to() is None:
+                stubs.forget_description()
 
 
 def _tell_at_prompt() -> None:
@@ -138,7 +145,7 @@ def _tell_at_prompt() -> None:
         gdb.execute("maint flush register-cache", to_string=True)
         _follow()
     for line in found["said"]:
-        print(line)
+        print_line(line)
 
 
 def _removed(event: object) -> None:
@@ -146,6 +153,8 @@ def _removed(event: object) -> None:
     if _through:
         with _quietly():
             aside.put_back()
+            if stubs.is_trace_alone(getattr(event, "connection", None)):
+                stubs.forget_description()
 
 
 def handlers() -> list[tuple[Any, Callable[..., None]]]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import gdb
 
 from . import listing
+from .printing import print_line, printable
 from .tracer import print_lines, tracer
 
 ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
@@ -61,10 +62,10 @@ class Functions(gdb.Command):
             upto = min(begin + ROWS_AT_ONCE, end)
             rows = tracer().request("function_rows", begin=begin, end=upto, lines=style.lines or None)
             for row in rows:
-                print(_line(style, *row))
+                print_line(_line(style, *row))
             begin = upto
         if found.get("notice"):
-            print(found["notice"])
+            print_line(found["notice"])
 
 
 class Calls(gdb.Command):
@@ -90,7 +91,7 @@ class Calls(gdb.Command):
         while begin < end:
             upto = min(begin + ROWS_AT_ONCE, end)
             for row in tracer().request("call_rows", begin=begin, end=upto):
-                print(_call(*row))
+                print_line(_call(*row))
             begin = upto
 
 
@@ -161,8 +162,8 @@ def _lines_of(symbol: gdb.Symbol | None, addresses: list[int]) -> str:
     file = symbol.symtab.filename
     lines = sorted(set(_numbers(file, addresses)))
     if not lines:
-        return str(file)
-    return f"{file}:{lines[0]}" if len(lines) == 1 else f"{file}:{lines[0]},{lines[-1]}"
+        return printable(file)
+    return f"{printable(file)}:{lines[0]}" + ("" if len(lines) == 1 else f",{lines[-1]}")
 
 
 def _numbers(file: str, addresses: list[int]) -> Iterator[int]:

@@ -7,9 +7,11 @@ session is told to stop and what it had captured stays. Progress it reports is h
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 from typing import Any, Callable, Optional
 
@@ -20,6 +22,7 @@ ProgressCallback = Callable[[str, int, Optional[int]], None]
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
 """What is needed, to {"result": ...} or {"error": {"message", "kind"}}."""
 
+TRACE_GOES_ON = " (a running trace goes on in the target: `trace start` takes it over)"
 _NOT_DONE: dict[str, Any] = {"error": {"message": "gdb failed to do what the session needs", "kind": "Failed"}}
 
 
@@ -48,12 +51,19 @@ class Client:
         self._answerer = answerer
         self._process: subprocess.Popen[bytes] | None = None
         self._told = False  # that the process has ended
+        self._end = ""  # what was said of one that has ended
+        self._started = 0
         self._buffer = b""
         self._last_id = 0
 
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def session(self) -> int | None:
+        """Which one is running, of those that were started; None: none is."""
+        return self._started if self.running else None
 
     def request(self, method: str, **params: Any) -> Any:
         """The result of `method`. Raises SessionError, or KeyboardInterrupt after telling the session to stop."""
@@ -70,7 +80,8 @@ class Client:
             return
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream:
-                stream.close()
+                with contextlib.suppress(OSError):  # what it did not take any more is still to be written
+                    stream.close()
         try:
             process.wait(2)
         except subprocess.TimeoutExpired:
@@ -85,6 +96,7 @@ class Client:
         except (LookupError, OSError) as error:
             raise SessionError(str(error), "NoEnvironment") from None
         self._buffer, self._told = b"", False
+        self._started += 1
         try:
             self._exchange("hello", {})
         except SessionError:
@@ -179,12 +191,25 @@ class Client:
 
     def _gone(self) -> SessionError:
         """What is said of it, once: the next request starts another."""
-        process = self._process
-        status = None if process is None else process.wait()
+        return SessionError(f"{self.end()}; the next trace command starts a new one{TRACE_GOES_ON}", "SessionGone")
+
+    def end(self) -> str:
+        """How the session has ended, for the user, who knows then. It has, or is about to; or there is another one."""
+        if self._end and self.running:
+            return self._end
+        status = None if self._process is None else self._process.wait()
         self._told = True
-        how = "" if not status else f", killed by signal {-status}" if status < 0 else f" with status {status}"
-        return SessionError(
-            f"the rvtrace session has ended unexpectedly{how}; the next trace command starts a new one"
-            " (a running trace goes on in the target: `trace start` takes it over)",
-            "SessionGone",
-        )
+        self._end = f"the rvtrace session has ended unexpectedly{_how(status)}"
+        return self._end
+
+
+def _how(status: int | None) -> str:
+    """How a process ended. Linux ends the largest by signal 9 when memory is short, Python itself by signal 6."""
+    if not status:
+        return ""
+    if status > 0:
+        return f" with status {status}"
+    killed = f", killed by signal {-status}"
+    if -status not in (signal.SIGKILL, signal.SIGABRT):
+        return killed
+    return f"{killed}, as happens when there is not enough memory (a shorter trace takes less)"

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import gdb
 
-from . import between, completing, finding, osabi, position, unwinder, who_wrote
+from . import between, completing, finding, osabi, position, stubs, unwinder, who_wrote
 from .going import going_back, going_either_way, goto, live
-from .tracer import arguments, print_lines, tracer
+from .options import is_plain_number
+from .printing import print_line
+from .tracer import arguments, print_lines, program, tracer
 
 STUB = ("localhost", 3333)
 _PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
+_SOCKET = "" if os.name == "posix" else None
+"""Where the proxy waits for gdb: at a socket in a folder of its own. gdb connects to such since 8.3."""
 _SECONDS = 20  # gdb waits for answers while it connects
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
 
 
 class Connect(gdb.Command):
     """Put rvtrace between gdb and the target, so that gdb can go backward.
-    Usage: trace connect [-listen PORT] [HOST:PORT]
+    Usage: trace connect [-listen PORT|PATH] [HOST:PORT]
 
     HOST:PORT is where OpenOCD or QEMU waits for gdb; without it, where gdb is
-    connected now, or localhost:3333. A connection there is, is ended first.
+    connected now, or was last, or localhost:3333. A connection there is, is
+    ended first.
     Everything works as before, and besides, as far as the trace reaches:
       reverse-stepi, reverse-step, reverse-next, reverse-finish,
       reverse-continue, reverse-until, and forward again;
@@ -32,8 +39,13 @@ class Connect(gdb.Command):
     In the past only pc is known, and memory that cannot change; of a tandem
     trace registers and memory, too.
 
+    gdb connects through a socket that no other user of the machine can
+    connect to.
+
     -listen PORT: do not connect, but say where to: for an IDE, which does
-    that itself (`target extended-remote :PORT`). 0: any free port."""
+    that itself (`target extended-remote :PORT`). 0: any free port. Any user
+    of the machine can connect to a port. -listen /PATH: the same at a unix
+    socket, for you alone (`target extended-remote /PATH`)."""
 
     def __init__(self) -> None:
         super().__init__("trace connect", gdb.COMMAND_RUNNING)
@@ -42,7 +54,7 @@ class Connect(gdb.Command):
         words = arguments(argument, "See `help trace connect`.")
         listen = _listen(words)
         if len(words) > 1:
-            raise gdb.GdbError("Usage: trace connect [-listen PORT] [HOST:PORT]")
+            raise gdb.GdbError("Usage: trace connect [-listen PORT|PATH] [HOST:PORT]")
         host, port = _stub(words[0]) if words else _connected_to() or STUB
         _connect(host, port, listen)
 
@@ -55,7 +67,8 @@ class Replay(gdb.Command):
     Usage: trace replay
 
     gdb is connected to the trace that `trace open FILE` shows, and stands at
-    its end. `disconnect` ends it."""
+    its end. `disconnect` ends it; `trace live` connects gdb again to the
+    target that it was connected to before with `trace connect`."""
 
     def __init__(self) -> None:
         super().__init__("trace replay", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -63,7 +76,15 @@ class Replay(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         if argument.strip():
             raise gdb.GdbError("Usage: trace replay")
-        _connect(None, None, None)
+        connected = stubs.connected_to()
+        if connected is not None and not stubs.in_trace_alone() and gdb.selected_inferior().pid:
+            target = "{}:{}".format(*stubs.behind() or ()) if stubs.is_ours() and stubs.behind() else connected
+            back = "`trace live`" if stubs.is_ours() else f"`trace connect {target}`"
+            raise gdb.GdbError(
+                f"trace replay: gdb is connected to a target ({target}), and cannot go back in a trace alone besides:"
+                f" `disconnect` it before; {back} connects it again then."
+            )
+        _name_program(_connect(None, None, None)["elf"])
 
 
 class Goto(gdb.Command):
@@ -93,7 +114,10 @@ class Goto(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
-        print_lines(goto(argument))
+        if argument.strip() == "live":
+            _go_live()
+        else:
+            print_lines(goto(argument))
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         """gdb asks twice, first without *word*."""
@@ -107,7 +131,10 @@ class Goto(gdb.Command):
 
 class Live(gdb.Command):
     """Return to the present.
-    Usage: trace live"""
+    Usage: trace live
+
+    From a trace alone (`trace replay`): to the target that gdb was connected
+    to before, with `trace connect`."""
 
     def __init__(self) -> None:
         super().__init__("trace live", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
@@ -116,7 +143,7 @@ class Live(gdb.Command):
         if argument.strip():
             raise gdb.GdbError("Usage: trace live")
         self.dont_repeat()
-        print_lines(live())
+        _go_live()
 
 
 class Enter(gdb.Command):
@@ -156,16 +183,19 @@ class Backward(gdb.Command):
             gdb.execute("set exec-direction forward")
 
 
-def _listen(words: list[str]) -> int | None:
-    """The port of -listen, taken out of *words*."""
+def _listen(words: list[str]) -> int | str | None:
+    """The port or the path of -listen, taken out of *words*."""
     if "-listen" not in words:
         return None
     i = words.index("-listen")
-    port = words[i + 1] if i + 1 < len(words) else ""
+    place = words[i + 1] if i + 1 < len(words) else ""
     del words[i : i + 2]
-    if not port.isdecimal() or int(port) > 65535:
-        raise gdb.GdbError(f"trace connect: -listen takes a port, 0 for any, got: {port or 'none'}.")
-    return int(port)
+    if "/" in place:
+        return os.path.abspath(os.path.expanduser(place))
+    if not is_plain_number(place) or int(place) > 65535:
+        got = place or "none"
+        raise gdb.GdbError(f"trace connect: -listen takes a port, 0 for any, or the path of a socket, got: {got}.")
+    return int(place)
 
 
 def _stub(text: str) -> tuple[str, int]:
@@ -176,11 +206,15 @@ def _stub(text: str) -> tuple[str, int]:
     return match["host"] or "localhost", int(match["port"])
 
 
-def _connected_to() -> tuple[str, int] | None:
-    """Where gdb is connected now, if that can be said with a host and a port, and is not the proxy."""
-    details = getattr(getattr(gdb.selected_inferior(), "connection", None), "details", None)
-    if not details:
-        return None
+def _connected_to() -> stubs.Stub | None:
+    """The target that gdb is connected to, or was last, if that can be said with a host and a port."""
+    if stubs.is_ours():
+        if position.available() and not stubs.in_trace_alone():
+            raise gdb.GdbError("rvtrace is between gdb and the target already.")
+        return stubs.behind() or stubs.last()
+    details = stubs.connected_to()
+    if details is None:
+        return stubs.last()
     if position.available():
         raise gdb.GdbError("rvtrace is between gdb and the target already.")
     try:
@@ -189,23 +223,49 @@ def _connected_to() -> tuple[str, int] | None:
         return None
 
 
-def _connect(host: str | None, port: int | None, listen: int | None) -> None:
-    """Connect gdb through the proxy, or with *listen* say where it can be done."""
+def _go_live() -> None:
+    """To the present; from a trace alone, to the target there was before."""
+    if not stubs.in_trace_alone():
+        print_lines(live())
+        return
+    stub = stubs.last()
+    if stub is None:
+        raise gdb.GdbError(
+            "there is no present to return to: this is a trace alone; `trace connect HOST:PORT` connects gdb to a"
+            " target"
+        )
+    _connect(*stub, None)
+    print("gdb is connected to the target at {}:{} again.".format(*stub))
+
+
+def _name_program(elf: str | None) -> None:
+    """Where gdb has no program, it has no names, either. *elf*: that with which the trace is read."""
+    if elf and program() is None:
+        gives = "gives it the one that the trace is read with"
+        print_line(f"gdb has no program, and knows no names: `file {elf}` {gives}.")
+
+
+def _connect(host: str | None, port: int | None, listen: int | str | None) -> dict[str, Any]:
+    """Connect gdb through the proxy, or with *listen* say where it can be done. The session's answer."""
     if getattr(gdb.selected_inferior(), "connection", None) is not None:
         gdb.execute("disconnect", to_string=True)  # OpenOCD takes one gdb only
-    found = tracer().request("connect", context=tracer().context(), host=host, port=port, listen=listen)
+    at: dict[str, int | str | None] = {"listen": listen} if isinstance(listen, int) else {"socket": listen or _SOCKET}
+    found: dict[str, Any] = tracer().request("connect", context=tracer().context(), host=host, port=port, **at)
+    where = found["where"]
+    stubs.remember(where, None if host is None or port is None else (host, port))
     if listen is not None:
-        print(f"rvtrace waits for gdb: target extended-remote localhost:{found['port']}")
-        return
+        print(f"rvtrace waits for gdb: target extended-remote {where}")
+        return found
     osabi.set_for_tracing("the connection ends")
     try:
         with _patiently():
-            gdb.execute(f"target extended-remote localhost:{found['port']}")
+            gdb.execute(f"target extended-remote {where}")
     except gdb.error as error:
         osabi.restore()
         said = between.said()
         raise gdb.GdbError(said[0] if said else str(error)) from None
     between.seen()
+    return found
 
 
 @contextlib.contextmanager

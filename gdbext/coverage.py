@@ -11,6 +11,7 @@ import gdb
 
 from . import accesses, completing, coverage_table, disassembly, listing
 from .coverage_lines import NEVER, Lines, Scope, scopes, table_of, tables
+from .printing import columns, print_line, printable
 from .tracer import print_lines, tracer
 
 _LINES = re.compile(r"(.+):([0-9]+)(?:,([0-9]+))?")
@@ -156,17 +157,18 @@ def _show_source(shown: Shown, numbers: str, *, named: bool, said: bool) -> None
     if said:
         print_lines(result)
     if named:
-        print(f"{shown.file}:")
+        print_line(f"{printable(shown.file)}:")
     with tracer().at_work("counting lines"):
         counts = shown.lines.counts(dict(result["counts"]))
     hints = _hints(shown, result["branches"])
     text = _text(shown.file)
-    missing = f"in {os.path.basename(shown.file)}"
+    missing = f"in {printable(os.path.basename(shown.file))}"
     for line in range(shown.first, min(shown.last, max(len(text), *counts)) + 1):
         if text or line in counts:
-            print(f"{counts.get(line, '-')!s:>9}: {line}\t{text[line - 1] if line <= len(text) else missing}")
+            source = columns(text[line - 1]) if line <= len(text) else missing
+            print_line(f"{counts.get(line, '-')!s:>9}: {line}\t{source}")
             for hint in hints.get(line, ()):
-                print(f"{'':>11}{hint}")
+                print_line(f"{'':>11}{hint}")
     if said:
         coverage_table.say_what_is_missing(result)
 
@@ -193,7 +195,7 @@ def _where(pc: int, at: gdb.Symtab_and_line) -> str:
     if there.symtab is None or not there.line or there.line == at.line:
         return f"to {listing.place(pc)}"
     same = at.symtab is not None and there.symtab.fullname() == at.symtab.fullname()
-    return f"to line {there.line}" if same else f"to {os.path.basename(there.symtab.filename)}:{there.line}"
+    return f"to line {there.line}" if same else f"to {printable(os.path.basename(there.symtab.filename))}:{there.line}"
 
 
 def _show_symbols(place: str, numbers: str) -> None:
@@ -227,7 +229,7 @@ def _show_instructions(begin: int, end: int, numbers: str, *, said: bool) -> Non
     if said:
         print_lines(result)
     for line in _instructions(begin, end, dict(result["counts"])):
-        print(line)
+        print_line(line)
     if said:
         coverage_table.say_what_is_missing(result)
 

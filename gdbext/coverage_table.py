@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Optional
 import gdb
 
 from .coverage_lines import NEVER, Lines, tables
+from .printing import print_line, printable
 from .tracer import print_lines, tracer
 
 
@@ -51,7 +52,7 @@ def show(result: dict[str, Any], *, everything: bool) -> None:
         hidden += len(files[name].rows) - len(shown.rows)
         if shown.rows:
             for line in _of_file(name, shown, counts):
-                print(line)
+                print_line(line)
     if hidden:
         what = "1 function" if hidden == 1 else f"{hidden} functions"
         print(f"\n{what} of which nothing ran, elsewhere: see `trace coverage -all`.")
@@ -60,6 +61,8 @@ def show(result: dict[str, Any], *, everything: bool) -> None:
 
 def say_what_is_missing(result: dict[str, Any]) -> None:
     """Print what is not counted."""
+    if result.get("overwritten"):
+        print("Older trace was overwritten: code may have run before that, which is not counted.")
     gaps, elsewhere = result["gaps"], result["elsewhere"]
     if gaps:
         print(f"{gaps} gap{'s' * (gaps > 1)} in the trace: code may have run that is not counted.")
@@ -94,11 +97,11 @@ def _of_file(name: str | None, file: File, counts: dict[int, int]) -> Iterator[s
         yield "Functions without line numbers:"
     else:
         some, of, percent = _lines_run(file.lines, counts)
-        yield f"File {name}: {some} of {of} lines ran, {percent}%"
+        yield f"File {printable(name)}: {some} of {of} lines ran, {percent}%"
     for row in sorted(file.rows, key=lambda row: row[:2]):
         entered = row.entered if row.ran else NEVER
         lines = "" if name is None else _share(*_lines_run(row.lines, counts))
-        yield f"{entered:>10}{lines:>20}{_share(*_run(row.ran, row.instructions)):>20}  {row.name}"
+        yield f"{entered:>10}{lines:>20}{_share(*_run(row.ran, row.instructions)):>20}  {printable(row.name)}"
 
 
 def _lines_run(lines: Lines, counts: dict[int, int]) -> tuple[int, int, int]:

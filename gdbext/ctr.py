@@ -9,6 +9,7 @@ import gdb
 
 from . import between, completing, csrs, ctr_options, ctr_rows, ctr_stack, listing, parameters, position
 from .options import BadOption
+from .printing import print_line
 from .tracer import arguments, hart_of, print_lines, tracer
 
 ROWS_AT_ONCE = 64  # rows fetched per request: with instructions, a listing appears at once and can be interrupted
@@ -154,7 +155,7 @@ into them when the program runs."""
             end = min(begin + ROWS_AT_ONCE, found["end"])
             _print(records.lines(tracer().request("ctr_rows", begin=begin, end=end)))
         if found.get("notice"):
-            print(found["notice"])
+            print_line(found["notice"])
 
 
 class Stack(gdb.Command):
@@ -187,7 +188,7 @@ the program has switched stacks, calls may be shown that are over."""
         if position.number() is not None:
             print("In the present; `backtrace` shows the calls in the past where you are.")
         for line in ctr_stack.lines(recorded, ctr_stack.unwind(len(frames))):
-            print(line)
+            print_line(line)
 
 
 def _ask(method: str, **params: Any) -> Any:
@@ -213,7 +214,7 @@ def _print(lines: Iterable[str]) -> None:
     """Lines with instructions in them; each as soon as it is known."""
     with listing.readable_code():
         for line in lines:
-            print(line)
+            print_line(line)
 
 
 def _nothing(argument: str, command: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import gdb
 
 from . import listing
+from .printing import printable
 from .tracer import tracer
 
 INSTRUCTIONS = "i"
@@ -97,8 +98,8 @@ def file_name(symtab: gdb.Symtab) -> str:
     """As the user wants file names displayed."""
     display = gdb.parameter("filename-display")
     if display == "absolute":
-        return symtab.fullname()
-    return os.path.basename(symtab.filename) if display == "basename" else symtab.filename
+        return printable(symtab.fullname())
+    return printable(os.path.basename(symtab.filename) if display == "basename" else symtab.filename)
 
 
 def _transfer(row: dict[str, Any]) -> str:

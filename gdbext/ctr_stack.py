@@ -13,6 +13,7 @@ import gdb
 
 from . import calls, listing
 from .ctr_rows import source_line
+from .printing import printable
 
 _CALL_BYTES = (2, 4)
 _MORE = 64
@@ -128,7 +129,7 @@ def _arguments(pc: int) -> str:
     while block is not None and not block.is_static and not block.is_global:
         found = block if block.function is not None else found
         block = block.superblock
-    return ", ".join(f"{it.print_name}=..." for it in found or () if it.is_argument)
+    return ", ".join(f"{printable(it.print_name)}=..." for it in found or () if it.is_argument)
 
 
 def _function(pc: int) -> str | None:

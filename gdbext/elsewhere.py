@@ -6,15 +6,19 @@ gdb 13 and later lets Python give its disassembler the bytes; for others the byt
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gdb
 
+from .printing import columns
+
 with contextlib.suppress(ImportError):  # gdb < 13
     import gdb.disassembler
 
 _ADDRESSES = (1 << 64) - 1
+_ROW = re.compile(r"(?:=> |   )0x(?P<address>[0-9a-f]+)(?: <.*?>)?:\t(?P<text>.*)$")
 _RAW_WIDTH = {4: 18, 8: 16}  # gdb's column for raw bytes, by the digits of a unit
 
 
@@ -36,7 +40,7 @@ def by_python(start: int, last: int, raw: bool) -> dict[int, str]:
     inferior = gdb.selected_inferior()
     found = inferior.architecture().disassemble(start, last)
     codes = [bytes(inferior.read_memory(it["addr"], it["length"])) if raw else b"" for it in found]
-    return {it["addr"] & _ADDRESSES: _line(code, it["asm"], raw) for it, code in zip(found, codes)}
+    return {it["addr"] & _ADDRESSES: _line(code, columns(it["asm"]), raw) for it, code in zip(found, codes)}
 
 
 def _runs(codes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
@@ -77,10 +81,26 @@ def _disassembled(start: int, code: bytes) -> dict[int, str]:
     with _given(start, code), contextlib.suppress(gdb.error):
         if disassembly.assembly_window():
             return by_python(start, start + len(code) - 1, raw=False)
-        lines = gdb.execute(f"disassemble {start:#x},{start + len(code):#x}", to_string=True).splitlines()
-        rows = (line.partition(":\t") for line in lines[1:-1])
-        return {int(place[3:].split()[0], 16): text for place, _, text in rows}
+        printed = gdb.execute(f"disassemble {start:#x},{start + len(code):#x}", to_string=True)
+        found = instructions(printed)
+        return by_python(start, start + len(code) - 1, raw=False) if found is None else found
     return {}
+
+
+def instructions(printed: str) -> dict[int, str] | None:
+    """What `disassemble` printed, by address. None where the lines are not those of instructions in their order: names
+    in a program may hold the end of a line, and what looks like another one.
+    """
+    found: dict[int, str] = {}
+    before = -1
+    for line in printed.split("\n")[1:-2]:
+        match = _ROW.match(line)
+        address = -1 if match is None else int(match["address"], 16)
+        if match is None or address <= before:
+            return None
+        found[address] = columns(match["text"])
+        before = address
+    return found
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ from typing import Any, Callable
 
 import gdb
 
-_NAME = re.compile(r"[A-Za-z_][\w$.]*")
-"""It may have dots, as compilers give to parts of functions."""
+from . import functions
+
 COMMA = re.compile(r",(?![^(]*\))")
 """Between names, not between the types of a function's arguments."""
 
@@ -20,7 +20,8 @@ def resolved(options: dict[str, Any]) -> dict[str, Any]:
     for key, address_of in named.items():
         if key in options:
             texts = [text for one in options[key] for text in ([one] if key == "range" else COMMA.split(one))]
-            found[key] = [asked(key, text, address_of) for text in texts]
+            each = [asked(key, text, address_of) for text in texts]
+            found[key] = each if key == "range" else [it for several in each for it in several]
     return found
 
 
@@ -40,71 +41,51 @@ def _range(text: str) -> list[int]:
         raise gdb.error("give FROM,TO or FROM,+SIZE")
     start, last = address(first.strip()), last.strip()
     end = start + int(gdb.parse_and_eval(last[1:])) if last.startswith("+") else address(last)
-    if not start < end <= _mask() + 1:
+    if not start < end <= functions.mask() + 1:
         raise gdb.error(f"there is nothing from {start:#x} to before {end:#x}")
     return [start, end]
 
 
-def _function(name: str) -> list[Any]:
-    """[name, address of the entry]. Raises gdb.error."""
-    value = _value(name)
-    if not _is_function(value):
+def _function(name: str) -> list[list[Any]]:
+    """[name, address of the entry] of each function of that name. Raises gdb.error."""
+    if name.startswith("*"):
+        return [[name, address(name[1:])]]
+    named = functions.named(name)
+    if named is None:
+        functions.value(name)  # which says what is wrong with it, if it is nothing at all
         raise gdb.error("that is not a function")
-    return [name, _entry(value)]
+    if not named.entries:
+        named.only()
+    return [[name, entry] for entry in named.entries]
 
 
 def address(expression: str) -> int:
-    """Of a function, a line (FILE:LINE), or what an expression gives. Raises gdb.error."""
+    """Of a function, a line (FILE:LINE), or what an expression gives. Raises gdb.error, also if these are several."""
+    found = addresses(expression)
+    if len(found) > 1:
+        named = functions.named(expression)
+        if named is not None:
+            return named.only()
+        raise gdb.error(f"these are {len(found)} places, give one of {', '.join(f'*{it:#x}' for it in found)}")
+    return found[0]
+
+
+def addresses(expression: str) -> list[int]:
+    """As `address`, all that it names. Raises gdb.error."""
+    expression = expression[1:] if expression.startswith("*") else expression
     if not expression:
         raise gdb.error("a place is missing")
+    named = functions.named(expression)
+    if named is not None:
+        return named.entries or [named.only()]
     try:
-        value = _value(expression)
-    except gdb.error as error:
-        place = _place(expression)
-        if place is None:
-            raise error
-        return place
-    if _is_function(value):
-        return _entry(value)
+        value = functions.value(expression)
+    except gdb.error:
+        places = functions.places(expression)
+        if not places:
+            raise
+        return places
     code = value.type.strip_typedefs().code
     if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
         raise gdb.error(f"{expression} is neither a function nor an address")
-    return int(value) & _mask()
-
-
-def _value(expression: str) -> gdb.Value:
-    """Raises gdb.error."""
-    try:
-        return gdb.parse_and_eval(expression)
-    except gdb.error:
-        if not _NAME.fullmatch(expression):
-            raise
-    try:
-        return gdb.parse_and_eval(f"'{expression}'")
-    except gdb.error:  # gdb may say that it has no symbol table, and mean that there is no debug information
-        raise gdb.error(f'No symbol "{expression}" in current context.') from None
-
-
-def _place(expression: str) -> int | None:
-    """Where a breakpoint would be, if that is one place."""
-    try:
-        _, places = gdb.decode_line(expression)
-    except gdb.error:
-        return None
-    addresses = {int(place.pc) & _mask() for place in places or ()}
-    return addresses.pop() if len(addresses) == 1 else None
-
-
-def _is_function(value: gdb.Value) -> bool:
-    return bool(value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC)
-
-
-def _entry(function: gdb.Value) -> int:
-    if function.address is None:
-        raise gdb.error("it has no code of its own, it is part of other functions")
-    return int(function.address) & _mask()
-
-
-def _mask() -> int:
-    """gdb may say that an address is negative."""
-    return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return [int(value) & functions.mask()]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Union
 
 import gdb
 
-from . import accesses, completing, listing
+from . import accesses, completing, functions, listing
+from .printing import print_line
 from .tracer import print_lines, tracer
 
 ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
@@ -28,13 +28,12 @@ KINDS = (
 )
 """What `trace events` can be asked for; session/finding.py says what each is."""
 
-_NAME = re.compile(r"[A-Za-z_.][\w$.]*")
-
 Place = Union[list[Any], str, None]
 """[address], [address, function, offset], or a word for what is no place."""
 
-_RANGE_HELP = """RANGE: as for `trace history`, by the numbers in the list; the newest ten
-without. "@" stands before the number `trace history` gives the place.
+_RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
+is the first five of them. Without, the newest ten. "@" stands before the
+number that `trace history` gives the place.
 How many is set by `set record instruction-history-size`."""
 
 
@@ -95,7 +94,8 @@ Usage: trace find FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
                   [RANGE]
 
 FUNCTION  each time it was entered, and where from; rounds of a loop that
-          goes back to its beginning are not entries
+          goes back to its beginning are not entries. If several have
+          that name, all of them; FILE:FUNCTION is one of these
 FILE:LINE, or a function that is part of others (inlined)
           each time its code was come to, where a breakpoint would be
 ADDRESS   each time the instruction there ran, and what ran before it;
@@ -139,14 +139,14 @@ def _show(numbers: str, **question: Any) -> None:
     while begin < end:
         upto = min(begin + ROWS_AT_ONCE, end)
         for line in lines(tracer().request("found", begin=begin, end=upto)):
-            print(line)
+            print_line(line)
         begin = upto
     if found.get("notice"):
-        print(found["notice"])
+        print_line(found["notice"])
 
 
 def wanted(expression: str, command: str = "trace find") -> dict[str, Any]:
-    """What an argument of a command names: {name, first, last, function, others}. Raises gdb.GdbError."""
+    """What an argument of a command names: {name, first, last, function, functions, others}. Raises gdb.GdbError."""
     if not expression:
         raise gdb.GdbError(
             f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
@@ -156,15 +156,22 @@ def wanted(expression: str, command: str = "trace find") -> dict[str, Any]:
         if comma and first.count("(") == first.count(")"):
             return _between(expression, _address(first), _address(last))
         if expression.startswith("*"):
-            return {"name": expression, "first": _address(expression[1:])}
-        value = _value_or_places(expression)
-        if isinstance(value, list):
-            return {"name": expression, "first": value[0], "others": value[1:]}
-        if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
-            return {"name": expression, "first": _entry(value), "function": True}
-        return {"name": expression, "first": _of_value(expression, value)}
+            return _each(expression, _addresses(expression[1:]))
+        named = functions.named(expression)
+        if named is None:
+            return _each(expression, _value_or_places(expression))
+        if not named.entries:
+            return _each(expression, named.parts)
+        return {**_each(expression, named.entries, "functions"), "function": True, "others": named.parts}
     except (gdb.error, OverflowError) as error:
         raise gdb.GdbError(f"{command}: {expression}: {error}") from None
+
+
+def _each(expression: str, addresses: list[int], others: str = "others") -> dict[str, Any]:
+    """Raises gdb.error if there are none."""
+    if not addresses:
+        raise gdb.error("it has no code of its own, it is part of other functions")
+    return {"name": expression, "first": addresses[0], others: addresses[1:]}
 
 
 def _between(expression: str, first: int, last: int) -> dict[str, Any]:
@@ -174,45 +181,26 @@ def _between(expression: str, first: int, last: int) -> dict[str, Any]:
 
 
 def _address(expression: str) -> int:
-    value = _value(expression)
-    if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
-        return _entry(value)
-    return _of_value(expression, value)
+    """Raises gdb.error, also for a name that several functions have."""
+    named = functions.named(expression)
+    return _of_value(expression, functions.value(expression)) if named is None else named.only()
 
 
-def _value_or_places(expression: str) -> gdb.Value | list[int]:
+def _addresses(expression: str) -> list[int]:
+    named = functions.named(expression)
+    return [_of_value(expression, functions.value(expression))] if named is None else named.entries
+
+
+def _value_or_places(expression: str) -> list[int]:
     """An expression's value, or where a breakpoint at what it names would be. Raises gdb.error."""
     try:
-        return _value(expression)
+        value = functions.value(expression)
     except gdb.error:
-        try:
-            _, places = gdb.decode_line(expression)
-        except gdb.error:
-            places = None
-        addresses = sorted({int(place.pc) & _mask() for place in places or ()})
-        if not addresses:
+        places = functions.places(expression)
+        if not places:
             raise
-        return addresses
-
-
-def _value(expression: str) -> gdb.Value:
-    """An expression's value. A name may have dots, as compilers give to parts of functions. Raises gdb.error."""
-    name = _NAME.fullmatch(expression.strip())
-    try:
-        return gdb.parse_and_eval(expression)
-    except gdb.error:
-        if name is None:
-            raise
-    try:
-        return gdb.parse_and_eval(f"'{name[0]}'")
-    except gdb.error:  # gdb may say that it has no symbol table, and mean that there is no debug information
-        raise gdb.error(f'No symbol "{name[0]}" in current context.') from None
-
-
-def _entry(function: gdb.Value) -> int:
-    if function.address is None:
-        raise gdb.error("it has no code of its own, it is part of other functions")
-    return int(function.address) & _mask()
+        return places
+    return [_of_value(expression, value)]
 
 
 def _of_value(expression: str, value: gdb.Value) -> int:
@@ -223,17 +211,12 @@ def _of_value(expression: str, value: gdb.Value) -> int:
             f"trace find: {expression} is neither a function nor an address."
             f" `trace data {expression}` shows who loaded and stored it, if that was traced."
         )
-    return int(value) & _mask()
-
-
-def _mask() -> int:
-    """gdb may say that an address is negative."""
-    return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return int(value) & functions.mask()
 
 
 def lines(rows: list[list[Any]]) -> Iterator[str]:
     """Lines for rows of `session.finding`."""
-    for number, position, here, kind, text, source, target, time, offset in rows:
+    for number, position, here, kind, text, source, target, time, offset, _ in rows:
         facts = _execution(text, source) if kind == "execution" else _event(kind, text, source, target)
         when = [] if time is None else [f"time {time}"]
         said = "" if offset is None else f"; trace byte {offset:#x}"

@@ -14,9 +14,10 @@ from typing import Any
 import gdb
 
 from . import aside, between, finding, native, parameters, position, unwinder, watched, who_wrote
+from .options import is_plain_number
 from .tracer import hart_of, print_lines, selected_hart, tracer
 
-_NUMBER = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?[0-9]{1,4000}")  # of more digits `int` makes no number
 
 
 def goto(where: str) -> dict[str, Any]:
@@ -152,7 +153,8 @@ def _jump(number: int | None) -> None:
     else:
         between.going()
     try:
-        gdb.execute("stepi")
+        with watched.not_compared():
+            gdb.execute("stepi")
     except gdb.error as error:
         if position.number() is None:
             between.returning()
@@ -176,6 +178,6 @@ def _place(where: str) -> dict[str, Any]:
     direction = "forth" if following else "back"
     kinds = rest.split()
     if kinds[0] == "event":
-        nth = int(kinds.pop()) if len(kinds) > 1 and kinds[-1].isdecimal() else None
+        nth = int(kinds.pop()) if len(kinds) > 1 and is_plain_number(kinds[-1]) else None
         return {"what": "events", "kinds": kinds[1:], "nth": nth, "direction": direction}
     return {"what": "executions", "direction": direction, **finding.wanted(rest, "trace goto")}

@@ -10,6 +10,7 @@ import gdb
 
 from . import completing, listing, parameters, position
 from .listing import ROWS_AT_ONCE
+from .printing import print_line
 from .tracer import print_lines, tracer
 
 ALL = "-all"
@@ -56,9 +57,9 @@ class History(gdb.Command):
             for lines in pages(asked.style, found["begin"], found["end"], found["hart"]):
                 with listing.readable_code():
                     for line in lines:
-                        print(line)
+                        print_line(line)
         if found.get("notice"):
-            print(found["notice"])
+            print_line(found["notice"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completing.words(text, word, [ALL] if text.rpartition(" ")[2] else [])

@@ -18,6 +18,7 @@ from typing import Any, Callable, NamedTuple
 import gdb
 
 from . import elsewhere, position, sources, tracer
+from .printing import printable
 
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 MODIFIERS = "mrsfpat"
@@ -82,9 +83,8 @@ def happened(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
     return f"     [{'; '.join(facts)}]"
 
 
-def _fact(kind: str, text: str, hit: list[Any] | None) -> str:
-    """What a kind is, some texts say by themselves."""
-    told = kind in ("trap", "context") or text.startswith(("trace ", "tracing "))
+def _fact(kind: str, text: str, hit: list[Any] | None, told: bool) -> str:
+    """*told*: what a kind is, the text says by itself."""
     fact = text if told else f"{kind.replace('-', ' ')}: {text}"
     return fact if hit is None else f"{fact}, at {place(*hit)}"
 
@@ -229,9 +229,9 @@ class Texts:
         if disassembly.assembly_window():
             return elsewhere.by_python(start, last, self._raw)
         with disassembly.plain():
-            lines = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True).splitlines()
-        rows = (line.partition(":\t") for line in lines[1:-1])
-        return {int(place[3:].split()[0], 16): text for place, _, text in rows}
+            printed = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True)
+        found = elsewhere.instructions(printed)
+        return elsewhere.by_python(start, last, self._raw) if found is None else found
 
 
 def _has(pc: int, code: bytes) -> bool:
@@ -252,7 +252,7 @@ def _selected_pc() -> int | None:
 def symbol_of(pc: int) -> tuple[str | None, int]:
     """(name, offset) as gdb prints them after an address; (None, 0) where it prints none."""
     if hasattr(gdb, "format_address"):  # gdb >= 13
-        match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc))
+        match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc), re.DOTALL)
     else:
         text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
         match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
@@ -273,6 +273,7 @@ def _last_of_function(start: int, pc: int, limit: int) -> int:
 
 def _styled(text: str, style: str) -> str:
     """`text` in gdb's own style for addresses or functions, when styling is on and somebody looks."""
+    text = printable(text)
     colours = {"address": "34", "function": "33"}
     if not _styling():
         return text

@@ -11,9 +11,10 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import finding, going, lvalues, mi_options, position, who_wrote
+from . import finding, going, lvalues, mi_options, parameters, position, standing, who_wrote
 from .mi_fields import Fields, Rows
 from .mi_options import PAGE, Arguments, Option
+from .printing import print_line
 from .tracer import program, selected_hart, tracer
 
 PROTOCOL = 1
@@ -55,7 +56,15 @@ def stop(given: Arguments) -> Fields:
 
 
 def status(given: Arguments) -> Fields:
-    return _with_messages({}, tracer().request("status", context=tracer().context())["lines"])
+    found = tracer().request("status", context=tracer().context())
+    tracer().told = None
+    return _with_messages(found.get("state", {}), found["lines"])
+
+
+def told(given: Arguments) -> Fields:
+    """What commands have told of the trace since this was asked last, without asking the target."""
+    state, tracer().told = tracer().told, None
+    return {} if state is None else {"told": state}
 
 
 def history(given: Arguments) -> Fields:
@@ -77,7 +86,9 @@ def gaps(given: Arguments) -> Fields:
 def find(given: Arguments) -> Fields:
     """When a function was entered or an instruction ran."""
     wanted = finding.wanted(" ".join(given.words), "-rvtrace-find")
-    return _answer(_page(given, what="executions", **wanted), "executions", Rows().found)
+    found = _page(given, what="executions", **standing.present(parameters.hart()), **wanted)
+    comes = {"comes": 1} if found["comes"] else {}
+    return {**_answer(found, "executions", Rows().found), **comes}
 
 
 def functions(given: Arguments) -> Fields:
@@ -143,6 +154,7 @@ TABLE = (
     Command("start", start, raw=True),
     Command("stop", stop),
     Command("status", status),
+    Command("told", told),
     Command("history", history, (*PAGE, Option("opcodes", "flag"))),
     Command("events", events, (*PAGE, Option("kind", "texts"))),
     Command("gaps", gaps, PAGE),
@@ -185,8 +197,10 @@ def _page(given: Arguments, **asked: Any) -> dict[str, Any]:
 
 
 def _answer(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
-    """How long the list is, and the part of it that was asked for."""
+    """How long the list is, and the part of it that was asked for; whether there was older trace."""
     fields = {"length": found["length"], "begin": found["begin"], "hart": found["hart"], name: tuples(found["rows"])}
+    if found["overwritten"]:
+        fields["overwritten"] = 1
     return _with_messages(fields, found["lines"])
 
 
@@ -199,7 +213,7 @@ def _gone(found: dict[str, Any], given: Arguments) -> Fields:
     if not found["moves"]:
         return _with_messages(where(given), found["lines"])
     for line in found["lines"]:
-        print(line)
+        print_line(line)
     return {}
 
 

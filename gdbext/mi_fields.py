@@ -84,11 +84,11 @@ class Rows:
 
     def _found(
         self, number: int, position: int, here: Place, kind: str, text: str, source: Place, target: Place,
-        time: int | None, offset: int | None,
+        time: int | None, offset: int | None, facts: Fields | None,
     ) -> Fields:  # fmt: skip
         fields: Fields = {"number": number, "position": position, "kind": kind, **self.place(here)}
         more = {"text": text, "from": self.place(source), "to": self.place(target), "time": time, "trace-byte": offset}
-        return {**fields, **{key: value for key, value in more.items() if value not in (None, "", {})}}
+        return {**fields, **(facts or {}), **{key: value for key, value in more.items() if value not in (None, "", {})}}
 
     def _function(
         self, number: int, first: int, last: int, pc: int | None, level: int, what: str, name: str | None,

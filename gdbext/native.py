@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
+from .options import is_plain_number
 from .tracer import arguments, print_lines, tracer
 
 MICROSECONDS = 36  # at most: gdb 13 and 16 disassemble each instruction they are given, 8 to 36 were measured
@@ -96,7 +97,7 @@ def _limit(words: list[str]) -> int:
     if not words:
         value = gdb.parameter("trace native-limit")
         return int(value) if value else (1 << 63) - 1
-    if len(words) > 1 or not words[0].isdigit() or not int(words[0]):
+    if len(words) > 1 or not is_plain_number(words[0]) or not int(words[0]):
         raise gdb.GdbError(f"trace native: {' '.join(words)} is neither a number of instructions nor off. {USAGE}")
     return int(words[0])
 

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 _HELP_COLUMN = 25
 _WIDTH = 78
-_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]+")
+_DIGITS = 20  # of the largest number there is anywhere, 2**64 - 1
+_WORD = re.compile(r"[\w-]+")
+_NUMBER = re.compile(r"[0-9]{1,4000}|0[xX][0-9a-fA-F]+")  # of more digits `int` makes no number
 
 
 class Option(NamedTuple):
@@ -102,7 +104,8 @@ class Table:
             known = word in option.words if option.words else _fits(option, word)
             if not known or self.option(text):
                 said = f"{option.name} takes {option.several}, separated by commas, got: {text or 'none'}."
-                raise BadOption(f"{said} See `help {self._command}`." if option.words else said)
+                is_listed = set(option.words) <= set(_WORD.findall(option.several))
+                raise BadOption(said if is_listed else f"{said} There are {', '.join(option.words)}.")
         return [int(word) if option.number else word for word in dict.fromkeys(words)]
 
     def complete(self, typed: str, offered: Mapping[str, Iterable[str]] | None = None) -> list[str]:
@@ -142,13 +145,18 @@ def _added(option: Option, before: Iterable[Any], value: Any) -> Any:
     return list(dict.fromkeys([*before, *value])) if option.several else value
 
 
+def is_plain_number(word: str) -> bool:
+    """Whether it is digits that `int` takes, and not thousands of them."""
+    return word.isascii() and word.isdigit() and len(word) <= _DIGITS
+
+
 def _is_number(text: str, least: int) -> bool:
     return bool(_NUMBER.fullmatch(text)) and int(text, 0 if text[:2].lower() == "0x" else 10) >= least
 
 
 def _fits(option: Option, word: str) -> bool:
     """One of several that the table does not list."""
-    return word.isascii() and word.isdigit() if option.number else bool(word)
+    return is_plain_number(word) if option.number else bool(word)
 
 
 def _explained(option: Option) -> str:

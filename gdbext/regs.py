@@ -11,6 +11,7 @@ import gdb
 
 from . import completing, csrs, position
 from .options import BadOption, Option, Table
+from .printing import print_line
 from .tracer import arguments, tracer
 
 _LEAST = 20  # columns: what is narrower is not folded
@@ -80,7 +81,7 @@ out by trying while it is off; its registers get their values back."""
         if names:
             raise gdb.GdbError("trace info takes no names: `trace regs NAME` shows a component. See `help trace info`.")
         found = tracer().request("info", context=tracer().context(), live=options.get("live"))
-        _print(found["lines"])
+        _print(found["lines"], of_file=found["capture"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completing.words(text, word, INFO.complete(text))
@@ -103,12 +104,13 @@ def _components() -> list[str]:
     return []
 
 
-def _print(lines: Iterable[str]) -> None:
-    if position.number() is not None:
+def _print(lines: Iterable[str], *, of_file: bool = False) -> None:
+    if position.number() is not None and not of_file:
         print("In the present:")
     width = gdb.parameter("width")
     for line in lines:
-        print("\n".join(_folded(line, width if isinstance(width, int) else None)))
+        for part in _folded(line, width if isinstance(width, int) else None):
+            print_line(part)
 
 
 def _folded(line: str, width: int | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ import gdb
 
 from . import accesses, completing, listing, snapshot
 from .listing import ROWS_AT_ONCE
+from .printing import print_line
 from .tracer import arguments, print_lines, program, tracer
 
 
@@ -37,10 +38,10 @@ gaps in the history name it. No program is needed."""
         while begin < end:
             upto = min(begin + ROWS_AT_ONCE, end)
             for number, place, text in tracer().request("messages", begin=begin, end=upto, raw=raw or None):
-                print(f"{number}\t0x{place:08x} {text}")
+                print_line(f"{number}\t0x{place:08x} {text}")
             begin = upto
         if found.get("notice"):
-            print(found["notice"])
+            print_line(found["notice"])
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completing.words(text, word, ["-offset"] if text.rpartition(" ")[2] else [])
@@ -88,10 +89,10 @@ Accesses are traced after `trace start -format etrace -data`."""
         while begin < end:
             upto = min(begin + accesses.ROWS_AT_ONCE, end)
             for line in accesses.lines(tracer().request("access_rows", begin=begin, end=upto)):
-                print(line)
+                print_line(line)
             begin = upto
         if found.get("notice"):
-            print(found["notice"])
+            print_line(found["notice"])
 
 
 class Save(gdb.Command):

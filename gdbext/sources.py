@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import gdb
 
 from . import coverage_lines
+from .printing import columns, printable
 
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
 
@@ -36,7 +37,7 @@ class Sources:
             return
         self._last = (symtab.filename, lines)
         for line in lines:
-            yield f"{symtab.filename}:{line}\t{_source_text(symtab.fullname(), line)}"
+            yield f"{printable(symtab.filename)}:{line}\t{_source_text(symtab.fullname(), line)}"
 
     def _shown(self, file: str, lines: range) -> bool:
         """Whether these lines are among those shown last, which gdb does not repeat."""
@@ -50,7 +51,7 @@ def line_of(pc: int) -> str | None:
     symtab: gdb.Symtab | None = place.symtab
     if symtab is None or not place.line:
         return None
-    return f"{symtab.filename}:{place.line}\t{_source_text(symtab.fullname(), place.line)}"
+    return f"{printable(symtab.filename)}:{place.line}\t{_source_text(symtab.fullname(), place.line)}"
 
 
 def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:
@@ -83,4 +84,4 @@ def _source_file(path: str) -> list[str]:
 
 def _source_text(path: str, line: int) -> str:
     lines = _source_file(path)
-    return lines[line - 1] if 0 < line <= len(lines) else f"in {path}"
+    return columns(lines[line - 1]) if 0 < line <= len(lines) else f"in {printable(path)}"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any
 
 import gdb
 
 from . import csrs, parameters
 from .client import Client, SessionError
+from .printing import print_line
 from .progress import ProgressLine
 
 HARTS_AT_MOST = 4096
 ADDRESSES = (1 << 64) - 1
+_NOTICING_SECONDS = 10.0
+_AGAIN_SECONDS = 0.02
 _DOING = {
     "start": "setting up the trace", "ctr_start": "setting up the trace", "stop": "stopping the trace",
     "ctr_stop": "stopping the trace", "connect": "connecting", "open": "opening the capture",
@@ -31,6 +35,8 @@ class Tracer:
         self._tvec: int | None = None
         self.connection: int | None = None
         """gdb's connection, as the session was told when it was to reach CSRs."""
+        self.told: dict[str, Any] | None = None
+        """What the session told last of the trace (session/told.py), until `-rvtrace-told` takes it."""
         self.needs_tvec = False
         """The trace leaves out where traps lead, so that the session has to be told."""
 
@@ -41,11 +47,26 @@ class Tracer:
             if self.connection is not None and csrs.connection() not in (None, self.connection):
                 self.connection = csrs.connection()
                 self._client.request("ctr_connected", access=csrs.way())
-            return self._client.request(method, **params)
+            found = self._answer(method, params)
+            if isinstance(found, dict) and "state" in found:
+                self.told = found["state"]
+            return found
         except SessionError as error:
             raise gdb.GdbError(str(error)) from None
         finally:
             self._progress.end()
+
+    def _answer(self, method: str, params: dict[str, Any]) -> Any:
+        """That gdb is not connected any more, the session may not have noticed yet. Raises SessionError."""
+        deadline = time.monotonic() + _NOTICING_SECONDS
+        while True:
+            try:
+                return self._client.request(method, **params)
+            except SessionError as error:
+                gone = gdb.selected_inferior().pid == 0 and error.kind == "InThePast"
+                if not gone or time.monotonic() > deadline:
+                    raise
+            time.sleep(_AGAIN_SECONDS)
 
     def at_work(self, label: str) -> contextlib.AbstractContextManager[None]:
         """gdb works for long, without a request and without printing anything: how long is shown."""
@@ -78,6 +99,15 @@ class Tracer:
     def has_session(self) -> bool:
         """Whether there is a session that can be asked without starting one."""
         return self._client.running
+
+    @property
+    def session(self) -> int | None:
+        """Which session is running, of those that were started; None: none is."""
+        return self._client.session
+
+    def end_of_session(self) -> str:
+        """How the session has ended, for the user, who knows then; if there is another one now, the one before."""
+        return self._client.end()
 
     def close(self) -> None:
         self._client.close()
@@ -122,7 +152,7 @@ def hart_of(thread: gdb.InferiorThread | None) -> int | None:
 def print_lines(result: dict[str, Any]) -> None:
     """Print the lines of a session's answer."""
     for line in result.get("lines", ()):
-        print(line)
+        print_line(line)
 
 
 def arguments(text: str, usage: str) -> list[str]:

@@ -15,5 +15,5 @@ def resolved(options: dict[str, Any]) -> dict[str, Any]:
     for key in _KEYS:
         if key in options:
             texts = [text for one in options[key] for text in filtering.COMMA.split(one)]
-            found[key] = [filtering.asked(key, text, filtering.address) for text in texts]
+            found[key] = [it for text in texts for it in filtering.asked(key, text, filtering.addresses)]
     return found

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Optional
 import gdb
 import gdb.unwinder
 
-from . import partly, position
+from . import lost, partly, position
 from .tracer import selected_hart, tracer
 
 NAME = "rvtrace"
@@ -88,6 +88,10 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         self._known.clear()
 
     def __call__(self, pending_frame: Any) -> Any:
+        with lost.ending_command():
+            return self._frame(pending_frame)
+
+    def _frame(self, pending_frame: Any) -> Any:
         number = _number(pending_frame)
         if number is None:
             return None
@@ -95,7 +99,7 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
             stack, i = self._find(number, int(pending_frame.read_register("pc")), _stack_pointer(pending_frame))
             frame = stack.frame(i)
             caller = stack.frame(i + 1) if frame is not None else None
-        except gdb.GdbError:  # the session is gone: gdb finds the one frame whose pc it knows
+        except gdb.GdbError:  # gdb finds the one frame whose pc it knows
             return None
         if frame is None:
             return None
@@ -183,7 +187,8 @@ class Ending:
 
     @property
     def enabled(self) -> bool:
-        return self._wanted and position.number() is not None
+        with lost.ending_command():
+            return self._wanted and position.number() is not None
 
     @enabled.setter
     def enabled(self, wanted: bool) -> None:

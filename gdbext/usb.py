@@ -7,6 +7,7 @@ from typing import Any
 import gdb
 
 from . import csrs
+from .options import is_plain_number
 from .tracer import arguments, print_lines, tracer
 
 
@@ -109,7 +110,7 @@ def _ask(method: str, **params: Any) -> None:
 
 def _hart(text: str, command: str) -> int | None:
     words = text.split()
-    if len(words) > 1 or not all(word.isdigit() for word in words):
+    if len(words) > 1 or not all(map(is_plain_number, words)):
         raise gdb.GdbError(f"Usage: {command} [HART]")
     return int(words[0]) if words else None
 

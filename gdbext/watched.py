@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 
 import gdb
 
@@ -24,6 +25,23 @@ def evaluated_anew() -> None:
             with contextlib.suppress(gdb.error):
                 breakpoint.enabled = False
                 breakpoint.enabled = True
+
+
+@contextlib.contextmanager
+def not_compared() -> Iterator[None]:
+    """While this lasts, gdb does not compare what it watches by itself, without the target: registers, and what it has
+    no hardware for. Between two places that are far apart it would print any difference as a hit.
+    """
+    compared = [it for it in gdb.breakpoints() if it.type == gdb.BP_WATCHPOINT and it.enabled]
+    for breakpoint in compared:
+        breakpoint.enabled = False
+    try:
+        yield
+    finally:
+        for breakpoint in compared:
+            with contextlib.suppress(gdb.error, RuntimeError):  # what it watches is not known there; it was deleted
+                # Of a local variable that is not there gdb says that it deletes the watchpoint, and does not.
+                gdb.execute(f"enable {breakpoint.number}", to_string=True)
 
 
 def _is_global(expression: str) -> bool:

@@ -9,6 +9,7 @@ import gdb
 
 from . import completing, lvalues, position, written
 from .options import Option, Table
+from .printing import print_line
 from .tracer import print_lines, tracer
 
 COMMAND = "trace who-wrote"
@@ -58,7 +59,7 @@ Registers are in tandem traces; a data trace has stores alone."""
         self._last, self._typed = (asked, found), typed
         print_lines(found)
         for line in written.lines(asked.place, found, asked.seen):
-            print(line)
+            print_line(line)
         print_lines({"lines": _ways(found["writer"], interactive=from_tty)})
 
     def complete(self, text: str, word: str | None) -> list[str] | int:

@@ -5,9 +5,25 @@ import os
 import signal
 import sys
 import tempfile
-from pathlib import Path
+from io import TextIOWrapper
 
 from support.starting import starting
+
+
+class _LogFile(logging.FileHandler):
+    """Made when something is logged, for its owner alone, under a name nobody can foresee: others write to the folder,
+    too. `str()`: its name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("no log file could be made", delay=True)
+
+    def _open(self) -> TextIOWrapper:
+        number, self.baseFilename = tempfile.mkstemp(".log", f"rvtrace-session-{os.getpid()}-")
+        return open(number, "w", encoding="utf-8", errors="backslashreplace")
+
+    def __str__(self) -> str:
+        return self.baseFilename
 
 
 def main() -> int:
@@ -20,9 +36,9 @@ def main() -> int:
     # What a library may print must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
-        log_file = Path(tempfile.gettempdir()) / f"rvtrace-session-{os.getpid()}.log"
         # Only of errors of ours a file is left behind; what else there is to say is said to the user.
-        logging.basicConfig(handlers=[logging.FileHandler(log_file, delay=True)], level=logging.ERROR)
+        log_file = _LogFile()
+        logging.basicConfig(handlers=[log_file], level=logging.ERROR)
         Server(Session(), sys.stdin.buffer, answers, log_file).run()
         logging.shutdown()
     return 0

@@ -47,7 +47,7 @@ class Accesses:
             where = where[0], size_at(where[0], program.image_of(history.context_at(0)))
         self._where = where
         self._chosen = [access for access in history.accesses if where is None or touches(access, *where)]
-        self._cursor = Cursor()
+        self._cursor = Cursor("data trace")
 
     def __len__(self) -> int:
         return len(self._chosen)
@@ -62,8 +62,7 @@ class Accesses:
             raise absent(self._history)
         if not self._chosen:
             return Selection(1, 1, self._none())
-        found = self._cursor.select(args, size, len(self._chosen))
-        return found._replace(notice=found.notice and found.notice.replace("branch trace record", "data trace"))
+        return self._cursor.select(args, size, len(self._chosen))
 
     def rows(self, begin: int, end: int) -> list[AccessRow]:
         """Those numbered *begin* to *end* - 1."""

@@ -1,16 +1,17 @@
 """What is checked and written down when a trace begins, or a capture is opened."""
 
+import os
 from datetime import UTC, datetime
-from pathlib import Path
 
 from decode.image import Image
 from session import decoding
-from session.captured import Capture, printable
+from session.captured import Capture
 from session.description import Description
 from session.errors import NoElf, WrongXlen
 from session.link import Link
 from session.program import Program
 from session.version import tool
+from support.text import printable
 
 GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 
@@ -44,6 +45,6 @@ def elf_of(capture: Capture, file: str) -> str:
         return ""
     if capture.elf is None:
         raise NoElf(f"{file} does not say with which program it was made: {GIVE_IT}")
-    if not Path(capture.elf.path).is_file():
+    if not os.path.isfile(capture.elf.path):
         raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: {GIVE_IT}")
     return capture.elf.path

@@ -11,14 +11,16 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from decode.contexts import ContextImages
-from decode.history import GAP, GAP_KINDS, Context, Event, EventKind, History
+from decode.event_wording import context_words, says_its_kind
+from decode.events import GAP_KINDS, MARKS, Context, EventKind, Start, StartReason, Stop, StopReason
+from decode.history import GAP, Event, History
 
 AT_MOST = 8  # events listed at one place
 
 Place = tuple[int] | tuple[int, str, int]
 """An address, and for code that is not of the ELF that was traced, its function and the offset in it."""
-Said = tuple[str, str, Place | None]
-"""Kind, text, and for a trap where it hit."""
+Said = tuple[str, str, Place | None, bool]
+"""Kind, text, for a trap where it hit, and whether the text says by itself what kind it is."""
 
 
 class Row(NamedTuple):
@@ -64,10 +66,10 @@ def _said(history: History, program: ContextImages, first: int, stop: int) -> di
         events = _worth_saying(history, position, list(group))
         said = [_of_event(history, program, event) for event in events[:AT_MOST]]
         if len(events) > AT_MOST:
-            said.append(("note", f"and {len(events) - AT_MOST} more: `trace events` has them", None))
+            said.append(("note", f"and {len(events) - AT_MOST} more: `trace events` has them", None, False))
         found[position] = said
     for position, text in _changes(history, first, stop):
-        found.setdefault(position, []).append(("context", text, None))
+        found.setdefault(position, []).append(("context", text, None, True))
     return {position: said for position, said in found.items() if said}
 
 
@@ -86,13 +88,29 @@ def _worth_saying(history: History, position: int, events: Sequence[Event]) -> l
 
 def _is_start(event: Event) -> bool:
     """Decoding begins, and nothing else happens."""
-    return event.kind is EventKind.SYNC and "trigger" not in event.text
+    return event.kind is EventKind.SYNC and not (isinstance(event.fact, Start) and event.fact.reason in MARKS)
 
 
 def _only_halted(events: Sequence[Event]) -> bool:
     """The debugger halted the hart and let it go on. E-Trace does not say why tracing stops: nothing is missing."""
-    switched = [event for event in events if event.kind in (EventKind.TRACE_OFF, EventKind.TRACE_ON)]
-    return all("debug mode" in event.text or event.text in ("tracing stops", "tracing starts") for event in switched)
+    switched = [event.fact for event in events if event.kind in (EventKind.TRACE_OFF, EventKind.TRACE_ON)]
+    return all(
+        fact.reason in _HALTS and fact.open is None
+        if isinstance(fact, Stop)
+        else isinstance(fact, Start) and fact.reason in _RESUMES
+        for fact in switched
+    )
+
+
+_HALTS = frozenset({StopReason.DEBUG_MODE, StopReason.UNTOLD})
+_RESUMES = frozenset({StartReason.EXIT_FROM_DEBUG, StartReason.TRACING_STARTS})
+
+
+def said_of(history: History, program: ContextImages, event: Event) -> Said | None:
+    """What is said of one event; None: nothing is."""
+    events = history.events_between(event.position, event.position + 1)
+    worth = event in _worth_saying(history, event.position, events)
+    return _of_event(history, program, event) if worth else None
 
 
 def _of_event(history: History, program: ContextImages, event: Event) -> Said:
@@ -100,7 +118,7 @@ def _of_event(history: History, program: ContextImages, event: Event) -> Said:
     if event.kind is EventKind.TRAP and event.last_pc is not None:
         hit = _place(history, program, event.last_pc, max(event.position - 1, 0))
     text = event.as_gap if event.kind in GAP_KINDS else event.text
-    return event.kind.value.replace(" ", "-"), text, hit
+    return event.kind.value.replace(" ", "-"), text, hit, says_its_kind(event.fact)
 
 
 def _place(history: History, program: ContextImages, pc: int, position: int) -> Place:
@@ -133,4 +151,4 @@ def _change(before: Context, now: Context) -> str:
         None if before.scontext == now.scontext else now.scontext,
         None if before.hcontext == now.hcontext else now.hcontext,
     )
-    return str(now if new._replace(virtual=False) == Context() else new)
+    return context_words(now if new._replace(virtual=False) == Context() else new)

@@ -9,7 +9,7 @@ from decode.calls.tree import Node, rows, tree
 from decode.contexts import ContextImages
 from decode.history import GAP, History
 from decode.image import Image
-from session.ranges import Cursor, RangeError, Selection
+from session.ranges import Cursor, Selection
 from support.progress import Progress, silent
 
 _TRAP = "trap"
@@ -64,7 +64,7 @@ class Functions:
         self._history, self._program = history, program
         self.calls = CallHistory(history, program, progress) if calls is None else calls
         """Where they are from."""
-        self._cursor = Cursor()
+        self._cursor = Cursor(listing="function-call-history")
         self._tree: Node | None = None
         self._images: list[Image] = []
         self._rows: list[CallRow] = []
@@ -74,10 +74,7 @@ class Functions:
 
     def select(self, args: str, size: int | None) -> Selection:
         """Which of them `trace functions ARGS` shows, as `record function-call-history` does. Raises RangeError."""
-        try:
-            return self._cursor.select(args, size, len(self))
-        except RangeError as error:
-            raise RangeError(str(error).replace("instruction-history", "function-call-history")) from None
+        return self._cursor.select(args, size, len(self))
 
     def rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
         """Those numbered *begin* to *end* - 1. *lines*: with their addresses."""

@@ -17,11 +17,17 @@ from typing import BinaryIO
 from session import capture_json
 from session.capture_json import Member
 from session.captured import Capture
+from support import memory
 from support.errors import RvtraceError
+from support.memory import OutOfMemory
 from support.output import OutputError, replacing
 from support.progress import Progress, silent
+from support.text import why_not
 
 DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
+LIMIT, LIMIT_VARIABLE = 1 << 31, "RVTRACE_CAPTURE_LIMIT"
+"""How many bytes a capture may unpack to, and the environment variable that says it otherwise."""
+
 _PIECE = 1 << 20  # bytes
 # zipfile answers damaged containers with whatever its parsing ran into.
 _DAMAGE = (
@@ -39,7 +45,6 @@ _DAMAGE = (
     NotImplementedError,
     RuntimeError,
     OverflowError,
-    MemoryError,
 )
 
 
@@ -90,18 +95,21 @@ def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
             done += len(data)
 
 
-def load(path: str | Path) -> Capture:
-    """Read the capture at *path*. Raises `CaptureError` with one line for anything that is not a sound capture."""
+def load(path: str | Path, progress: Progress = silent) -> Capture:
+    """Read the capture at *path*. Raises `CaptureError` with one line for anything that is not a sound capture, and
+    BadLimit.
+    """
     try:
         content = Path(path).read_bytes()
+    except MemoryError:
+        raise _too_large(str(path)) from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise CaptureError(str(path), f"cannot be read: {why}") from None
-    return parse(content, str(path))
+        raise CaptureError(str(path), f"cannot be read: {why_not(error)}") from None
+    return parse(content, str(path), progress)
 
 
-def parse(content: bytes, file: str) -> Capture:
-    """The capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`."""
+def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
+    """The capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`, BadLimit."""
     if not content.startswith(b"PK\x03\x04"):
         made_by = "written by `trace save`; `rvtrace import` makes one of raw trace bytes"
         raise CaptureError(file, "is empty" if not content else f"is not a capture file (.rvt, {made_by})")
@@ -110,15 +118,46 @@ def parse(content: bytes, file: str) -> Capture:
     except _DAMAGE:
         raise CaptureError(file, "is truncated or damaged: the list of its members is not readable") from None
     with container:
-        text = _member(container, Member(capture_json.NAME, None), file)
+        members = _Members(container, file, progress)
         try:
-            return capture_json.read(text, lambda member: _member(container, member, file))
+            return capture_json.read(members.read(Member(capture_json.NAME, None)), members.read)
         except capture_json.BadDescription as error:
             raise CaptureError(file, str(error)) from None
+        except MemoryError:
+            raise _too_large(file) from None
 
 
-def _member(container: zipfile.ZipFile, member: Member, file: str) -> bytes:
-    """One member, its checksum verified."""
+class _Members:
+    """Reads the members of a capture, as long as they are not too much. Raises BadLimit."""
+
+    def __init__(self, container: zipfile.ZipFile, file: str, progress: Progress) -> None:
+        self._container, self._file, self._progress = container, file, progress
+        self._left = self._limit = memory.limit_of(os.environ, LIMIT_VARIABLE, LIMIT)
+
+    def read(self, member: Member) -> bytes:
+        """Raises CaptureError."""
+        entry = _entry(self._container, member, self._file)
+        self._left -= entry.file_size
+        if self._left < 0:
+            needed, limit = memory.size(self._limit - self._left), memory.size(self._limit)
+            raise CaptureError(
+                self._file,
+                f"unpacks to {needed} or more, which a small file may only say; no more than {limit} are unpacked:"
+                f" {LIMIT_VARIABLE}={_enough(self._limit - self._left)} in the environment raises that",
+            )
+        return _unpacked(self._container, entry, self._file, self._progress)
+
+
+def _enough(count: int) -> str:
+    return f"{-(-count // (1 << 30))}G"
+
+
+def _too_large(file: str) -> CaptureError:
+    return CaptureError(file, f"cannot be read: {OutOfMemory()}")
+
+
+def _entry(container: zipfile.ZipFile, member: Member, file: str) -> zipfile.ZipInfo:
+    """One member, which has the size it should have."""
     try:
         entry = container.getinfo(member.name)
     except KeyError:
@@ -127,10 +166,19 @@ def _member(container: zipfile.ZipFile, member: Member, file: str) -> bytes:
     limit = DESCRIPTION_LIMIT if member.size is None else member.size
     if entry.file_size > limit or (member.size is not None and entry.file_size != member.size):
         raise CaptureError(file, f"is damaged: {member.name} has {entry.file_size} bytes, not {limit}")
+    return entry
+
+
+def _unpacked(container: zipfile.ZipFile, entry: zipfile.ZipInfo, file: str, progress: Progress) -> bytes:
+    """Its bytes, the checksum verified."""
+    data = io.BytesIO()  # whose bytes are taken without another copy
     try:
-        data = container.read(entry)
+        with container.open(entry) as packed:
+            while piece := packed.read(_PIECE):
+                data.write(piece)
+                progress("reading the capture", data.tell(), entry.file_size)
     except _DAMAGE:
-        data = None
-    if data is None or len(data) != entry.file_size:
-        raise CaptureError(file, f"is truncated or damaged: {member.name} cannot be read")
-    return data
+        data.truncate(0)
+    if len(data.getbuffer()) != entry.file_size:
+        raise CaptureError(file, f"is truncated or damaged: {entry.filename} cannot be read")
+    return data.getvalue()

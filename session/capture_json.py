@@ -21,11 +21,11 @@ from session.captured import (
     ElfIdentity,
     PlacedElf,
     Unregistered,
-    printable,
 )
 from session.etrace import made
 from session.etrace_settings import BadSetting, Value, checked
 from session.json_table import NAME, BadDescription, Member, Table
+from support.text import printable
 
 __all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controlregs.ctr.entries import ENTRY_BYTES
 from controlregs.ctr.in_force import CtrInForce
 from controlregs.request import EncoderInForce, SinkInForce
 from decode.tandem.parameters import Parameters
@@ -94,6 +95,13 @@ Captured = CapturedSink | CapturedRecords | CapturedTandem
 """Where a history comes from."""
 
 
+def is_overwritten(captured: Captured) -> bool:
+    """Whether there was older trace, of which nothing is left. Of records that are all in use it is assumed."""
+    if isinstance(captured, CapturedRecords):
+        return len(captured.data) >= captured.in_force.depth * ENTRY_BYTES
+    return captured.wrapped
+
+
 @dataclass(frozen=True)
 class PlacedElf:
     """An ELF file that is in memory *bias* bytes above the addresses in it, modulo 2**64."""
@@ -155,6 +163,3 @@ class Capture:
         return self.elf is not None or not (self.code or self.images)
 
 
-def printable(text: str) -> str:
-    """*text* from a file, fit to be shown: one line without control characters."""
-    return "".join(character if character.isprintable() else "?" for character in text)

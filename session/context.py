@@ -58,12 +58,12 @@ class Context:
 
     def _file(self, environ: Mapping[str, str]) -> Path | None:
         if self.target_file:
-            return Path(self.target_file).expanduser()
+            return Path(os.path.expanduser(self.target_file))
         if environ.get(VARIABLE):
-            return Path(environ[VARIABLE]).expanduser()
+            return Path(os.path.expanduser(environ[VARIABLE]))
         if self.elf:
             beside = Path(self.elf).parent / FILE_BESIDE_ELF
-            return beside if beside.exists() else None
+            return beside if os.path.exists(beside) else None
         return None
 
 

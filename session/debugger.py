@@ -45,6 +45,15 @@ class TargetGone(RvtraceError):
         super().__init__("there is no present to return to: the target's end of the connection is gone")
 
 
+class NoTarget(RvtraceError):
+    """There is a trace alone."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "there is no present to return to: this is a trace alone; `trace connect` connects gdb to a target"
+        )
+
+
 class Going(NamedTuple):
     """Where the next resumption leads: the number as `trace history` prints it, None for the present.
 
@@ -68,6 +77,7 @@ class Debugger:
         self._proxy: Proxy | None = None
         self._resumes_before = 0  # of the connections before this one
         self._stub: tuple[str, int] | None = None
+        self._xlen = 64
 
     @property
     def proxy(self) -> Proxy:
@@ -93,22 +103,36 @@ class Debugger:
         """Whether it is in the past."""
         return self.places.away()
 
-    def listen(self, stub: tuple[str, int] | None, port: int = 0, progress: Progress = silent) -> int:
-        """Wait for gdb at a port (0: any free one), and connect it to *stub*. The port. Raises RvtraceError."""
+    @property
+    def has_target(self) -> bool:
+        """Whether there is one besides the trace."""
+        return self._stub is not None
+
+    def listen(
+        self,
+        stub: tuple[str, int] | None,
+        port: int = 0,
+        progress: Progress = silent,
+        path: str | None = None,
+    ) -> Proxy:
+        """Wait for gdb at a port (0: any free one) or at the socket *path* ("": one that only we can connect to), and
+        connect it to *stub*. Raises RvtraceError.
+        """
         if stub is None:
             with self._session.lock:
                 self._replayed(progress)  # what is wrong is told now: gdb would hear of an end of its connection
-        if self._proxy is not None and stub == self._stub and port in (0, self._proxy.port):
-            return self._proxy.port
-        self.close()
         xlen = 64 if stub is not None else self._session.capture().xlen
+        same = stub == self._stub and (stub is not None or xlen == self._xlen)
+        if self._proxy is not None and same and _is_at(self._proxy, port, path):
+            return self._proxy
+        self.close()
         proxy = Proxy(
             self.places, self._session.lock, stub, extensions=self.extensions, xlen=xlen, harts=self._replayed
         )
         proxy.hold_at_present = True
-        proxy.start(port)
-        self._proxy, self._stub = proxy, stub
-        return proxy.port
+        proxy.start(port, path)
+        self._proxy, self._stub, self._xlen = proxy, stub, xlen
+        return proxy
 
     def close(self) -> None:
         """End the connections."""
@@ -140,6 +164,8 @@ class Debugger:
         self._check_connected()
         if not self.places.away():
             return Going(None, ["This is the present."], moves=False)
+        if not self.has_target:
+            raise NoTarget
         if self.proxy.stub_lost:
             raise TargetGone
         self.proxy.jump(self.context.thread_hart, None)
@@ -169,7 +195,7 @@ class Debugger:
         it = self._history(progress)
         found = self._session.lists.answer(question, it, progress)
         if not len(found):
-            raise NoPlace(found.none)
+            raise NoPlace(it.unless_earlier(found.none))
         if number is not None:
             return self._jump(it, found.position(number), pc)
         here = self._here(it)
@@ -177,7 +203,7 @@ class Debugger:
             here -= 1  # what happened in this gap leads to this place
         position = found.nearest(here, direction)
         if position is None:
-            raise NoPlace(_NONE_BEFORE if direction < 0 else _NONE_BEHIND)
+            raise NoPlace(f"{_NONE_BEFORE}{it.earlier()}" if direction < 0 else _NONE_BEHIND)
         return self._jump(it, position, pc)
 
     def _here(self, it: Selected) -> int:
@@ -244,6 +270,13 @@ class Debugger:
         if shown not in ran:
             self._session.selected(self.context, progress)  # which knows why
         return [shown, *(hart for hart in ran if hart != shown)]
+
+
+def _is_at(proxy: Proxy, port: int, path: str | None) -> bool:
+    """Whether gdb is waited for where it is to be; "" and 0: it does not matter where."""
+    if path is None:
+        return proxy.port != 0 and port in (0, proxy.port)
+    return path in ("", proxy.where)
 
 
 def debugger_of(session: Session, context: Context) -> Debugger:

@@ -2,16 +2,19 @@
 
 from pathlib import PurePath
 
-from controlregs.encoder import Format, InstMode
+from controlregs.encoder import Format, InstMode, SyncMode
+from controlregs.encoder_setup import SYNC_MAX_LOWEST_UNIT
 from controlregs.request import EncoderInForce
 from decode.history import EventKind, History
 from decode.image import Image
 from decode.ntrace import decoder as ntrace
 from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.options import ImplicitReturn
-from session.captured import Captured, CapturedRecords, CapturedTandem, ElfIdentity, printable
+from session.captured import Captured, CapturedRecords, CapturedTandem, ElfIdentity
 from session.errors import NoTrace, Unsupported
 from session.tandem import advice
+from support.lines import warning
+from support.text import printable
 
 N_TRACE_MAJOR = 1
 """The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""
@@ -34,8 +37,15 @@ def ntrace_options(encoder: EncoderInForce, *, alone: bool) -> ntrace.Options:
         sequential_jump=bool(encoder.feature("trTeInstEnSequentialJump")),
         all_jumps=bool(encoder.feature("trTeInstEnAllJumps")),
         extend_addr_msb=bool(encoder.feature("trTeInstExtendAddrMSB")),
+        sync_period=sync_period(encoder),
         dialect=DIALECTS[encoder.dialect],
     )
+
+
+def sync_period(encoder: EncoderInForce) -> int | None:
+    """Messages or packets after which an encoder synchronizes, None where it counts something else or does not say."""
+    mode, exponent = encoder.sync
+    return 1 << exponent + SYNC_MAX_LOWEST_UNIT if encoder.version and mode == SyncMode.MESSAGES else None
 
 
 def _implicit_return(encoder: EncoderInForce) -> ImplicitReturn:
@@ -61,8 +71,8 @@ def other_elf(captured: ElfIdentity | None, image: Image) -> str | None:
     if captured.build_id is not None and captured.build_id == image.build_id:
         return None
     was, now = printable(PurePath(captured.path).name), PurePath(image.path).name
-    return (
-        f"warning: the trace was made with {was} ({_build(captured.build_id, captured.sha256)}), not with this {now}"
+    return warning(
+        f"the trace was made with {was} ({_build(captured.build_id, captured.sha256)}), not with this {now}"
         f" ({_build(image.build_id, image.sha256)}): where their code differs, the history is wrong or missing"
     )
 
@@ -72,7 +82,7 @@ def _build(build_id: str | None, sha256: str) -> str:
 
 
 def mismatch(history: History, image: Image) -> str | None:
-    """A line when trace and program contradict each other: most likely another program runs.
+    """What is said when trace and program contradict each other: most likely another program runs.
 
     In code that is not in the ELF: it was overwritten after it ran, or was written after it had been read.
     """
@@ -82,25 +92,28 @@ def mismatch(history: History, image: Image) -> str | None:
     places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
     pc = found[0].last_pc
     if pc is not None and image.is_added(pc):
-        return f"warning: {found[0].text}{places}: that memory has changed since the code in it ran"
-    return f"warning: {found[0].text}{places}: is this the program that ran?"
+        return f"{found[0].text}{places}: that memory has changed since the code in it ran"
+    return f"{found[0].text}{places}: is this the program that ran?"
 
 
 def losses(history: History) -> str | None:
-    """A line when bytes could not be used, whatever the program."""
+    """What is said when bytes could not be used, whatever the program."""
     found = [event for event in history.events if event.kind is EventKind.LOSS]
     if not found:
         return None
     first = f"at byte {found[0].offset:#x}: {found[0].text}"
     if len(found) == 1:
-        return f"warning: a part of the trace cannot be decoded, {first}"
-    return f"warning: {len(found)} parts of the trace cannot be decoded, the first {first}"
+        return f"a part of the trace cannot be decoded, {first}"
+    return f"{len(found)} parts of the trace cannot be decoded, the first {first}"
 
 
-def contradictions(history: History, image: Image, who: str = "") -> list[str]:
-    """What does not fit in a history, a line each. *who*: whose it is, if there are several."""
-    lines = (mismatch(history, image), losses(history))
-    return [line.replace("warning: ", f"warning: {who}", 1) for line in lines if line is not None]
+def contradictions(history: History, image: Image, who: str = "", *, misread: bool = False) -> list[str]:
+    """What does not fit in a history, a line each. *who*: whose it is, if there are several.
+
+    *misread*: the trace is known to be read with wrong parameters, so that nothing speaks against the program.
+    """
+    problems = (None if misread else mismatch(history, image), losses(history))
+    return [warning(f"{who}{problem}") for problem in problems if problem is not None]
 
 
 def same_rows(before: History, after: History) -> bool:
@@ -129,7 +142,7 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
     if isinstance(sink, CapturedRecords) and problem is None:
         return NoTrace("nothing that ran can be told from the records: `trace ctr show` lists them")
     if problem is not None:
-        return NoTrace(problem.removeprefix("warning: "))
+        return NoTrace(problem)
     traps = [event for event in history.events if event.kind is EventKind.TRAP]
     if traps:
         handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
@@ -141,4 +154,6 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
         more = ": let the program run on, or give it a larger buffer" if live else ""
         return NoTrace(f"{size} with a synchronizing message, and nothing after it that can be decoded{more}")
     more = "; ask for more of them (`trace start -sync-period N`), or use a larger buffer" if live else ""
+    if not more and any(event.kind is EventKind.NOTE for event in history.events):
+        more = ": `trace dump` lists the messages there are"
     return NoTrace(f"{size} without a synchronizing message, where decoding could start{more}")

@@ -54,6 +54,7 @@ from session.description import (
 from session.description_tables import Table, Tables
 from session.etrace import made
 from session.etrace_settings import BadSetting, Value, checked
+from support.text import why_not
 
 _KEYS = {
     "encoder": ("name", "type", "base", "hart", "to", "etrace", "version"),
@@ -74,10 +75,10 @@ def load(path: Path) -> Description:
     """Read the description at *path*. Raises `DescriptionError`."""
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DescriptionError(f"cannot be read: {error.strerror}", str(path)) from None
     except UnicodeDecodeError:
         raise DescriptionError("is no TOML file: it is not UTF-8 text", str(path)) from None
+    except (OSError, ValueError) as error:
+        raise DescriptionError(f"cannot be read: {why_not(error)}", str(path)) from None
     return parse(text, str(path))
 
 
@@ -87,6 +88,8 @@ def parse(text: str, file: str) -> Description:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DescriptionError(f"is no TOML file: {error}", file) from None
+    except ValueError:
+        raise DescriptionError("is no TOML file that can be read: a number has too many digits", file) from None
     except RecursionError:
         raise DescriptionError("is nested too deeply", file) from None
     return _description(Tables(file), document)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from session.description import DescriptionError
+from support.text import shown
 
 REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
 
@@ -43,7 +44,7 @@ class Tables:
     def integer(self, table: Table, where: str, key: str, default: int | None = None) -> int:
         value = self._value(table, where, key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-            raise self.error(f"is {value!r}, must be a number from 0 to 2**64 - 1", where, key)
+            raise self.error(f"is {shown(value)}, must be a number from 0 to 2**64 - 1", where, key)
         return value
 
     def within(self, table: Table, where: str, key: str, allowed: range) -> int | None:
@@ -59,13 +60,13 @@ class Tables:
         """true or false at *key*; None if it is not there."""
         value = table.get(key)
         if value is not None and not isinstance(value, bool):
-            raise self.error(f"is {value!r}, must be true or false", where, key)
+            raise self.error(f"is {shown(value)}, must be true or false", where, key)
         return value
 
     def string(self, table: Table, where: str, key: str, default: str | None = None) -> str:
         value = self._value(table, where, key, default)
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise self.error(f"is {value!r}, must be one line of text", where, key)
+            raise self.error(f"is {shown(value)}, must be one line of text", where, key)
         return value
 
     def choice(self, table: Table, where: str, key: str, choices: Sequence[str]) -> str:
@@ -88,7 +89,8 @@ class Tables:
             raise self.error("must be a table of names and numbers, as in inputs = {encoder0 = 0}", where, key)
         for name, number in value.items():
             if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
-                raise self.error(f"is {number!r}, must be from {allowed[0]} to {allowed[-1]}", where, f"{key}.{name}")
+                what = f"is {shown(number)}, must be from {allowed[0]} to {allowed[-1]}"
+                raise self.error(what, where, f"{key}.{name}")
         return dict(value)
 
     def base(self, table: Table, where: str, key: str = "base") -> int:

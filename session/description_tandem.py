@@ -12,6 +12,7 @@ eaddr = 32                   # bits of an effective address; default: as the dia
 supervisor = false           # no S-mode: addresses are physical; default true
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
 
 def _beside(tables: Tables, path: str) -> str:
     """A path is relative to the folder of the description."""
-    return str(Path(tables.file).parent / Path(path).expanduser())
+    return str(Path(tables.file).parent / os.path.expanduser(path))
 
 
 def lines(port: Tandem) -> Iterator[tuple[str, str | int | bool]]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from session import description_tandem
-from session.captured import printable
 from session.description import RATIFIED, AnyComponent, Description, Encoder, Funnel, PibSink, RamSink
 from session.etrace_settings import Value
+from support.text import printable
 
 NOTHING: Mapping[str, str] = {}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from session.description import Usb
 from session.description_tables import Table, Tables
+from support.text import shown
 
 ADAPTERS = ("esp", "mpsse")
 _KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", "interface", "layout")
@@ -66,5 +67,5 @@ def _numbers(tables: Tables, table: Table, key: str, allowed: range, what: str) 
         return None
     values = table[key]
     if not isinstance(values, Sequence) or not all(type(value) is int and value in allowed for value in values):
-        raise tables.error(f"is {values!r}, must be {what}", _WHERE, key)
+        raise tables.error(f"is {shown(values)}, must be {what}", _WHERE, key)
     return tuple(values)

@@ -33,6 +33,10 @@ class Busy(RvtraceError):
     """Something must be ended first."""
 
 
+class InThePast(Busy):
+    """A debugger is."""
+
+
 class NotResumed(RvtraceError):
     """The trace was read out and is whole so far, but it does not go on. *cause*: why."""
 

@@ -9,7 +9,7 @@ from controlregs.encoder import CONTROL, DataAddrCompress, SyncMode
 from controlregs.request import EncoderInForce
 from decode.etrace.encapsulation import Encapsulation
 from decode.etrace.options import Dialect, Options, SupportLayout, TrapHandlers
-from session.decoding import undecodable
+from session.decoding import sync_period, undecodable
 from session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, Setting, Value, Values
 
 E_TRACE_MAJOR = 0
@@ -141,6 +141,7 @@ def of_registers(encoder: EncoderInForce, values: Values) -> ETrace:
     }
     if encoder.base:  # registers that were read, not what somebody said
         told["resync_disabled"] = encoder.sync[0] == SyncMode.OFF
+        told["sync_packets"] = sync_period(encoder) or 0
         told["unfiltered"] = encoder.inst_filters == 0 and not CONTROL.get(encoder.control, "trTeInstTrigEnable")
     if encoder.data("trTeDataImplemented"):
         told |= {

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from decode.etrace.encapsulation import NAMES, Encapsulation
 from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from support.text import shown
 
 Value = int | bool | str | Mapping[str, str]
 Values = Mapping[str, Value]
@@ -101,6 +102,8 @@ SETTINGS: Mapping[str, Setting] = {
     "data_full_data": _flag(_M, "data is sent in full", "trTeDataAddrCompress 0"),
     "unfiltered": _flag(_O, "everything that runs is traced: tracing stops only while the hart is halted",
                         "trTeInstFilters 0, trTeInstTrigEnable 0"),
+    "sync_packets": _number(_O, 1 << 19, "packets after which it synchronizes, 0: not known",
+                            "trTeInstSyncMode 1, trTeInstSyncMax"),
     "pinned": _flag(_O, "support packets are not believed: the modes hold for all of the trace"),
     "support": Setting(_O, Kind.CHOICE, "layout of support packets", "", tuple(it.value for it in SupportLayout)),
     "dialect": Setting(_O, Kind.CHOICE, "whose packets these are", "", tuple(it.value for it in Dialect)),
@@ -147,16 +150,16 @@ def _checked(key: str, value: Any) -> Value:
     if setting.kind is Kind.FLAG:
         if isinstance(value, bool):
             return value
-        raise BadSetting(key, f"is {value!r}, must be true or false")
+        raise BadSetting(key, f"is {shown(value)}, must be true or false")
     if setting.kind is Kind.NUMBER:
         if isinstance(value, int) and not isinstance(value, bool) and value in setting.allowed:
             return value
         assert isinstance(setting.allowed, range)
-        raise BadSetting(key, f"is {value!r}, must be a number from {setting.allowed[0]} to {setting.allowed[-1]}")
+        raise BadSetting(key, f"is {shown(value)}, must be a number from {setting.allowed[0]} to {setting.allowed[-1]}")
     if setting.kind is Kind.CHOICE:
         if isinstance(value, str) and value in setting.allowed:
             return value
-        raise BadSetting(key, f"is {value!r}, must be one of {', '.join(map(str, setting.allowed))}")
+        raise BadSetting(key, f"is {shown(value)}, must be one of {', '.join(map(str, setting.allowed))}")
     return _address(key, value) if setting.kind is Kind.ADDRESS else _handlers(key, value)
 
 
@@ -166,12 +169,12 @@ def _address(key: str, value: Any) -> str:
         return f"{value:#x}"
     if isinstance(value, str) and _HEX.fullmatch(value):
         return f"{int(value, 16):#x}"
-    raise BadSetting(key, f'is {value!r}, must be an address, as in "0x80000100"')
+    raise BadSetting(key, f'is {shown(value)}, must be an address, as in "0x80000100"')
 
 
 def _handlers(key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise BadSetting(key, f'is {value!r}, must be by cause, as in {{"2": "0x80000100", "i7": "0x80000200"}}')
+        raise BadSetting(key, f'is {shown(value)}, must be by cause, as in {{"2": "0x80000100", "i7": "0x80000200"}}')
     for cause in value:
         if not isinstance(cause, str) or not _TRAP.fullmatch(cause):
             raise BadSetting(key, f"has {cause!r}, which is no cause: a number, after an i that of an interrupt")

@@ -13,8 +13,10 @@ from typing import NamedTuple, Protocol
 
 from decode.calls.index import CallHistory
 from decode.contexts import ContextImages
-from decode.history import GAP, GAP_KINDS, Event, EventKind, History
-from decode.search import Search
+from decode.event_fields import Fields, fields
+from decode.events import GAP_KINDS, EventKind, Trap
+from decode.history import GAP, Event, History
+from decode.search import Search, Several
 from decode.wanted import Wanted, arrivals, entries_of, executions
 from session.ranges import Cursor, Selection
 from support.errors import RvtraceError
@@ -27,8 +29,8 @@ EXECUTION = "execution"
 
 KINDS: Mapping[str, Callable[[Event], bool]] = {
     **{kind.value.replace(" ", "-"): lambda event, kind=kind: event.kind is kind for kind in EventKind},  # type: ignore[misc]
-    "exception": lambda event: event.kind is EventKind.TRAP and event.text.startswith("exception"),
-    "interrupt": lambda event: event.kind is EventKind.TRAP and "interrupt" in event.text.partition("(")[0],
+    "exception": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_exception,
+    "interrupt": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_interrupt,
 }
 """What `trace events` can be asked for. A trap of which the trace does not say which of both it is counts as both."""
 
@@ -39,7 +41,7 @@ class BadQuestion(RvtraceError):
 
 class Row(NamedTuple):
     """See the module. *kind*: of `KINDS`, or "execution". *source*: for a trap where it hit, else what ran before.
-    *target*: where it went on behind a gap. None: not known, or not said by this kind.
+    *target*: where it went on behind a gap. None: not known, or not said by this kind. *facts*: of an event, named.
     """
 
     number: int
@@ -51,6 +53,7 @@ class Row(NamedTuple):
     target: Place | None
     time: int | None
     offset: int | None
+    facts: Fields | None = None
 
 
 Searching = Callable[[Wanted], Search]
@@ -88,7 +91,7 @@ class Events(NamedTuple):
         wanted = [KINDS[_known(kind)] for kind in self.kinds]
         found = [event for event in history.events if not wanted or any(is_wanted(event) for is_wanted in wanted)]
         of = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
-        return _Events(history, program, found, f"No event{of} is in this trace.")
+        return _Events(history, program, [(event, "") for event in found], f"No event{of} is in this trace.")
 
 
 class Gaps(NamedTuple):
@@ -103,7 +106,8 @@ class Gaps(NamedTuple):
 
 class Executions(NamedTuple):
     """Instructions that ran: that at *first* and those at *others*, or with *last* each arrival in between, or each
-    entry of the function that begins at *first*. *name*: what the user calls it.
+    entry of the function that begins at *first*, of *functions* that begin elsewhere, and what ran at *others*.
+    *name*: what the user calls it.
     """
 
     name: str
@@ -111,16 +115,29 @@ class Executions(NamedTuple):
     last: int | None = None
     function: bool = False
     others: tuple[int, ...] = ()
+    functions: tuple[int, ...] = ()
 
     def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
-        return _Executions(history, program, self, search(self._wanted(history, program)))
+        searches = list(map(search, self._wanted(program)))
+        found = searches[0] if len(searches) == 1 else Several(searches, len(history))
+        return _Executions(history, program, self, found)
 
-    def _wanted(self, history: History, program: ContextImages) -> Wanted:
+    def comes(self, pc: int, history: History, program: ContextImages) -> bool:
+        """Whether one more begins with the instruction at *pc*, if that runs behind what the history has."""
+        last = history.pc(len(history) - 1) if len(history) else GAP
+        wanted = (one for one in self._wanted(program) if pc in one.addresses)
+        return any(last == GAP or last not in one.not_after for one in wanted)
+
+    def _wanted(self, program: ContextImages) -> list[Wanted]:
+        """Apart what is to be looked for in different ways."""
         if self.last is not None:
-            return arrivals(self.first, self.last)
-        if self.function:
-            return entries_of(self.first, program.base)
-        return executions(self.first, *self.others)
+            return [arrivals(self.first, self.last)]
+        if not self.function:
+            return [executions(self.first, *self.others)]
+        entries = {function: entries_of(function, program.base) for function in (self.first, *self.functions)}
+        with_loops = [wanted for wanted in entries.values() if wanted.entered is not None]
+        places = [*(function for function, wanted in entries.items() if wanted.entered is None), *self.others]
+        return [*with_loops, *([executions(*places)] if places else [])]
 
 
 class Found:
@@ -139,7 +156,7 @@ class Found:
 
         self.history, self._question = history, question
         self._answer = question.answer(history, program, search)
-        self._cursor = Cursor()
+        self._cursor = Cursor("list")
 
     def __len__(self) -> int:
         return len(self._answer)
@@ -158,8 +175,7 @@ class Found:
         """Which of them are shown, as `trace history` does. Raises RangeError."""
         if not len(self):
             return Selection(1, 1, self._answer.none)
-        found = self._cursor.select(args, size, len(self))
-        return found._replace(notice=found.notice and found.notice.replace("branch trace record", "list"))
+        return self._cursor.select(args, size, len(self))
 
     def position(self, number: int) -> int:
         """Where in the history the one with this number is. Raises BadQuestion."""
@@ -204,32 +220,36 @@ class _Places:
 
 
 class _Events:
-    def __init__(self, history: History, program: ContextImages, events: Sequence[Event], none: str) -> None:
+    """Events, each with what is said behind its own words."""
+
+    def __init__(
+        self, history: History, program: ContextImages, events: Sequence[tuple[Event, str]], none: str
+    ) -> None:
         self._places, self._events, self.none = _Places(history, program), events, none
 
     def __len__(self) -> int:
         return len(self._events)
 
     def position(self, number: int) -> int:
-        return self._events[number].position
+        return self._events[number][0].position
 
     def before(self, position: int) -> int:
-        return bisect_left(self._events, position, key=attrgetter("position"))
+        return bisect_left(self._events, position, key=lambda found: found[0].position)
 
     def row(self, number: int) -> Row:
-        event, places = self._events[number], self._places
-        position = event.position
+        (event, more), places = self._events[number], self._places
+        position, text = event.position, event.text + more
         source = None if event.last_pc is None else places.of(event.last_pc, max(position - 1, 0))
         target = None
         if event.next_pc is not None and event.kind in GAP_KINDS:
             target = places.of(event.next_pc, position + 1)
         kind, time = event.kind.value.replace(" ", "-"), places.history.time_at(position)
         here = places.at(position)
-        return Row(number + 1, position + 1, here, kind, event.text, source, target, time, event.offset)
+        return Row(number + 1, position + 1, here, kind, text, source, target, time, event.offset, fields(event))
 
 
 class _Executions:
-    def __init__(self, history: History, program: ContextImages, asked: Executions, search: Search) -> None:
+    def __init__(self, history: History, program: ContextImages, asked: Executions, search: Search | Several) -> None:
         self._places, self._search = _Places(history, program), search
         self.none = f"{asked.name} did not run in this history."
         if history.gaps:
@@ -267,11 +287,12 @@ def _is_gap(history: History, causes: Collection[Event]) -> bool:
     return any(event.kind is not EventKind.TRACE_OFF for event in causes)
 
 
-def _gap(causes: Sequence[Event]) -> Event:
+def _gap(causes: Sequence[Event]) -> tuple[Event, str]:
     """What is said of a gap: its first cause, as in the listing, and where it ends."""
     more = len(causes) - 1
-    text = causes[0].text + (f" (and {more} more: `trace events` has them)" if more else "")
-    return causes[0]._replace(text=text, next_pc=_last_known(event.next_pc for event in causes))
+    text = f" (and {more} more: `trace events` has them)" if more else ""
+    whole = causes[0]._replace(next_pc=_last_known(event.next_pc for event in causes), end=causes[-1].end)
+    return whole, text
 
 
 def _last_known(addresses: Iterable[int | None]) -> int | None:

@@ -12,10 +12,12 @@ from decode.ntrace.streams import StreamDecoder as NTraceDecoder
 from decode.streams import Program
 from decode.tandem.arriving import ArrivingDecoder as TandemDecoder
 from session import formats, harts
-from session.captured import Capture, TandemPort, printable
+from session.captured import Capture, TandemPort
 from session.errors import Unsupported
 from session.etrace import ETrace
 from session.formats import How
+from support.lines import warning
+from support.text import printable
 
 _PIECE = 1 << 14
 """Bytes decoded before what they say is given away: bounds memory, and how long the first line has to wait."""
@@ -125,7 +127,7 @@ class Following:
 
 def problem(counts: Counts) -> str | None:
     """A line when trace and program contradict each other."""
-    return None if counts.problem is None else f"warning: {printable(counts.problem)}: is this the program that ran?"
+    return None if counts.problem is None else warning(f"{printable(counts.problem)}: is this the program that ran?")
 
 
 def strangers(counts: Counts) -> str | None:
@@ -133,7 +135,7 @@ def strangers(counts: Counts) -> str | None:
     if not counts.strangers:
         return None
     who = ", ".join(map(str, sorted(counts.strangers)))
-    return f"warning: SRC {who} is in the stream, too, which no known encoder sends"
+    return warning(f"SRC {who} is in the stream, too, which no known encoder sends")
 
 
 def _decoder(

@@ -9,6 +9,7 @@ from typing import BinaryIO, cast
 from session import capture as capture_file
 from session.capture import CaptureError
 from session.captured import Capture
+from support.output import opener_beside
 from support.progress import Progress, silent
 
 
@@ -30,7 +31,7 @@ class Kept:
         if os.path.exists(path) and not os.path.isfile(path):  # a device
             return cast(BinaryIO, tempfile.TemporaryFile(buffering=0))
         try:
-            return cast(BinaryIO, open(f"{path}.part", "x+b", buffering=0))
+            return cast(BinaryIO, open(f"{path}.part", "x+b", buffering=0, opener=opener_beside(path)))
         except FileExistsError:
             why = "is there, with the bytes of a run that was killed: `rvtrace import` takes them; then remove it"
             raise CaptureError(f"{path}.part", why) from None
@@ -46,7 +47,7 @@ class Kept:
             with mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ) as mapped:
                 capture_file.save(capture_of(cast(bytes, mapped)), self.path, progress)
         except CaptureError as error:
-            still = f"; the bytes are in {self.file.name}" if self._named else ""
+            still = f"; the {size} bytes are in {self.file.name}" if self._named else ""
             raise CaptureError(error.file, error.problem + still) from None
         self.remove()
 

@@ -21,17 +21,19 @@ _DRAINING = 1.0
 
 
 class NotKept(RvtraceError):
-    """What arrived cannot be written any more. *file*: where it was to be kept."""
+    """What arrives cannot be written any more. *file*: where the first *kept* bytes are."""
 
-    def __init__(self, file: str, error: OSError) -> None:
-        super().__init__(f"{file}: cannot be written: {error.strerror}: what came up to then is kept")
-        self.file = file
+    def __init__(self, file: str, error: OSError, kept: int) -> None:
+        what = f"the first {kept} bytes are kept, no more of them" if kept else "nothing is kept"
+        super().__init__(f"{file}: cannot be written: {error.strerror}: {what}; decoding goes on")
+        self.file, self.kept = file, kept
 
 
 class Spool:
     """Bytes on their way from the reader to the decoder, in order.
 
-    With a *file* they go there, all of them, and wait on disk; else so many wait in memory, and the reader with them.
+    With a *file* they go there, all of them, and wait on disk; without one, or when it takes no more, so many wait in
+    memory, and the reader with them.
     """
 
     def __init__(self, file: BinaryIO | None = None, *, limit: int = WAITING) -> None:
@@ -40,6 +42,10 @@ class Spool:
         self._written = self._taken = 0
         self._ended = False
         self._changed = threading.Condition()
+        self.kept = 0
+        """How many of them are in the file."""
+        self.failure: NotKept | None = None
+        """Why the others are not."""
         self.held_up = False
         """Whether the reader had to wait: who sends had to, then."""
 
@@ -49,32 +55,40 @@ class Spool:
         return self._written - self._taken
 
     @property
+    def _in_memory(self) -> int:
+        return self._written - max(self._taken, self.kept)
+
+    @property
     def written(self) -> int:
         """Bytes so far."""
         return self._written
 
     def put(self, data: bytes) -> None:
-        """More of them. Raises NotKept."""
+        """More of them."""
         with self._changed:
-            if self._file is None:
-                while self.waiting >= self._limit and not self._ended:
+            if self._file is not None and self.failure is None:
+                data = self._keep(data, self._file)
+            if data:
+                while self._in_memory >= self._limit and not self._ended:
                     self.held_up = True
                     self._changed.wait(_TURN)
                 self._pieces.append(data)
                 self._written += len(data)
-            else:
-                self._keep(data, self._file)
             self._changed.notify_all()
 
-    def _keep(self, data: bytes, file: BinaryIO) -> None:
+    def _keep(self, data: bytes, file: BinaryIO) -> bytes:
+        """What the file does not take."""
         view = memoryview(data)
         while view:
             try:
                 count = os.pwrite(file.fileno(), view, self._written)
             except OSError as error:
-                raise NotKept(str(file.name), error) from None
+                self.failure = NotKept(str(file.name), error, self.kept)
+                break
             self._written += count
+            self.kept += count
             view = view[count:]
+        return bytes(view)
 
     def get(self, wait: float) -> bytes | None:
         """The next ones; b"" if none came within *wait* seconds, None at the end."""
@@ -89,8 +103,8 @@ class Spool:
         return data
 
     def _next(self) -> bytes:
-        if self._file is not None:
-            return os.pread(self._file.fileno(), min(_PIECE, self.waiting), self._taken)
+        if self._file is not None and self._taken < self.kept:
+            return os.pread(self._file.fileno(), min(_PIECE, self.kept - self._taken), self._taken)
         size, pieces = 0, []
         while self._pieces and size < _PIECE:
             pieces.append(self._pieces.popleft())

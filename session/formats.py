@@ -7,25 +7,27 @@ from typing import Any, Protocol
 from controlregs.ctr.in_force import CtrInForce
 from controlregs.encoder import Format
 from decode.etrace.items import Itemizer as ETraceItemizer
-from decode.etrace.streams import decode_streams as decode_etrace
+from decode.etrace.streams import StreamDecoder as ETraceDecoder
 from decode.etrace.wording import Wording as ETraceWording
 from decode.ntrace.dialect import DIALECTS
 from decode.ntrace.items import Itemizer as NTraceItemizer
 from decode.ntrace.options import Options as NTrace
-from decode.ntrace.streams import decode_streams as decode_ntrace
+from decode.ntrace.streams import StreamDecoder as NTraceDecoder
 from decode.ntrace.wording import Wording as NTraceWording
 from decode.streams import Program, Streams
-from decode.tandem.decoder import decode as decode_tandem
+from decode.tandem.decoder import Decoding as TandemDecoding
 from session import decoding, etrace
-from session.captured import CapturedEncoder, TandemPort, Unregistered, printable
+from session.captured import CapturedEncoder, TandemPort, Unregistered
 from session.ctr import decoding as ctr
 from session.ctr import items as ctr_items
 from session.errors import Unsupported
 from session.etrace import ETrace
 from session.etrace_settings import BadSetting
+from session.resuming import Fed, OfTandem, Unfinished
 from session.tandem import items as tandem_items
 from session.tandem.wording import Wording as TandemWording
 from support.progress import Progress, silent
+from support.text import printable
 
 How = NTrace | ETrace
 """How a trace was made by encoders."""
@@ -67,6 +69,18 @@ def how_of(encoder: CapturedEncoder) -> How:
         raise Unsupported(printable(f"{encoder.in_force.name}: {error}")) from None
 
 
+def with_one_period(all_options: list[How]) -> list[How]:
+    """The same; of encoders that synchronize after different numbers of messages none is known."""
+    periods = {it.options.sync_packets if isinstance(it, ETrace) else it.sync_period for it in all_options}
+    return all_options if len(periods) < 2 else [_without_period(it) for it in all_options]
+
+
+def _without_period(how: How) -> How:
+    if isinstance(how, ETrace):
+        return replace(how, options=replace(how.options, sync_packets=0))
+    return replace(how, sync_period=None)
+
+
 def decode(
     data: bytes,
     program: Program,
@@ -77,18 +91,40 @@ def decode(
     progress: Progress = silent,
 ) -> Streams:
     """The histories of all harts in *data*, by source. Raises only what *progress* raises."""
+    return begun(data, program, how, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
+
+
+def begun(
+    data: bytes, program: Program, how: AnyHow, *, wrapped: bool = False, stop_at_error: bool = False
+) -> Unfinished:
+    """The same when it may be interrupted, and is to go on there later."""
     if isinstance(how, CtrInForce):
-        found = ctr.decode(data, program, how, progress)
-        return Streams({0: found.history}, found.history.accounting)
+        return _OfRecords(data, program, how)
     if isinstance(how, TandemPort):
-        tandem = decode_tandem(
-            data, program, how.parameters, wrapped=wrapped, stop_at_error=stop_at_error, progress=progress
+        parameters = how.parameters
+        return OfTandem(
+            lambda: TandemDecoding(data, program, parameters, wrapped=wrapped, stop_at_error=stop_at_error)
         )
-        return Streams({0: tandem.history}, tandem.history.accounting)
     if isinstance(how, ETrace):
-        options = replace(how.options, stop_at_error=stop_at_error)
-        return decode_etrace(data, program, options, how.encapsulation, wrapped=wrapped, progress=progress)
-    return decode_ntrace(data, program, replace(how, stop_at_error=stop_at_error), wrapped=wrapped, progress=progress)
+        options, encapsulation = replace(how.options, stop_at_error=stop_at_error), how.encapsulation
+        return Fed(data, lambda: ETraceDecoder(program, options, encapsulation, wrapped=wrapped))
+    options_of_n = replace(how, stop_at_error=stop_at_error)
+    return Fed(data, lambda: NTraceDecoder(program, options_of_n, wrapped=wrapped))
+
+
+class _OfRecords:
+    """At most some hundred of them: they are decoded at once."""
+
+    def __init__(self, data: bytes, program: Program, how: CtrInForce) -> None:
+        self._data, self._program, self._how = data, program, how
+        self._found: Streams | None = None
+
+    def result(self, progress: Progress) -> Streams:
+        """As `Unfinished`."""
+        if self._found is None:
+            history = ctr.decode(self._data, self._program, self._how, progress).history
+            self._found = Streams({0: history}, history.accounting)
+        return self._found
 
 
 def tells_sources(how: AnyHow) -> bool:

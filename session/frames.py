@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from session.session import Selected, Session
 
 Row = list[int | str | list[list[int]] | None]
+_MOST = 1 << 32  # more calls are not under way
 _KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
 
 
 def call_history(session: "Session", it: "Selected", progress: Progress = silent) -> CallHistory:
     """The functions that ran, found once for a history."""
-    return session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, progress))
+    found = session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, None))
+    found.go_on(progress)  # where it was interrupted
+    return found
 
 
 def functions_of(session: "Session", it: "Selected", progress: Progress = silent) -> Functions:
@@ -62,6 +65,7 @@ def rows(
     """
     if not 1 <= number <= len(it.history) + 1:
         return {"frames": [], "more": False}
+    first, count = min(first, _MOST), min(count, _MOST)
     found = call_frames(session, it, progress)
     unwinder = _unwinder(session, it, number - 1, pc)
     if unwinder is None:

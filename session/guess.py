@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 from itertools import chain
 from typing import NamedTuple
 
-from decode.history import Event, EventKind, History
-from decode.ntrace.dialect import DIALECTS
-from decode.ntrace.hart import FIELD_TOO_MANY
+from decode.events import EventKind, Note, NoteCause
+from decode.history import Event, History
+from decode.ntrace.dialect import DIALECTS, SIFIVE
 from decode.ntrace.options import ImplicitReturn, Options
 from decode.streams import Program
 from session import formats, guess_etrace
@@ -113,6 +113,10 @@ def better_options(
     events = [event for history in found for event in history.events]
     part = _part(len(data), events, from_start=isinstance(options, ETrace))
     window = data[part.start : part.stop]
+    if not any(history.instructions for history in found):
+        layout = _without_flow(window, options, program.xlen, wrapped=wrapped and not part.start)
+        if layout is not None:
+            return layout
     search = _Search(window, program, wrapped and not part.start, progress)
     first = search.tried(options)
     best, result = search.best(options, first)
@@ -124,6 +128,14 @@ def better_options(
     if better and isinstance(best, ETrace) and not result.instructions:
         better = guess_etrace.makes_sense(window, best, program.xlen)
     return best if better else None
+
+
+def _without_flow(data: bytes, options: How, xlen: int, *, wrapped: bool) -> How | None:
+    """Options that make sense of *data* where nothing is said that a program could fit: SiFive's events and samples."""
+    if not isinstance(options, Options) or options.dialect == SIFIVE:
+        return None
+    better = better_layout(data, options, xlen, wrapped=wrapped)
+    return better if isinstance(better, Options) and better.dialect == SIFIVE else None
 
 
 class _Search:
@@ -229,7 +241,8 @@ def _contradictions(history: History) -> int:
 
 
 def _contradicts(event: Event) -> bool:
-    return event.kind in _BAD or event.text.endswith(FIELD_TOO_MANY)
+    one_more = isinstance(event.fact, Note) and event.fact.cause is NoteCause.FIELD_TOO_MANY
+    return event.kind in _BAD or one_more
 
 
 def _part(size: int, events: Iterable[Event], *, from_start: bool = False) -> range:

@@ -5,12 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from decode.history import Accounting, History
-from decode.streams import Program
+from decode.streams import Program, Streams
 from session import formats
-from session.captured import Captured, CapturedEncoder, CapturedSink, CapturedTandem, printable
+from session.captured import Captured, CapturedEncoder, CapturedSink, CapturedTandem
 from session.errors import NoTrace, Unsupported
 from session.formats import AnyHow, How
+from session.resuming import Unfinished
+from support.lines import warning
 from support.progress import Progress, silent
+from support.text import printable
+
+Begun = dict[int, Unfinished]
+"""What is being decoded of several sinks, by which it is, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def how_of(sink: Captured, encoders: tuple[CapturedEncoder, ...]) -> AnyHow:
 
 def options_of(encoders: list[CapturedEncoder]) -> How:
     """How to read what *encoders* send into one sink, whoever sent it. Raises `Unsupported`."""
-    all_options = [formats.how_of(encoder) for encoder in encoders]
+    all_options = formats.with_one_period([formats.how_of(encoder) for encoder in encoders])
     for encoder, options in zip(encoders, all_options, strict=True):
         if options != all_options[0]:
             names = f"{encoders[0].in_force.name} and {encoder.in_force.name}"
@@ -72,26 +78,45 @@ def decode(
     *,
     stop_at_error: bool = False,
     progress: Progress = silent,
+    begun: Begun | None = None,
+    number: int = 0,
 ) -> Harts:
     """The histories of all harts whose encoders feed *sink*; a hart of which nothing was found has an empty one.
+
+    *begun*: what was interrupted before, of the same sinks and the same program; what is begun now goes there, under
+    the *number* of the sink.
 
     Raises `Unsupported`, `NoTrace`, and what *progress* raises.
     """
     if not isinstance(sink, CapturedSink):
         wrapped = isinstance(sink, CapturedTandem) and sink.wrapped
-        streams = formats.decode(
-            sink.data, program, sink.in_force, wrapped=wrapped, stop_at_error=stop_at_error, progress=progress
-        )
+        streams = _result(sink, program, sink.in_force, wrapped, stop_at_error, progress, begun, number)
         return Harts({sink.hart: streams.histories[0]}, streams.accounting)
     fed = feeding(sink, encoders)
     how = options_of(fed)
-    found = formats.decode(
-        sink.data, program, how, wrapped=sink.wrapped, stop_at_error=stop_at_error, progress=progress
-    )
+    found = _result(sink, program, how, sink.wrapped, stop_at_error, progress, begun, number)
     by_source = dict(found.histories)
     sources = _sources(fed, formats.tells_sources(how), by_source)
     histories = {hart: by_source.pop(src) if src in by_source else _nothing() for src, hart in sources}
     return Harts(histories, found.accounting, tuple(_notes(fed, formats.tells_sources(how), by_source)))
+
+
+def _result(
+    sink: Captured,
+    program: Program,
+    how: AnyHow,
+    wrapped: bool,
+    stop_at_error: bool,
+    progress: Progress,
+    begun: Begun | None,
+    number: int,
+) -> Streams:
+    found = None if begun is None else begun.get(number)
+    if found is None:
+        found = formats.begun(sink.data, program, how, wrapped=wrapped, stop_at_error=stop_at_error)
+    if begun is not None:
+        begun[number] = found
+    return found.result(progress)
 
 
 def decode_all(
@@ -101,6 +126,7 @@ def decode_all(
     *,
     stop_at_error: bool = False,
     progress: Progress = silent,
+    begun: Begun | None = None,
 ) -> Harts:
     """As `decode`, of all *sinks*. Of a hart that is in several of them, what says most is shown."""
     histories: dict[int, History] = {}
@@ -109,7 +135,9 @@ def decode_all(
     notes: list[str] = []
     account = Accounting(0, 0, 0, 0)
     for number, sink in enumerate(sinks):
-        found = decode(sink, encoders, program, stop_at_error=stop_at_error, progress=progress)
+        found = decode(
+            sink, encoders, program, stop_at_error=stop_at_error, progress=progress, begun=begun, number=number
+        )
         account = Accounting(*map(sum, zip(account, found.accounting, strict=True)))
         notes += found.notes
         for hart, history in found.histories.items():
@@ -157,9 +185,9 @@ def _notes(fed: list[CapturedEncoder], told: bool, strangers: dict[int, History]
     lines = []
     if not told and len(fed) > 1:
         names = ", ".join(encoder.in_force.name for encoder in fed)
-        lines.append(f"warning: {names} feed one sink, without SRC in their messages: their harts cannot be told apart")
+        lines.append(warning(f"{names} feed one sink, without SRC in their messages: their harts cannot be told apart"))
     unknown = {src: history.instructions for src, history in strangers.items() if history.instructions}
     if unknown:
         what = f"{sum(unknown.values())} instructions of SRC {', '.join(map(str, sorted(unknown)))}"
-        lines.append(f"warning: {what} are in the trace too, which no known encoder sends")
+        lines.append(warning(f"{what} are in the trace too, which no known encoder sends"))
     return [printable(line) for line in lines]

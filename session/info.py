@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from session import info_component, report
-from session.captured import Capture, CapturedTandem, printable
+from session.captured import Capture, CapturedTandem
 from session.context import Context
 from session.ctr.live import CtrTrace
 from session.description import AnyComponent, Description, DescriptionError, Encoder, Funnel
@@ -18,6 +18,7 @@ from session.session import Session
 from session.topology import Route, Topology
 from support.errors import Cancelled, RvtraceError
 from support.progress import Progress, silent
+from support.text import printable
 from transport.openocd import OpenOcd
 
 _LEAST = 10  # columns before the text, as in `trace status`

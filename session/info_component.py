@@ -13,6 +13,7 @@ from session import regs_live, report
 from session.description import AnyComponent, AtbBridge, Description, Encoder, Funnel, PibSink, RamSink
 from session.link import Link
 from session.regs_live import Seen
+from support.lines import warning
 from support.progress import Progress, silent
 
 
@@ -37,7 +38,7 @@ def find(
     progress(f"looking at {component.name}", 0)
     seen = regs_live.see(link, regs_live.place(description, component))
     hart = _hart(link, component) if isinstance(component, Encoder) else ""
-    notes = tuple(f"warning: {note}" for note in seen.notes)
+    notes = tuple(warning(note) for note in seen.notes)
     own_registers = isinstance(component, Encoder | Funnel) or not component.inside
     if seen.can_be_tried and own_registers and not in_use:
         return _tried(seen, hart, notes, progress)
@@ -49,10 +50,10 @@ def _tried(seen: Seen, hart: str, notes: tuple[str, ...], progress: Progress) ->
     try:
         able = capabilities(seen.component, progress)
     except ComponentError as error:
-        return Found(seen, seen.version, hart, (*notes, f"warning: {error}"))
+        return Found(seen, seen.version, hart, (*notes, warning(error)))
     has = (f"has {', '.join(able.has)}",) if able.has else ()
     lacks = (f"has no {', '.join(able.lacks)}",) if able.lacks else ()
-    more = tuple(f"warning: {note}" for note in able.identity.notes if note not in seen.notes)
+    more = tuple(warning(note) for note in able.identity.notes if note not in seen.notes)
     return Found(seen, able.identity.version, hart, (*has, *lacks, *notes, *more))
 
 
@@ -117,7 +118,7 @@ def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
         try:
             yield report.protocol((v0_in_force if of_version_0 else in_force)(seen.component))
         except ComponentError as error:
-            yield f"warning: {error}"
+            yield warning(error)
 
 
 def _sinks_of_version_0(seen: Seen) -> Iterator[str]:

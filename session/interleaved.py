@@ -88,7 +88,7 @@ class Interleaved:
             there = ", ".join(map(str, sorted(self.histories)))
             raise RangeError(f"hart {hart} is not in this trace, which has hart {there}")
         if not 1 <= number <= len(self.histories[hart]):
-            raise RangeError("Range out of bounds.")
+            raise RangeError(f"Range out of bounds: numbers of hart {hart} go from 1 to {len(self.histories[hart])}.")
         return self.number(hart, number)
 
     def _before(self, hart: int, position: int) -> int:

@@ -53,7 +53,8 @@ class Lists:
         """
         it = self._session.selected_or_empty(context, progress)
         self._found = self.answer(question, it, progress)
-        return Listing(*self._found.select(args, size), it.lines, it.hart)
+        listing = Listing(*self._found.select(args, size), it.lines, it.hart)
+        return listing if len(self._found) else listing._replace(notice=it.unless_earlier(self._found.none))
 
     def answer(self, question: Question, it: Selected, progress: Progress = silent) -> Found:
         """All that *question* finds in a history. Raises BadQuestion."""

@@ -8,6 +8,7 @@ from controlregs.pib import PibMode
 from controlregs.watching import EncoderStatus, GraphStatus, PassingStatus
 from session import report
 from support.errors import RvtraceError
+from support.lines import warning
 
 if TYPE_CHECKING:
     from session.live import LiveTrace
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def started(live: "LiveTrace") -> list[str]:
     """What `trace start` has set up, and what was not granted."""
     made = live.in_force
-    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}") for e in made.encoders]
+    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
     lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
     return lines + notes(live.unsaid())
@@ -43,9 +44,9 @@ def status(trace: "LiveTrace") -> list[str]:
         with trace.link.unpolled():
             harts = trace.harts()
             now = trace.components()
-        problems = [f"warning: {problem}" for problem in now.problems.values()]
+        problems = [warning(problem) for problem in now.problems.values()]
     except RvtraceError as error:
-        problems = [f"warning: {error}"]
+        problems = [warning(error)]
     answered = bool(now.encoders or now.ram_sinks or now.passing)
     lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
     sinks_now = {status.name: status for status in now.ram_sinks}
@@ -72,11 +73,11 @@ def _harts(states: dict[int, str], *, answered: bool) -> str:
     """
     if not states:
         return report.line("hart", "cannot be asked")
-    last = "" if answered else " when OpenOCD saw it last"
-    if len(states) == 1:
+    several = len(states) > 1
+    last = "" if answered else f" when OpenOCD saw {'them' if several else 'it'} last"
+    if not several:
         return report.line("hart", *(f"{state}{last}" for state in states.values()))
-    every = ", ".join(f"{hart} {state}" for hart, state in sorted(states.items()))
-    return report.line("harts", every + last.replace("it", "them"))
+    return report.line("harts", ", ".join(f"{hart} {state}" for hart, state in sorted(states.items())) + last)
 
 
 def _encoders(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
@@ -84,7 +85,7 @@ def _encoders(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
     for in_force in trace.in_force.encoders:
         state = _encoder_state(found.get(in_force.name), trace.tracing, armed=bool(trace.armed))
         what = f"{in_force.name} at {in_force.base:#x}: {state}, {report.protocol(in_force)}"
-        yield report.line("encoder", what)
+        yield report.line("encoder", what, encoder=(in_force.name, state))
 
 
 def _passing(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:

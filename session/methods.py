@@ -21,6 +21,7 @@ from session import (
 from session.debugger import number_elsewhere
 from session.params import PROTOCOL, BadRequest, Params
 from session.session import Session, tool
+from session.told import answer
 from support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
@@ -82,13 +83,13 @@ class Methods:
         return {"tool": tool(), "protocol": PROTOCOL}
 
     def _start(self, params: "Params", progress: Progress) -> Any:
-        return _lines(self._session.start(params.context(), params.table("options"), progress))
+        return answer(self._session.start(params.context(), params.table("options"), progress))
 
     def _stop(self, params: "Params", progress: Progress) -> Any:
-        return _lines(self._session.stop(progress))
+        return answer(self._session.stop(progress))
 
     def _status(self, params: "Params", progress: Progress) -> Any:
-        return _lines(self._session.status(params.context(), progress))
+        return answer(self._session.status(params.context(), progress))
 
     def _history(self, params: "Params", progress: Progress) -> Any:
         context, at = params.context(), params.optional_number("at")
@@ -141,11 +142,7 @@ class Methods:
         return self._session.lists.call_rows(begin, end)
 
     def _save(self, params: "Params", progress: Progress) -> Any:
-        return _lines(self._session.save(params.text("path"), params.context(), progress))
+        return answer(self._session.save(params.path("path"), params.context(), progress))
 
     def _open(self, params: "Params", progress: Progress) -> Any:
-        return _lines(self._session.open(params.text("path"), params.optional_text("elf")))
-
-
-def _lines(lines: list[str]) -> dict[str, list[str]]:
-    return {"lines": lines}
+        return answer(self._session.open(params.path("path"), params.optional_path("elf"), progress))

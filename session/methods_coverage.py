@@ -5,6 +5,7 @@ coverage {context, args, ranges, functions, branches}: `trace history` numbers t
 have them.
 
     {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.coverage.Part`
+     overwritten: whether older trace was overwritten before the first of them,
      counts: [[address, how often it ran], ...],
      branches: [[address, taken, not taken, target, what follows], ...],
      functions: [[start, end, name, instructions, how many of them ran, how often it was entered], ...]}
@@ -35,6 +36,7 @@ def coverage(session: Session, params: Params, progress: Progress) -> Any:
         "lines": it.lines,
         "hart": it.hart,
         **part._asdict(),
+        "overwritten": it.overwritten and part.first == 1,
         "counts": list(chain.from_iterable(kept.addresses(*one) for one in ranges)),
         "branches": list(chain.from_iterable(kept.branches(*one) for one in ranges))
         if params.given("branches")

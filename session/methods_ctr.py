@@ -22,6 +22,7 @@ from session.ctr.access_errors import NoWay
 from session.ctr.access_usb import resolved
 from session.params import Params
 from session.session import Session
+from session.told import answer
 from support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
@@ -36,19 +37,19 @@ def start(session: Session, params: Params, progress: Progress) -> Any:
     way = _access(params)
     if way is None:
         raise NoWay(_NO_TARGET)
-    return _lines(commands.start(session, params.context(), way, params.table("options"), progress))
+    return answer(commands.start(session, params.context(), way, params.table("options"), progress))
 
 
 def stop(session: Session, params: Params, progress: Progress) -> Any:
-    return _lines(commands.stop(session, _access(params), progress))
+    return answer(commands.stop(session, _access(params), progress))
 
 
 def clear(session: Session, params: Params, progress: Progress) -> Any:
-    return _lines(commands.clear(session, params.context(), _access(params), progress))
+    return answer(commands.clear(session, params.context(), _access(params), progress))
 
 
 def status(session: Session, params: Params, progress: Progress) -> Any:
-    return _lines(commands.status(session, params.context(), _access(params), progress))
+    return answer(commands.status(session, params.context(), _access(params), progress))
 
 
 def show(session: Session, params: Params, progress: Progress) -> Any:
@@ -64,9 +65,6 @@ def rows(session: Session, params: Params, progress: Progress) -> Any:
 def stack(session: Session, params: Params, progress: Progress) -> Any:
     return showing.stack(session, params.context(), _access(params), progress)
 
-
-def _lines(lines: list[str]) -> dict[str, list[str]]:
-    return {"lines": lines}
 
 
 def connected(session: Session, params: Params, progress: Progress) -> Any:

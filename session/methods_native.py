@@ -36,7 +36,8 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
     thread_hart = context.thread_hart
     if thread_hart is not None:
         context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is to be shown
-    history, _, hart, lines = session.selected(context, progress)
+    it = session.selected(context, progress)
+    history, hart, lines = it.history, it.hart, it.lines
     _btrace(debugger).prepare(Plan(context, limit, params.number("seconds")))
     if thread_hart and thread_hart != hart:
         said = f"note:     hart {thread_hart} is not in this trace: gdb has nothing of it, only of other threads"

@@ -1,10 +1,12 @@
 """A method of the session protocol for programs that show parts of lists and refresh them by themselves, as IDEs do.
 
-    page {context, what, begin, count, ...} -> {length, begin, hart, lines, rows}
+    page {context, what, begin, count, ...} -> {length, begin, hart, lines, rows, overwritten, comes}
 
 what    history, functions, calls (with *depth*, 0: all levels), or events, gaps, executions as for `find`
 begin   the number of the first row; null: the newest *count*, of calls the first
 rows    as of `rows`, `function_rows`, `call_rows` and `found`
+overwritten  whether there was older trace, of which nothing is left
+comes   of executions, with *pc*, where the hart stands in the present: whether what runs there next would be one more
 
 It leaves the place from which a `trace history` that the user types goes on.
 """
@@ -13,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from session import rows
+from session.finding import Executions
 from session.frames import functions_of
 from session.params import ROWS_AT_MOST, BadRequest, Params
 from session.session import Selected, Session
@@ -38,7 +41,17 @@ def page(session: Session, params: Params, progress: Progress) -> Any:
         begin = 1 if what == "calls" else max(found.length - count + 1, 1)
     end = min(begin + count, found.length + 1)
     page_rows = list(found.rows(begin, end)) if begin < end else []
-    return {"length": found.length, "begin": begin, "hart": it.hart, "lines": it.lines, "rows": page_rows}
+    return {
+        "length": found.length, "begin": begin, "hart": it.hart, "lines": it.lines, "rows": page_rows,
+        "overwritten": it.overwritten, "comes": _comes(session, it, params),
+    }  # fmt: skip
+
+
+def _comes(session: Session, it: Selected, params: Params) -> bool:
+    """Of a capture file nothing is known of what ran next."""
+    pc = params.optional_number("pc")
+    question = params.question() if pc is not None and session.live is not None else None
+    return isinstance(question, Executions) and pc is not None and question.comes(pc, it.history, it.program)
 
 
 def _history(session: Session, it: Selected, params: Params, progress: Progress) -> _List:

@@ -2,12 +2,15 @@
 
 | method  | params                             | result                                                           |
 |---------|------------------------------------|------------------------------------------------------------------|
-| connect | context, host, port, listen        | {port}: where gdb is to connect to; no port given: to no target   |
+| connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect to; no port: to no target   |
 | past    | thread_hart, prompt                | {connected, number, said, left}: what is to be told is told once |
 | enter   | context, pc                        | {number, lines}: into the past, at its end                       |
 | goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
 | told    | thread_hart, number, registers     | {told}: the trace tells registers; these are known from there on |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see `session.frames`                          |
+
+connect: gdb is waited for at the TCP port *listen* (0: any), or at a socket whose path is *socket* ("": in a folder to
+which only its owner has access). *elf*: the program with which a trace without a target is read, if there is one.
 
 goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
 with the rest of its question, and *nth*, its number in that list, or *direction*, "back" or "forth". *pc*: where the
@@ -27,14 +30,16 @@ from support.progress import Progress
 
 
 def connect(session: Session, params: Params, progress: Progress) -> Any:
-    """A port at which gdb finds its target with a past."""
+    """Where gdb finds its target with a past."""
     context = params.context()
     if not isinstance(session.debugger, Debugger):
         session.debugger = Debugger(session, context, (Btrace(session), Csrs()))
     session.debugger.context = context
     port = params.optional_number("port")
     stub = None if port is None else (params.text("host", "localhost"), port)
-    return {"port": session.debugger.listen(stub, params.optional_number("listen") or 0, progress)}
+    port, path = params.optional_number("listen") or 0, params.optional_path("socket")
+    where = session.debugger.listen(stub, port, progress, path).where
+    return {"where": where, "elf": session.elf if stub is None else None}
 
 
 def past(session: Session, params: Params, progress: Progress) -> Any:
@@ -45,6 +50,8 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
     debugger.proxy.shown()
     left = params.given("prompt") and debugger.leave_end()
     said = debugger.proxy.said()
+    if params.given("prompt"):
+        said += debugger.proxy.memory_note(away=debugger.away())
     return {"connected": debugger.connected, "number": number_of(session, hart), "said": said, "left": left}
 
 

@@ -3,7 +3,7 @@
 | method     | params                                   | result                                                      |
 |------------|------------------------------------------|-------------------------------------------------------------|
 | regs       | context, access, names, everything, live | {lines, csrs}; see `session.regs.Wish` and `Shown`          |
-| info       | context, live                            | {lines}; see `session.info`                                 |
+| info       | context, live                            | {lines, capture: they are of a file}; see `session.info`    |
 | components | context                                  | {names}: what `regs` can be asked for, without any error    |
 | choices    | context                                  | {option: words}, of `trace start`; see `session.choices`    |
 
@@ -33,7 +33,9 @@ def show(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def topology(session: Session, params: Params, progress: Progress) -> Any:
-    return {"lines": info.info(session, params.context(), live=params.given("live"), progress=progress)}
+    live = params.given("live")
+    lines = info.info(session, params.context(), live=live, progress=progress)
+    return {"lines": lines, "capture": regs.in_capture(session) and not live}
 
 
 def components(session: Session, params: Params, progress: Progress) -> Any:

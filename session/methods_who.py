@@ -29,7 +29,7 @@ from decode.image import Image
 from decode.tandem.csrs import is_counter
 from decode.tandem.register_names import regno_of
 from session.accesses import NO_ACCESSES, size_at
-from session.between import between
+from session.between import said_of
 from session.debugger import number_elsewhere
 from session.errors import NoTrace
 from session.params import BadRequest, Params
@@ -57,7 +57,8 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
     at = number_elsewhere(session, context) if at is None else at
     position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
     answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
-    none = f"Nobody wrote {params.text('name')} in this trace before {'now' if below is None else 'that'}."
+    until = "now" if below is None else "that"
+    none = it.unless_earlier(f"Nobody wrote {params.text('name')} in this trace before {until}.")
     if params.given("register"):
         return answer | _register(it, position, params.text("register"), below, none)
     where = params.place("where")
@@ -138,15 +139,14 @@ def _writer(it: Selected, position: int, found: Written) -> dict[str, Any]:
 
 def _happened(it: Selected, found: Written) -> list[Any] | None:
     """What is said of a group that is no instruction, where something is."""
-    tandem, number = it.history.shadow, found.position + 1
+    tandem = it.history.shadow
     assert tandem is not None and found.group is not None
     offset = tandem.trace.offsets[found.group]
     kinds = (EventKind.TRAP, EventKind.SYNC)
     events = it.history.events_between(found.position, found.position + 1)
-    text = next((event.text for event in events if event.offset == offset and event.kind in kinds), None)
-    for row in between(it.history, it.program, number, number + 1, times=False):
-        return next(([said] for said in row.said if said[1] == text), None)
-    return None
+    event = next((event for event in events if event.offset == offset and event.kind in kinds), None)
+    said = None if event is None else said_of(it.history, it.program, event)
+    return None if said is None else [said]
 
 
 def _in_program(image: Image, address: int, size: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from session.context import Context
 from session.finding import Events, Executions, Gaps, Question
 from support.errors import RvtraceError
+from support.text import is_file_name, printable
 
 PROTOCOL = 1
 ROWS_AT_MOST = 4096
@@ -13,6 +14,16 @@ ROWS_AT_MOST = 4096
 
 class BadRequest(RvtraceError):
     """A request that is not of the protocol: the client is of another version, or wrong."""
+
+
+class BadName(RvtraceError):
+    """A text in the place of a file's name that no file can have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{printable(name)[:200]}: no file can be called that: it has a NUL in it, or a character that is none"
+        )
+        self.name = name
 
 
 class Params:
@@ -31,6 +42,17 @@ class Params:
 
     def optional_text(self, name: str) -> str | None:
         return None if self._values.get(name) is None else self.text(name)
+
+    def path(self, name: str) -> str:
+        """The name of a file. Raises BadName besides."""
+        return _possible(self.text(name))
+
+    def optional_path(self, name: str) -> str | None:
+        return None if self._values.get(name) is None else self.path(name)
+
+    def paths(self, name: str) -> list[str]:
+        """[] where it is not there."""
+        return [_possible(text) for text in self.texts(name)]
 
     def number(self, name: str) -> int:
         value = self._values.get(name)
@@ -87,7 +109,8 @@ class Params:
             raise self._bad("what")
         last = self.optional_number("last")
         name, first, others = self.text("name"), self.number("first"), self.numbers("others")
-        return Executions(name, first, last, self.given("function"), tuple(others))
+        functions = tuple(self.numbers("functions"))
+        return Executions(name, first, last, self.given("function"), tuple(others), functions)
 
     def memory(self, name: str) -> list[bytes | None] | None:
         """Pieces of memory in hex; null where one could not be read."""
@@ -110,8 +133,8 @@ class Params:
     def context(self) -> Context:
         inner = Params(self.table("context"), self._method)
         return Context(
-            inner.optional_text("elf"),
-            inner.optional_text("target_file"),
+            inner.optional_path("elf"),
+            inner.optional_path("target_file"),
             inner.table("overrides"),
             inner.optional_number("runs"),
             inner.optional_number("hart"),
@@ -127,3 +150,9 @@ class Params:
         return BadRequest(
             f"{self._method}: {name} is {self._values.get(name)!r}, which is not what protocol {PROTOCOL} says"
         )
+
+
+def _possible(name: str) -> str:
+    if name and not is_file_name(name):
+        raise BadName(name)
+    return name

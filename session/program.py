@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from decode.contexts import ContextImages
 from decode.elf import read_elf
 from decode.image import BadElf, Image
-from session.captured import CapturedImage, ElfIdentity, PlacedElf, printable
+from session.captured import CapturedImage, ElfIdentity, PlacedElf
 from session.link import Link
 from support.errors import RvtraceError
+from support.text import printable
 
 
 class CodeOnTarget(NamedTuple):
@@ -122,7 +122,7 @@ def _loaded(captured: CapturedImage, xlen: int) -> Image:
 
 def _add_symbols(image: Image, placed: PlacedElf) -> None:
     identity = placed.identity
-    if not Path(identity.path).is_file():
+    if not os.path.isfile(identity.path):
         return
     try:
         elf = read_elf(identity.path)
@@ -141,6 +141,6 @@ def _state_of(path: str) -> tuple[int, ...]:
     """Changes when the file is replaced or rewritten."""
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns

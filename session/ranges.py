@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from support.errors import RvtraceError
 
-AT_END = "At the end of the branch trace record."
-AT_START = "At the start of the branch trace record."
+_RECORD, _LISTING = "branch trace record", "instruction-history"
 
 _NUMBER = re.compile(r"\s*([0-9]+)")
 
@@ -36,9 +35,12 @@ class Cursor:
 
     The first listing is around the *home*: where the user is in the past, or the end. It becomes the first again when
     the home changes (gdb's record-btrace.c, record_btrace_target::insn_history and record_btrace_clear_histories).
+
+    *record*: what gdb calls what is listed; *listing*: the command of gdb whose size it goes by, without "record".
     """
 
-    def __init__(self) -> None:
+    def __init__(self, record: str = _RECORD, listing: str = _LISTING) -> None:
+        self._record, self._listing = record, listing
         self._shown: Selection | None = None
         self._home: int | None = None
 
@@ -65,7 +67,7 @@ class Cursor:
         elif args == "-":
             selection = self._backward(size, length)
         else:
-            selection = _explicit(args, size, length)
+            selection = _explicit(args, size, length, self._listing)
         self._shown = selection
         return selection
 
@@ -74,14 +76,14 @@ class Cursor:
             return self._from_home(0, size, length)
         begin = self._shown.end
         end = min(begin + size, length + 1)
-        return Selection(begin, end, AT_END if begin == end else None)
+        return Selection(begin, end, f"At the end of the {self._record}." if begin == end else None)
 
     def _backward(self, size: int, length: int) -> Selection:
         if self._shown is None:
             return self._from_home(1 - size, size, length)
         end = self._shown.begin
         begin = max(end - size, 1)
-        return Selection(begin, end, AT_START if begin == end else None)
+        return Selection(begin, end, f"At the start of the {self._record}." if begin == end else None)
 
     def _from_home(self, first: int, size: int, length: int) -> Selection:
         """From *first* behind the home on, filled up from the other side where the history ends."""
@@ -89,7 +91,7 @@ class Cursor:
         return Selection(begin, min(begin + size, length + 1))
 
 
-def _explicit(args: str, size: int, length: int) -> Selection:
+def _explicit(args: str, size: int, length: int, listing: str) -> Selection:
     """`A`, `A,B`, `A,+N` and `A,-N`."""
     first, rest = _number(args)
     if not rest.startswith(","):
@@ -104,7 +106,7 @@ def _explicit(args: str, size: int, length: int) -> Selection:
     count, rest = _number(rest[1:])
     _nothing_follows(rest)
     if count == 0:
-        raise RangeError("Bad record instruction-history-size.")
+        raise RangeError(f"Bad record {listing}-size.")
     if forward:
         return _within(first, first + count, length)
     # More than there are before A is an error in gdb, exactly as many is not.
@@ -116,7 +118,7 @@ def _within(begin: int, end: int, length: int) -> Selection:
     if end <= begin:
         raise RangeError("Bad range.")
     if not 1 <= begin <= length:
-        raise RangeError("Range out of bounds.")
+        raise RangeError(f"Range out of bounds: numbers go from 1 to {length}.")
     return Selection(begin, min(end, length + 1))
 
 

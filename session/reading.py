@@ -9,12 +9,13 @@ from decode.image import Image
 from session import decoding, harts
 from session.captured import Capture, Captured, CapturedRecords, CapturedSink
 from session.errors import NoTrace
-from session.harts import Harts
+from session.harts import Begun, Harts
 from session.packets import Numbered, numbered
 from session.program import CodeOnTarget, Program
-from session.ranges import Cursor
+from session.ranges import Cursor, RangeError
 from session.rows import Row, rows
 from session.tandem import advice
+from support.lines import warning
 from support.progress import Progress, silent
 
 
@@ -63,6 +64,13 @@ class Reading:
         self._messages_of: int | None = None  # the hart whose sink's messages are looked at
         self._message_cursors: dict[str, Cursor] = {}
         self._told: set[str] = set()
+        self._begun: Begun = {}  # what was interrupted
+        self._begun_with: tuple[tuple[Captured, ...], Image] | None = None
+
+    @property
+    def elf(self) -> str | None:
+        """The program's file, if it has one."""
+        return self._program.path or None
 
     def decode(self, elf: str | None, progress: Progress = silent) -> Decoded:
         """The histories, decoded once for the same bytes and the same program; *elf* is that from now on if needed.
@@ -76,6 +84,7 @@ class Reading:
         if before is not None and before.image is image and before.sinks == sinks:
             return before
         image, found = self._follow(sinks, image, progress)
+        self._begun, self._begun_with = {}, None
         program = self._program.in_contexts(image)
         self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found))
         for hart, history in found.histories.items():
@@ -106,12 +115,13 @@ class Reading:
         """What the user must know about a history."""
         other, problem = decoding.other_elf(self.capture.elf, image), self._program.problem
         lines = [*found.notes, *([] if other is None else [other])]
-        for captured in self.capture.tandem:
-            lines += advice.warning(captured)
+        wrong = [line for captured in self.capture.tandem for line in advice.warning(captured)]
+        lines += wrong
         for hart, history in found.histories.items():
-            lines += decoding.contradictions(history, image, f"hart {hart}: " if len(found.histories) > 1 else "")
+            who = f"hart {hart}: " if len(found.histories) > 1 else ""
+            lines += decoding.contradictions(history, image, who, misread=bool(wrong))
         if problem is not None:
-            lines.append(f"warning: code that is not in the ELF could not be read from the target: {problem}")
+            lines.append(warning(f"code that is not in the ELF could not be read from the target: {problem}"))
         return list(dict.fromkeys(lines))
 
     def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
@@ -120,21 +130,27 @@ class Reading:
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
         the trace, what is there now is tried too.
         """
-        found = self._decode(sinks, image, progress)
+        found = self._decode(sinks, image, progress, self._of_before(sinks, image))
         contradicted = any(decoding.mismatch(history, image) for history in found.histories.values())
         if self._target is None or not image.code or not contradicted:
             return image, found
         fresh = self._program.reread()
-        again = self._decode(sinks, fresh, progress)
+        again = self._decode(sinks, fresh, progress, {})
         if _gaps(again) >= _gaps(found):
             return image, found
         self._program.use(fresh)
         return fresh, again
 
-    def _decode(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> Harts:
+    def _of_before(self, sinks: tuple[Captured, ...], image: Image) -> Begun:
+        """What was begun of the same bytes with the same program."""
+        if self._begun_with is None or self._begun_with[1] is not image or self._begun_with[0] != sinks:
+            self._begun, self._begun_with = {}, (sinks, image)
+        return self._begun
+
+    def _decode(self, sinks: tuple[Captured, ...], image: Image, progress: Progress, begun: Begun) -> Harts:
         program = self._program.in_contexts(image)
         return harts.decode_all(
-            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress
+            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress, begun=begun
         )
 
     def history(self, hart: int | None) -> History:
@@ -167,7 +183,7 @@ class Reading:
             wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
             fresh = numbered(sink.data, how, self.capture.xlen, wrapped=wrapped, progress=progress)
             if known is None or len(known) != len(fresh):
-                self._message_cursors[name] = Cursor()
+                self._message_cursors[name] = Cursor("trace")
             self._messages[name] = known = fresh
         return known
 
@@ -181,10 +197,11 @@ class Reading:
         self._messages_of = hart
         messages = self.messages(progress)
         if offset is not None:
+            if offset >= len(messages.data) > 0:
+                raise RangeError(f"Range out of bounds: bytes go from 0x0 to {len(messages.data) - 1:#x}.")
             args = str(messages.number_at(offset))
         found = self._message_cursors[self._sink(hart).in_force.name].select(args, size, len(messages))
-        notice = found.notice and found.notice.replace("branch trace record", "trace")
-        return Listing(found.begin, found.end, notice, [], hart)
+        return Listing(found.begin, found.end, found.notice, [], hart)
 
     def untold(self, lines: list[str]) -> list[str]:
         """Those of *lines* that were not said before."""

@@ -12,6 +12,7 @@ from session.description import Description, DescriptionError
 from session.errors import BadOption
 from session.link import Connect
 from session.session import Session
+from support.lines import warning
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
 from transport.openocd_errors import OpenOcdAbsent
@@ -67,7 +68,7 @@ def _live(
         except OpenOcdAbsent as error:
             if needed:
                 raise
-            blocks.append([f"warning: {error}"])
+            blocks.append([warning(error)])
     return Shown(list(_spaced(blocks)), bool(harts))
 
 

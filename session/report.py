@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
+from typing import Any
 
 from controlregs.ctr.entries import ENTRY_BYTES
 from controlregs.encoder import Format, InstMode, SyncMode
@@ -18,7 +19,6 @@ from session.captured import (
     CapturedRecords,
     CapturedSink,
     CapturedTandem,
-    printable,
 )
 from session.context import Context
 from session.description import Description
@@ -27,6 +27,8 @@ from session.etrace_settings import Value
 from session.harts import Harts
 from session.making import Making
 from support.errors import RvtraceError
+from support.lines import Line, warning
+from support.text import printable
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _FEATURES = {
@@ -39,12 +41,12 @@ _FEATURES = {
     "trTeInstEnAllJumps": "all jumps",
     "trTeInstExtendAddrMSB": "address compression",
 }
-_UNITS = {SyncMode.MESSAGES: "messages", SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"}
+_UNITS = {SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"}
 
 
-def line(topic: str, text: str) -> str:
-    """`topic:   text`, the texts below each other."""
-    return f"{topic + ':':<10}{printable(text)}"
+def line(topic: str, text: str, **facts: Any) -> Line:
+    """`topic:   text`, the texts below each other. *facts*: what it tells, see `session.told`."""
+    return Line(f"{topic + ':':<10}{printable(text)}", **facts)
 
 
 def target(description: Description) -> str:
@@ -63,7 +65,7 @@ def nothing(description: Callable[[], Description]) -> list[str]:
         found = target(description())
     except RvtraceError as error:
         found = line("target", str(error))
-    return ["Nothing is being traced.", found]
+    return [Line("Nothing is being traced.", nothing=True), found]
 
 
 def protocol(encoder: EncoderInForce) -> str:
@@ -74,9 +76,7 @@ def protocol(encoder: EncoderInForce) -> str:
     name = _PROTOCOLS.get(encoder.format, f"trTeFormat {encoder.format}")
     major, minor = encoder.protocol_version
     mode, unit = encoder.sync
-    what = _UNITS[SyncMode(mode)] if mode else ""
-    if encoder.format == Format.E_TRACE:
-        what = what.replace("messages", "packets")
+    what = _UNITS.get(SyncMode(mode), "packets" if encoder.format == Format.E_TRACE else "messages")
     sync = f"sync every {1 << unit + 4} {what}" if mode else "no periodic sync"
     stall = ", stalls the hart rather than lose trace" if encoder.stall else ""
     parts = [*_in_use(encoder), sync] if encoder.base else [*_in_use(encoder)]
@@ -111,8 +111,14 @@ def failure(trace: Making | None) -> list[str]:
     if trace is None or trace.failure is None:
         return []
     if isinstance(trace.failure, NotResumed):
-        return [f"warning: {trace.failure}"]
-    return [f"warning: the trace is not complete: {trace.failure}"]
+        return [warning(trace.failure)]
+    return [incomplete(trace.failure)]
+
+
+def incomplete(error: RvtraceError) -> Line:
+    """Why what was read is not all there is."""
+    text = f"the trace is not complete: {error}"
+    return warning(text, lost=text)
 
 
 def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSink) -> str:
@@ -126,7 +132,8 @@ def sink(in_force: SinkInForce, status: SinkStatus | None, captured: CapturedSin
     if full:
         fill += ", and stopped" if in_force.stop_on_wrap else ", older trace was overwritten" if wrapped else ""
     place = f"SMEM {in_force.start:#x}" if in_force.mode is RamMode.SMEM else "SRAM"
-    return line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}")
+    filled = (in_force.size if full else used, in_force.size)
+    return line("sink", f"{in_force.name} at {in_force.base:#x}: {place}, {fill}", filled=filled)
 
 
 def histories(harts: Harts) -> list[str]:
@@ -134,9 +141,14 @@ def histories(harts: Harts) -> list[str]:
     total, decoded, idle, skipped = harts.accounting
     accounted = f"{total} bytes: {decoded} decoded, {idle} idle, {skipped} skipped"
     if len(harts.histories) == 1:
-        return [line("history", f"{_ran(*harts.histories.values())}; {accounted}")]
-    lines = [line("history", f"hart {hart}: {_ran(history)}") for hart, history in sorted(harts.histories.items())]
+        return [history(f"{_ran(*harts.histories.values())}; {accounted}")]
+    lines: list[str] = [history(f"hart {hart}: {_ran(found)}") for hart, found in sorted(harts.histories.items())]
     return [*lines, line("trace", accounted)]
+
+
+def history(text: str) -> Line:
+    """How much ran, or why that is not known."""
+    return line("history", text, history=text)
 
 
 def _ran(history: History) -> str:
@@ -152,10 +164,10 @@ def _ran(history: History) -> str:
 
 def losses(captured: CapturedSink) -> list[str]:
     """What is known to be lost, apart from the gaps in the history."""
-    lines = [line("lost", f"{name} dropped messages or stalled its hart") for name in captured.lost]
+    texts = [f"{name} dropped messages or stalled its hart" for name in captured.lost]
     if captured.missing:
-        lines.append(line("lost", f"{captured.missing} bytes of {captured.in_force.name} could not be read"))
-    return lines
+        texts.append(f"{captured.missing} bytes of {captured.in_force.name} could not be read")
+    return [line("lost", text, lost=text) for text in texts]
 
 
 def other_hart(hart: int, context: Context) -> list[str]:
@@ -171,7 +183,7 @@ def stopped(captured: Captured) -> list[str]:
         return []
     if len(captured.data) < captured.in_force.size:
         return []
-    return [f"warning: the trace ends where {captured.in_force.name} was full: what ran after that is not in it"]
+    return [warning(f"the trace ends where {captured.in_force.name} was full: what ran after that is not in it")]
 
 
 def saved(capture: Capture, file: str) -> str:
@@ -190,24 +202,26 @@ def saved(capture: Capture, file: str) -> str:
 def opened(capture: Capture) -> list[str]:
     """What a capture file holds."""
     elf = f" of {PurePath(capture.elf.path).name}" if capture.elf else ""
-    lines = [line("trace", f"RV{capture.xlen}{elf} on {capture.target}, {capture.created}, by {capture.tool}")]
+    first = f"RV{capture.xlen}{elf} on {capture.target}, {capture.created}, by {capture.tool}"
+    lines: list[str] = [line("trace", first)]
     lines += [
         line("encoder", f"{e.in_force.name}, hart {e.hart}: {protocol(e.in_force)}{_unregistered(e)}")
         for e in capture.encoders
     ]
     for stored in capture.sinks:
         fill = f"{len(stored.data)} bytes" + (", older trace was overwritten" if stored.wrapped else "")
-        lines += [line("sink", f"{stored.in_force.name}: {fill}"), *losses(stored)]
-    lines += [line("records", _records(records)) for records in capture.records]
+        lines += [line("sink", f"{stored.in_force.name}: {fill}", filled=(len(stored.data), 0)), *losses(stored)]
+    lines += [_records(records) for records in capture.records]
     lines += [line("tandem", tandem(port)) for port in capture.tandem]
     lines += [line("image", _image(image)) for image in capture.images]
     return lines + [line("note", note) for note in capture.notes]
 
 
-def _records(records: CapturedRecords) -> str:
-    made = records.in_force
-    held = f"{len(records.data) // ENTRY_BYTES} of {made.depth} entries"
-    return f"{made.name}, hart {records.hart}: CTR {made.version}, {held}"
+def _records(records: CapturedRecords) -> Line:
+    made, there = records.in_force, len(records.data) // ENTRY_BYTES
+    held = f"{there} of {made.depth} entries"
+    text = f"{made.name}, hart {records.hart}: CTR {made.version}, {held}"
+    return line("records", text, records=(there, made.depth))
 
 
 def tandem(captured: CapturedTandem) -> str:

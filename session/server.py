@@ -37,28 +37,31 @@ import logging
 import queue
 import threading
 import time
-from pathlib import Path
 from typing import IO, Any
 
 from session.asking import Asking, ClientGone
 from session.methods import Methods
 from session.session import Session
 from support.errors import Cancelled, RvtraceError
+from support.memory import OutOfMemory
 from support.progress import Progress
+from support.text import printable
 
 _PROGRESS_SECONDS = 0.2  # between two progress notifications
 log = logging.getLogger("rvtrace.session")
 
 
 class Server:
-    """Answers the requests in *source* on *sink*. What should not happen is logged; *log_file*: where to."""
+    """Answers the requests in *source* on *sink*. What should not happen is logged; *log_file*: where to,
+    as `str` says it then."""
 
-    def __init__(self, session: Session, source: IO[bytes], sink: IO[bytes], log_file: Path) -> None:
+    def __init__(self, session: Session, source: IO[bytes], sink: IO[bytes], log_file: object) -> None:
         self._session, self._methods = session, Methods(session)
         self._source, self._sink, self._log_file = source, sink, log_file
         self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.cancelled: set[object] = set()
         self.ended = False
+        self._prepares = True
         self._asking = Asking(session.lock, self.send, lambda: self.ended)
         session.ask = self._asking.ask
 
@@ -81,12 +84,16 @@ class Server:
 
     def _prepare(self, progress: Progress) -> None:
         """A history comes with what all lists need, so that none of them has to wait for it."""
+        if not self._prepares:
+            return
         try:
             self._session.prepare(progress)
         except RvtraceError as error:
             log.debug("not prepared: %s", error)  # whoever asks for it will be told
         except ClientGone:
             raise
+        except MemoryError:
+            self._prepares = False  # or it would be tried again and again
         except Exception:
             log.exception("preparing")
 
@@ -136,6 +143,8 @@ class Server:
             reply = _error(number, type(error).__name__, str(error))
         except ClientGone:
             raise
+        except MemoryError:
+            reply = _error(number, OutOfMemory.__name__, str(OutOfMemory()))
         except Exception as error:
             log.exception("request %r", request)
             what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -167,4 +176,4 @@ def _plain(number: object) -> object:
 
 
 def _error(number: object, kind: str, text: str) -> dict[str, Any]:
-    return {"id": number, "error": {"message": " ".join(text.splitlines()), "kind": kind}}
+    return {"id": number, "error": {"message": printable(" ".join(text.splitlines())), "kind": kind}}

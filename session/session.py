@@ -11,10 +11,10 @@ from decode.history import History
 from decode.image import BadElf, Image
 from session import beginning, decoding, esp32, formats, report
 from session import capture as capture_file
-from session.captured import Capture
+from session.captured import Capture, is_overwritten
 from session.chip import Chip
 from session.context import Context
-from session.errors import Busy, NoElf, NoTrace, Unsupported, WrongXlen
+from session.errors import Busy, InThePast, NoElf, NoTrace, Unsupported, WrongXlen
 from session.frames import functions_of
 from session.hardware import Hardware
 from session.link import Connect, open_link
@@ -29,6 +29,7 @@ from session.rows import Row
 from session.selected import Debugger, Selected
 from session.tandem import starting as tandem
 from session.version import tool
+from support.lines import Line
 from support.progress import Progress, silent
 from transport.openocd import OpenOcd
 
@@ -37,6 +38,11 @@ __all__ = ["MessageRow", "Selected", "Session", "tool"]
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
 _T = TypeVar("_T")
+_RETURN = "you are in the past, return to the present first (`trace live`)"
+_DISCONNECT = (
+    "gdb goes back in a trace alone (`trace replay`), end that first (`disconnect`; `trace connect` connects gdb to a"
+    " target)"
+)
 _MAKING = "a trace is being made"
 
 
@@ -150,7 +156,7 @@ class Session:
         live = self._live
         if live is None:
             raise NoTrace("nothing is being traced: `trace start` begins")
-        first = "Tracing stopped." if live.tracing else "The trace had ended already."
+        first = Line("Tracing stopped." if live.tracing else "The trace had ended already.", ended=True)
         live.stop(progress)
         return [first, *live.ended(), *report.failure(live)]
 
@@ -168,10 +174,10 @@ class Session:
             try:
                 self._decode(context, progress)
             except (NoTrace, BadElf, Unsupported) as error:
-                return [*lines, report.line("history", str(error))]
+                return [*lines, report.history(str(error))]
         decoded = self._reading.decoded
         if decoded is None:
-            return [*lines, report.line("history", "not read yet, `trace history` does it")]
+            return [*lines, report.history("not read yet, `trace history` does it")]
         return [*lines, *report.histories(decoded.harts), *decoded.warnings]
 
     def history(
@@ -262,7 +268,8 @@ class Session:
         if decoded is None:
             return None
         hart = decoded.harts.number(context.hart, context.thread_hart)
-        return Selected(decoded.harts.histories[hart], decoded.program, hart, [])
+        overwritten = is_overwritten(decoded.sink_of(hart))
+        return Selected(decoded.harts.histories[hart], decoded.program, hart, [], overwritten)
 
     def is_current(self, context: Context) -> bool:
         """Whether nothing ran since the trace was read out, as far as that is known without asking the target."""
@@ -318,10 +325,10 @@ class Session:
             if self.capture().captured or not self.capture().encoders:
                 raise
         capture = self.capture()
-        capture_file.save(capture, path)
+        capture_file.save(capture, path, progress)
         return [report.saved(capture, str(path)), *lines]
 
-    def open(self, path: str | Path, elf: str | None) -> list[str]:
+    def open(self, path: str | Path, elf: str | None, progress: Progress = silent) -> list[str]:
         """Look at a capture file; *elf*, if it needs one, is the program to read it with, else where it was then.
 
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
@@ -330,7 +337,7 @@ class Session:
         dump = esp32.core_dump_at(path, elf)
         if dump is not None:
             return self.look_at(dump, str(path), None)
-        capture = capture_file.load(path)
+        capture = capture_file.load(path, progress)
         return self.look_at(capture, str(path), elf if capture.takes_elf else None)
 
     def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
@@ -342,7 +349,7 @@ class Session:
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
         self._let_go()
-        self._target_line = report.line("capture", name)
+        self._target_line = report.line("capture", name, file=name)
         self._reading = Reading(capture, program, stop_at_error=stop_at_error)
         other = decoding.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
@@ -354,20 +361,27 @@ class Session:
     # Inside
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
-        stopped = report.stopped(decoded.sink_of(hart))
+        sink = decoded.sink_of(hart)
+        stopped = report.stopped(sink)
         said = self.the_reading().untold(decoded.warnings + stopped + report.other_hart(hart, context))
-        return Selected(decoded.harts.histories[hart], decoded.program, hart, report.failure(self._live) + said)
+        lines = report.failure(self._live) + said
+        return Selected(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
 
     def check_present(self, what: str) -> None:
-        """Raises `Busy` in the past; *what* is what was wanted."""
-        if self._frozen():
-            raise Busy(f"{what}: you are in the past, return to the present first (`trace live`)")
+        """Raises `InThePast`; *what* is what was wanted."""
+        if self._frozen() and self.debugger is not None:
+            raise InThePast(f"{what}: {_RETURN if self.debugger.has_target else _DISCONNECT}")
 
     def check_idle(self) -> None:
         """Raises `Busy` when something else cannot be looked at now."""
         self.check_present("another trace cannot be looked at now")
         if self._live is not None and self._live.tracing:
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
+
+    @property
+    def elf(self) -> str | None:
+        """The program with which the trace is read."""
+        return None if self._reading is None else self._reading.elf
 
     def the_reading(self) -> Reading:
         if self._reading is None:

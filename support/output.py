@@ -1,57 +1,114 @@
-"""Files that are written: whole, or not at all."""
+"""Files that are written: whole, or not at all, and for the same people to read as before."""
 
 import errno
 import os
+import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from support.errors import RvtraceError
+from support.text import is_file_name
 
 
 class OutputError(RvtraceError):
-    """A file that cannot be written. *path*: its name; *problem*: why."""
+    """A file that cannot be written. *path*: its name; *problem*, *why*: what the system says."""
 
     def __init__(self, path: str, error: OSError) -> None:
         self.path = path
-        self.problem = f"cannot be written: {error.strerror or error}"
+        self.why = error.strerror or str(error)
+        self.problem = f"cannot be written: {self.why}"
         super().__init__(f"{path}: {self.problem}")
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
+def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
     """A file to write to, which becomes *path* when the context ends without an exception; `-` is standard output.
 
-    Pipes and devices are written to as they are, and never replaced; of a symbolic link, what it leads to is. Raises
-    OutputError.
+    Pipes and devices are written to as they are, and never replaced; of a symbolic link, what it leads to is. A file
+    that was there keeps its mode and, where that can be, its owner and group; a new one has those of *like*, if that is
+    there, else what the umask says. Raises OutputError.
     """
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if not path or "\0" in path:
+    if not is_file_name(path):
         raise OutputError(path, OSError(errno.EINVAL, "that is no name of a file"))
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             with open(path, "wb") as device:
                 yield device
         else:
-            yield from _through_temporary(Path(os.path.realpath(path)))
+            yield from _through_temporary(Path(os.path.realpath(path)), like)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(path, error) from None
 
 
-def _through_temporary(path: Path) -> Iterator[BinaryIO]:
+def write(path: str, content: bytes) -> None:
+    """The whole of a file, as `replacing`. Raises OutputError."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+def opener_beside(path: str) -> Callable[[str, int], int]:
+    """An `opener` for a new file that holds what *path* will: whoever cannot read the one cannot read the other."""
+    before = _status(path)
+    return _by_umask if before is None else lambda name, flags: _opened(name, flags, before)
+
+
+def _through_temporary(path: Path, like: str | None) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name[:32]}.{os.getpid()}.tmp")
+    before = _status(path) or (_status(like) if like else None)
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=_by_umask if before is None else _private) as file:
             yield file
             file.flush()
+            if before is not None:
+                _keep_access(file.fileno(), before)
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _status(path: str | Path) -> os.stat_result | None:
+    """Of a file, if it is there."""
+    with suppress(OSError, ValueError):
+        found = os.stat(path)
+        return found if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
+def _by_umask(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o666)
+
+
+def _private(name: str, flags: int) -> int:
+    """Nobody else reads what is being written: who may, is known when it is whole."""
+    return os.open(name, flags, 0o600)
+
+
+def _opened(name: str, flags: int, before: os.stat_result) -> int:
+    file = _private(name, flags)
+    _keep_access(file, before)
+    return file
+
+
+def _keep_access(file: int, before: os.stat_result) -> None:
+    """Owner, group and mode as they were. A group that cannot be kept gets no more than everybody has."""
+    mode = stat.S_IMODE(before.st_mode)
+    for owner in (before.st_uid, -1):  # only root gives files away; a group, who is in it
+        with suppress(OSError):
+            os.fchown(file, owner, before.st_gid)
+            break
+    now = os.fstat(file)
+    if now.st_gid != before.st_gid:
+        mode &= ~0o070 | (mode & 0o007) << 3
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        mode &= 0o777
+    os.fchmod(file, mode)

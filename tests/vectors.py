@@ -9,6 +9,11 @@ VECTORS = Path(os.environ.get("RVTRACE_VECTORS") or _BESIDE)
 
 def sifive(name: str) -> Path:
     """A file of the SiFive captures. Fails, saying so, where they are absent."""
-    path = VECTORS / "ntrace" / "sifive" / name
+    return vector(f"ntrace/sifive/{name}")
+
+
+def vector(name: str) -> Path:
+    """Any of the vectors beside the repository. Fails, saying so, where they are absent."""
+    path = VECTORS / name
     assert path.exists(), f"{path} is missing: these tests need the vectors beside the repository, or RVTRACE_VECTORS"
     return path

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from support.progress import Progress, silent
+from support.text import why_not
 from transport.openocd_errors import (
     NoSuchTarget,
     NotOpenOcd,
@@ -271,8 +272,8 @@ class OpenOcd:
     def _connect_and_greet(self) -> socket.socket:
         try:
             connection = socket.create_connection((self.host, self.port), self.timeout)
-        except OSError as error:
-            raise OpenOcdAbsent(self.host, self.port, error.strerror or str(error)) from error
+        except (OSError, ValueError) as error:
+            raise OpenOcdAbsent(self.host, self.port, why_not(error)) from error
         hello = f'catch {{target names}} _rvtrace; {self._return} "rvtrace\n[version]\n$_rvtrace"'
         greeted = False
         try:

@@ -13,6 +13,7 @@ from decode.access_wording import touches, words
 from decode.history import History
 from decode.memory_access import Access
 from decode.streams import Program
+from support.text import printable
 
 
 def lines(history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
@@ -34,6 +35,6 @@ def line(access: Access, history: History, program: Program) -> str:
     image = program.image_of(history.context_at(access.position))
     pc = history.pc(access.position)
     symbol = image.symbol(pc)
-    place = "" if symbol is None else f" <{symbol[0]}+{symbol[1]}>"
+    place = "" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>"
     text = words(access, program.xlen, image.symbol)
     return f"@{access.position + 1} 0x{pc:0{program.xlen // 4}x}{place}:\t{text}"

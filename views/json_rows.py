@@ -7,10 +7,12 @@ field.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from decode.access_wording import words
+from decode import event_fields
+from decode.access_wording import note_words, words
 from decode.history import GAP, Context, Event, History
 from decode.memory_access import CSR, Access
 from decode.streams import Program
@@ -18,11 +20,14 @@ from views.accesses import chosen
 from views.text import Text
 
 Fields = dict[str, Any]
+_ODD = re.compile(r"[\x7f-\x9f\u00ad\u0600-\uffff\U00010000-\U0010ffff]")
+"""What may be no character that is shown, and is escaped where such are: the others are below, and escaped anyway."""
 
 
 def line(fields: Mapping[str, Any]) -> str:
     """An object as one line. Lists of nothing and None are left out."""
-    return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+    text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+    return text if text.isprintable() else _ODD.sub(lambda odd: json.dumps(odd[0])[1:-1], text)
 
 
 class HistoryRows:
@@ -105,7 +110,8 @@ class _Shown(NamedTuple):
         fields = {"position": position + 1, "kind": event.kind.value.replace(" ", "-"), **(what or {})}
         fields |= {"text": event.text or None, "from": self.place(event.last_pc, position - 1)}
         fields |= {"to": self.place(event.next_pc, position), "time": history.time_at(position)}
-        return {**fields, "trace-byte": event.offset, **_context(history.context_at(position))}
+        fields |= {"trace-byte": event.offset, **event_fields.fields(event)}
+        return {**fields, **_context(history.context_at(position))}
 
     def access(self, access: Access) -> Fields:
         position = access.position
@@ -117,8 +123,8 @@ class _Shown(NamedTuple):
             fields |= _csr(access.address) if access.kind == CSR else self._memory(access.address, position)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
-        text = words(access._replace(note=""), self.program.xlen, image.symbol)
-        return {**fields, "failed": access.failed or None, "note": access.note or None, "text": text}
+        text = words(access._replace(notes=()), self.program.xlen, image.symbol)
+        return {**fields, "failed": access.failed or None, "note": note_words(access) or None, "text": text}
 
     def _memory(self, address: int, position: int | None) -> Fields:
         found = self.place(address, position or 0) or {}

@@ -17,6 +17,7 @@ from decode.history import GAP, Context, History
 from decode.merged import runs
 from support.errors import RvtraceError
 from support.progress import Progress, silent
+from support.text import columns, printable
 from views.disassembly import Disassembler
 from views.text import Text
 
@@ -222,6 +223,6 @@ def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = Fa
     place = ""
     if text.symbol is not None:
         name, offset = text.symbol
-        place = f" <+{offset}>" if omit_function else f" <{name}+{offset}>"
+        place = f" <+{offset}>" if omit_function else f" <{printable(name)}+{offset}>"
     column = f"{raw:<{_RAW_WIDTH[len(raw.partition(' ')[0])]}}\t" if raw else ""
-    return f"0x{pc:0{xlen // 4}x}{place}:\t{column}{text.instruction}"
+    return f"0x{pc:0{xlen // 4}x}{place}:\t{column}{columns(text.instruction)}"

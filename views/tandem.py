@@ -28,6 +28,7 @@ from decode.tandem.wording import lines as element_lines
 from decode.tandem.wording import register_name
 from decode.tandem.wording import words as element_words
 from support.progress import Progress, silent
+from support.text import printable
 from views import csr_fields, listing
 from views.tandem_groups import Change, Groups, Row, is_physical, trap_words
 from views.tandem_texts import Texts
@@ -118,7 +119,7 @@ class Words:
 
     def _place(self, address: int, row: Row) -> str:
         symbol = self._texts.symbol(address, row.context)
-        return f"0x{address:0{self._xlen // 4}x}" + ("" if symbol is None else f" <{symbol[0]}+{symbol[1]}>")
+        return f"0x{address:0{self._xlen // 4}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
 
     def change(self, change: Change) -> str:
         """A register that was told."""

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from decode.tandem import csrs
 from decode.tandem.layout import FPR, GPR
 from decode.tandem.register_names import F, X
+from views.spike_registers import written_registers
 from views.spike_spelling import Spelling
 from views.tandem_groups import Groups, Row
-from views.tandem_spike import NO_ADDRESS, written_registers
+from views.tandem_spike import NO_ADDRESS, NO_VALUE
 
 COLUMNS = ("pc", "instr", "gpr", "csr", "binary", "mode", "instr_str", "operand", "pad")
 _MEMORY = re.compile(r"(-?\d+)\((\w+)\)")
@@ -57,7 +58,9 @@ class TraceCsv:
         """General registers, and CSRs."""
         general, control = [], []
         for regno, value in written_registers(self._groups, row):
-            if regno < GPR:
+            if value is None:
+                self.left_out[NO_VALUE] += 1
+            elif regno < GPR:
                 control.append(f"{csrs.name(regno).replace(' ', '_')}:{value:0{self._digits}x}")
             else:
                 digits = (self._groups.parameters.flen // 4 or self._digits) if regno >= FPR else self._digits

@@ -5,8 +5,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.causes import trap_text
 from decode.errors import UndecodableInstruction
+from decode.event_wording import words
 from decode.history import Context
 from decode.memory_access import Access, reach
 from decode.tandem import csrs
@@ -22,7 +22,7 @@ from decode.tandem.group import (
     MemoryRequest,
     MemoryResponse,
 )
-from decode.tandem.index import UNTOLD_CAUSE, Break, Trapped
+from decode.tandem.index import Break, Trapped
 from decode.tandem.layout import SUCCESS, MemoryOp
 from decode.tandem.layout import State as StateId
 from decode.tandem.memory import Store
@@ -167,7 +167,7 @@ class Groups:
             number=group + 1,
             position=None if position is None else position + 1,
             offset=trace.offsets[group],
-            mode=self._before(csrs.PRIVILEGE, group),
+            mode=self.before(csrs.PRIVILEGE, group),
             pc=pc,
             sets_pc=None if instr is not None or trap is not None else _told_pc(elements),
             instr=instr,
@@ -189,9 +189,9 @@ class Groups:
             regno = _number(element)
             if regno is not None and regno != self.parameters.dialect.pc_register and regno not in seen:
                 seen.add(regno)
-                yield Change(regno, self._before(regno, group), self.index.registers.value(regno, group))
+                yield Change(regno, self.before(regno, group), self.index.registers.value(regno, group))
 
-    def _before(self, regno: int, group: int) -> int | None:
+    def before(self, regno: int, group: int) -> int | None:
         """What a register held before a group. Behind a loss nothing is known."""
         registers = self.index.registers
         return registers.value(regno, group - 1) if group and registers.holds(group - 1, group) else None
@@ -231,10 +231,8 @@ def _number(element: Element) -> int | None:
 
 
 def trap_words(trap: Trapped) -> str:
-    """Which trap it was."""
-    if trap.cause == UNTOLD_CAUSE:
-        return "interrupt, cause not told" if trap.interrupt else "exception, cause not told"
-    return trap_text(trap.cause, trap.interrupt)
+    """Which trap it was; its value stands among what it wrote."""
+    return words(trap.fact._replace(value=None))
 
 
 def is_physical(space: int) -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from decode.access_wording import words as access_words
+from decode.events import TrapKind
 from decode.memory_access import CSR, Access
 from decode.tandem import csrs
-from decode.tandem.index import UNTOLD_CAUSE, Break, Trapped
+from decode.tandem.index import Break, Trapped
 from decode.tandem.memory import Store
 from decode.tandem.wording import lines as element_lines
 from decode.tandem.wording import words as element_words
@@ -77,8 +78,9 @@ class Objects:
         return _known({**fields, "physical": True if is_physical(space) else None})
 
     def _trap(self, trap: Trapped, row: Row) -> Fields:
-        fields: Fields = {"text": trap_words(trap), "interrupt": trap.interrupt}
-        fields["cause"] = None if trap.cause == UNTOLD_CAUSE else trap.cause
+        fact = trap.fact
+        known = fact.kind is not TrapKind.UNKNOWN
+        fields: Fields = {"text": trap_words(trap), "interrupt": trap.interrupt if known else None, "cause": fact.cause}
         fields["from"] = None if trap.epc is None else self._place(trap.epc, row)
         fields["to"] = None if trap.handler is None else self._place(trap.handler, row)
         return _known(fields)

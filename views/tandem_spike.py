@@ -12,20 +12,19 @@ from decode.executed.spike import CAUSES
 from decode.memory_access import ATOMIC, CSR, LOAD, STORE
 from decode.tandem import csrs
 from decode.tandem.index import UNTOLD_CAUSE, Break
-from decode.tandem.layout import FPR, FPR_END, GPR
+from decode.tandem.layout import FPR, GPR
+from views.spike_registers import written_registers
 from views.spike_spelling import Spelling
-from views.tandem_groups import Change, Groups, Row
+from views.tandem_groups import Groups, Row
 
 NO_ADDRESS = "instructions whose address is not known"
 NO_MODE = "commits of instructions whose privilege mode is not known"
 NO_TRAP = "traps whose cause or place is not told"
+NO_VALUE = "registers of which the trace does not tell what they became"
 """What is left out."""
 
-_SYSTEM = 0x73
 _WITHOUT_TVAL = frozenset({8, 9, 10, 11, 16})  # environment calls, double trap
 _NAMES = {number: name.decode() for name, number in CAUSES.items()}
-_WHOLES = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIE: csrs.MIE, csrs.SIP: csrs.MIP}
-"""Spike logs a write to a part as one to the whole."""
 
 
 class SpikeLog:
@@ -110,7 +109,9 @@ class SpikeLog:
         """In Spike's order: by number, integer before floating-point register before CSR."""
         found: dict[tuple[int, int], str] = {}
         for regno, value in written_registers(self._groups, row):
-            if regno < GPR:
+            if value is None:
+                self.left_out[NO_VALUE] += 1
+            elif regno < GPR:
                 found[regno, 2] = f" c{regno}_{csrs.NAMES.get(regno, 'unknown-csr')} {self._hex(value)}"
             elif regno < FPR:
                 found[regno - GPR, 0] = f" x{regno - GPR:<2} {self._hex(value)}"
@@ -135,45 +136,3 @@ class SpikeLog:
 
     def _hex(self, value: int) -> str:
         return f"0x{value:0{self._xlen // 4}x}"
-
-
-def written_registers(groups: Groups, row: Row) -> Iterator[tuple[int, int]]:
-    """The registers an instruction wrote as Spike sees them: parts as the whole they are of, fcsr as its two parts.
-
-    A CSR that an instruction does not name is written only where that changes it: cores tell it at any rate.
-    """
-    told = dict(_wholes(groups, row, change) for change in row.changes)
-    for change in row.changes:
-        regno, value = _wholes(groups, row, change)
-        if value is None or regno in (GPR, csrs.PRIVILEGE) or regno >= FPR_END:
-            continue
-        if regno < GPR and change.old == change.new and not _is_about(row, regno):
-            continue
-        if regno == csrs.FCSR:
-            yield from ((part, bits) for part, bits in _of_fcsr(value) if part not in told)
-        else:
-            yield regno, value
-
-
-def _is_about(row: Row, csr: int) -> bool:
-    """Whether it is the CSR the instruction names, or what traps and their returns write."""
-    if row.trap is not None or row.instr is None or row.instr.word in csrs.XRETS:
-        return True
-    if row.instr.word & 0x7F != _SYSTEM:
-        return False
-    named = row.instr.word >> 20
-    return csr in (named, _WHOLES.get(named)) or (named == csrs.FCSR and csr in csrs.FLOATING)
-
-
-def _wholes(groups: Groups, row: Row, change: Change) -> tuple[int, int | None]:
-    """The register that is written with it, and what it is then, as far as that is known."""
-    if change.regno in _WHOLES:
-        whole = _WHOLES[change.regno]
-        value = groups.index.registers.value(whole, row.number - 1)
-        if value is not None:
-            return whole, value
-    return change.regno, change.new
-
-
-def _of_fcsr(value: int) -> tuple[tuple[int, int], ...]:
-    return (csrs.FFLAGS, value & 0x1F), (csrs.FRM, value >> 5 & 7)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from console import measuring
 from console.api import Bench
 from console.api_types import CheckFailed
+from console.measuring import Ran
 from console.scripts.arguments import SIGNS, Comparison, comparison
 from console.scripts.language import Expected
 
@@ -87,8 +88,10 @@ def _ran(text: str) -> Check | None:
         return None
 
     def run(bench: Bench) -> Result:
-        times = bench.calls(location)
-        return Result(times > 0, times, "" if times else f"{location} did not run")
+        found = bench.came(location)
+        if not found.came:
+            return Result(False, 0, _and(f"{location} did not run", _earlier(found)))
+        return Result(True, found.came, "" if found.times else _stands(location))
 
     return run
 
@@ -99,13 +102,30 @@ def _not_ran(text: str) -> Check | None:
         return None
 
     def run(bench: Bench) -> Result:
-        times = bench.calls(location)
-        if times:
-            return Result(False, times, f"{location} ran {times} times" if times > 1 else f"{location} ran once")
+        found = bench.came(location)
+        if found.times:
+            times = f"{found.times} times" if found.times > 1 else "once"
+            return Result(False, found.came, f"{location} ran {times}")
+        if found.stands:
+            return Result(False, found.came, _stands(location))
         lost = bench.losses()
-        return Result(not lost, 0, f"cannot be told, the trace is not complete: {lost[0]}" if lost else "")
+        why = f"cannot be told, the trace is not complete: {lost[0]}" if lost else _earlier(found)
+        return Result(not lost, 0, why)
 
     return run
+
+
+def _stands(location: str) -> str:
+    return f"the program stands at {location}: it has come there, which counts, and runs it next"
+
+
+def _and(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
+
+
+def _earlier(found: Ran) -> str:
+    """What a ring leaves open."""
+    return "older trace was overwritten, and what ran before that is not counted" if found.overwritten else ""
 
 
 def _no_loss(text: str) -> Check | None:
@@ -130,11 +150,14 @@ def _calls(text: str) -> Check | None:
         raise Expected(f"expected: assert {CALLS}")
 
     def run(bench: Bench) -> Result:
-        limit, times = bench.number(value), bench.calls(location)
+        limit, found = bench.number(value), bench.came(location)
+        times = found.came
         lost = bench.losses() if sign not in (">", ">=") else []
         if SIGNS[sign](times, limit) and lost:
             return Result(False, times, f"cannot be told, the trace is not complete: {lost[0]}")
-        return _limit(times, sign, limit, f"{location} ran {times} times")
+        result = _limit(times, sign, limit, f"{location} ran {times} times")
+        stands = _stands(location) if found.stands else ""
+        return result._replace(why=_and(result.why, stands, _earlier(found)))
 
     return run
 

@@ -1,9 +1,9 @@
 """What a scripted capture shows while it runs: a line for each step, and progress of what takes long."""
 
-import os
 import sys
 import threading
 
+from console import standard
 from console.progress import ProgressLine
 from console.scripts.language import Place
 from console.scripts.report import ERROR, FAILED, PASSED
@@ -65,8 +65,8 @@ class Lines:
             print(f"{begin}{text}", end="", flush=True)
         except OSError as error:
             self._shown = False  # it goes on, and ends, without
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise RvtraceError(f"standard output: cannot be written: {error.strerror}") from None
+            standard.drop_output()
+            raise RvtraceError(standard.problem(error)) from None
 
 
 def _told(place: Place, status: str, outcome: Outcome, seconds: float) -> str:

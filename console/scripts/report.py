@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from console.scripts.language import Place
+from support.output import write
 
 PASSED, FAILED, ERROR = "passed", "failed", "error"
 EXIT = {PASSED: 0, FAILED: 1, ERROR: 2}
@@ -82,4 +83,4 @@ class Report:
         return json.dumps(self.as_json(), indent=2) + "\n"
 
     def write(self, path: Path) -> None:
-        path.write_text(self.text(), encoding="utf-8")
+        write(str(path), self.text().encode())

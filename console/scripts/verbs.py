@@ -10,6 +10,7 @@ from console.scripts import asserts
 from console.scripts.arguments import file_name, filled, seconds, within
 from console.scripts.language import BLOCKS, NAME, Expected
 from support.errors import RvtraceError
+from support.text import is_number
 
 
 class Context(Protocol):
@@ -56,8 +57,7 @@ def read(word: str, arguments: str) -> Action:
     try:
         return verb.read(arguments)
     except Expected as error:
-        message = str(error)
-        raise Expected(message if message.startswith("expected") else f"expected: {verb.usage}") from None
+        raise Expected(str(error) or f"expected: {verb.usage}") from None
 
 
 def listing() -> str:
@@ -124,7 +124,7 @@ def _break(arguments: str) -> Action:
 
 
 def _delete(arguments: str) -> Action:
-    if arguments and not arguments.isdigit():
+    if arguments and not is_number(arguments):
         raise Expected
 
     def run(context: Context) -> Outcome:
@@ -208,7 +208,8 @@ def _assert(arguments: str) -> Action:
 
     def run(context: Context) -> Outcome:
         found = asserts.run(check, context.bench)
-        told = found.why if not found.passed or found.measured is None else f"{found.measured}"
+        measured = "" if not found.passed or found.measured is None else f"{found.measured}"
+        told = "; ".join(filter(None, [measured, found.why]))
         return Outcome(told, {"measured": found.measured, "why": found.why}, found.passed)
 
     return run

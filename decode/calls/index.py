@@ -53,13 +53,13 @@ class Tally(NamedTuple):
 
 
 class CallHistory:
-    """The functions that ran in *history*, numbered from 1.
+    """The functions that ran in *history*, numbered from 1. Where *progress* is None they are yet to be found: `go_on`.
 
     *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
     of entries, NEVER where the stack was not known at some time. *frames*: the calls under way anywhere.
     """
 
-    def __init__(self, history: History, program: Program, progress: Progress = silent) -> None:
+    def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
         self.history = history
         self._traps = traps_of(history)
         self._entries = Entries(history, program, self._traps)
@@ -70,9 +70,11 @@ class CallHistory:
         self._checkpoints: list[tuple[State, int]] = []
         self._begins = array("Q", [0])  # how many functions begin before each block
         self._lows = [0]
-        with _all_kept():
-            self._run(states.first, progress)
+        self._first = self._state = states.first
+        self._counted: Counter[Step] = Counter()  # of the span so far
         self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
+        if progress is not None:
+            self.go_on(progress)
 
     def __len__(self) -> int:
         return self._begins[-1]
@@ -94,10 +96,11 @@ class CallHistory:
         if last is not None and last.number < end:
             yield last._replace(end=len(self.history))
 
-    def steps(self) -> Counter[Step]:
-        """How often each step was taken."""
+    def steps(self, progress: Progress = silent) -> Counter[Step]:
+        """How often each step was taken. *progress* may raise."""
         taken: Counter[Step] = Counter()
-        for tally in self.tallies:
+        for number, tally in enumerate(self.tallies):
+            progress("adding up (parts)", number, len(self.tallies))
             for step, times in zip(tally.steps, tally.times, strict=True):
                 taken[step] += times
         return taken
@@ -123,22 +126,36 @@ class CallHistory:
     def _taken(self, block: int, state: State) -> list[Step]:
         return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
 
-    def _run(self, state: State, progress: Progress) -> None:
-        """Through all entries."""
-        blocks = -(-len(self._entries) // _BLOCK)
-        counted: Counter[Step] = Counter()
-        for block in range(blocks):
-            if block % _TOLD == 0:
-                progress("finding calls (parts)", block, blocks)
-            self._checkpoints.append((state, len(self._lows) - 1))
-            taken = self._taken(block, state)
-            state = taken[-1].state
-            self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
-            self._note_lows(taken)
-            counted.update(taken)
-            if block % _SPAN == _SPAN - 1 or block == blocks - 1:
-                self.tallies.append(Tally(tuple(counted), array("I", counted.values())))
-                counted.clear()
+    def go_on(self, progress: Progress = silent) -> None:
+        """Through all entries, from where it was interrupted. Raises only what *progress* raises."""
+        blocks = len(self._positions)
+        with _all_kept():
+            for block in range(len(self._checkpoints), blocks):
+                if block % _TOLD == 0:
+                    progress("finding calls (parts)", block, blocks)
+                try:
+                    self._look_at(block, last=block == blocks - 1)
+                except BaseException:  # in the middle: out of memory
+                    self._forget()
+                    raise
+
+    def _forget(self) -> None:
+        """Nothing was looked at yet."""
+        self.tallies.clear()
+        self._checkpoints.clear()
+        self._counted.clear()
+        self.lowest, self._begins, self._lows, self._state = array("q"), array("Q", [0]), [0], self._first
+
+    def _look_at(self, block: int, *, last: bool) -> None:
+        taken = self._taken(block, self._state)
+        self._checkpoints.append((self._state, len(self._lows) - 1))
+        self._state = taken[-1].state
+        self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
+        self._note_lows(taken)
+        self._counted.update(taken)
+        if block % _SPAN == _SPAN - 1 or last:
+            self.tallies.append(Tally(tuple(self._counted), array("I", self._counted.values())))
+            self._counted.clear()
 
     def _note_lows(self, taken: list[Step]) -> None:
         low = min(map(_LOW, taken))

@@ -56,7 +56,7 @@ class _Work(NamedTuple):
 
 def tree(calls: CallHistory, progress: Progress = silent) -> Node:
     """What is not called by anything is under the node that is returned, which is no function."""
-    return _Tree(calls).made(calls.steps().items(), progress)
+    return _Tree(calls).made(calls.steps(progress).items(), progress)
 
 
 def rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
@@ -83,7 +83,9 @@ class _Tree:
         self._waiting: dict[int, dict[tuple[int, int, int], tuple[_Work, int]]] = defaultdict(dict)
 
     def made(self, steps: Iterable[tuple[Step, int]], progress: Progress) -> Node:
-        for step, times in steps:
+        for number, (step, times) in enumerate(steps):
+            if number % _TOLD == 0:
+                progress("making the tree of calls (parts)", 0)
             unit, stack = step.unit, step.origin.stack
             summary = unit.summaries.of(unit.part)
             if unit.begins:

@@ -4,13 +4,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from decode.ctr.code import Code
-from decode.ctr.record import Options, Record
+from decode.ctr.record import Options, Record, impossible
 from decode.ctr.registers import NOTHING, Known
 from decode.ctr.seen import Seen, seen
 from decode.ctr.times import ROUNDED_FROM, is_rounded, moments
 from decode.ctr.ways import Goal, Way, Ways
 from decode.ctr.wording import TYPE_NAMES
-from decode.history import Accounting, Context, EventKind, History, HistoryBuilder, Path
+from decode.event_wording import words
+from decode.events import (
+    Context,
+    EventKind,
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
+from decode.history import Accounting, History, HistoryBuilder, Path
 from decode.instructions import IType
 from decode.reports import contradiction
 from decode.streams import Program
@@ -19,6 +33,7 @@ from support.progress import Progress, silent
 RECORD_BYTES = 24
 """Of the trace: ctrsource, ctrtarget and ctrdata, 64 bits each."""
 
+_Missing = Stop | Loss | None
 _TRAPS = frozenset({IType.EXCEPTION, IType.INTERRUPT})
 
 
@@ -26,22 +41,27 @@ class Stretch(NamedTuple):
     """What ran up to a record: from the target of the one before it to its own source, that included if it retired.
 
     first, stop  positions of the history, *stop* behind the last one; with the gap if there is one
-    why          "" when all of it is known, else why not
+    missing      None when all of it is known, else why not
     """
 
     first: int
     stop: int
-    why: str = ""
+    missing: Stop | Loss | None = None
+
+    @property
+    def why(self) -> str:
+        """Why not all of it is known, in words; "" when it is."""
+        return "" if self.missing is None else words(self.missing)
 
     @property
     def complete(self) -> bool:
         """Whether all that ran is known."""
-        return not self.why
+        return self.missing is None
 
     @property
     def instructions(self) -> int | None:
         """How many instructions ran, None if that is not known."""
-        return None if self.why else self.stop - self.first
+        return self.stop - self.first if self.complete else None
 
 
 class Decoded(NamedTuple):
@@ -92,6 +112,7 @@ class _Decoder:
         self._times = moments(records, ras=options.ras)
         self._counts = any(record.cycles is not None for record in records) and not options.ras
         self._here: int | None = None  # where the hart went with the last record; None: a mode that is not recorded
+        self._elsewhere: Stop | Loss = _ELSEWHERE  # why that is not known
         self._known = NOTHING  # of its registers there
 
     def _use(self, options: Options) -> None:
@@ -115,62 +136,80 @@ class _Decoder:
     def take(self, number: int) -> None:
         """The next record, and what ran before it."""
         record = self._records[number]
+        noise = impossible(record, self._program.xlen)
+        if noise:
+            self._noise(number, record, Loss(LossCause.IMPOSSIBLE, (noise,)))
+            return
         found = seen(record, self._code)
         first = self.builder.position
-        known, why = NOTHING, ""
+        known = NOTHING
         if number:
-            known, why = self._lead(number, record, found)
+            known, missing = self._lead(number, record, found)
         else:
-            why = self._begin(record, found)
-        pc = found.source if found.retired else found.target
+            missing = self._begin(record, found)
+        source = found.source if found.retired and not found.wrong else None
+        absent = "" if source is None else self._code.at(source)
+        if source is not None and isinstance(absent, str):  # no code is there: that it is a place nobody can say
+            missing = missing or self._gap(record, Stop(StopReason.NO_CODE, detail=(absent, source)))
+            source = None
+        pc = found.target if source is None else source
         if pc is not None:
-            self.builder.resume(pc)
-        if found.retired and found.source is not None:
-            self._ran([(found.source,)])
-        self.stretches.append(Stretch(first, self.builder.position, why))
+            self.builder.resume(pc, record.offset)
+        if source is not None:
+            self._ran([(source,)])
+        self.stretches.append(Stretch(first, self.builder.position, missing))
         self._leave(number, record, found, known)
+
+    def _noise(self, number: int, record: Record, loss: Loss) -> None:
+        """A record that tells what cannot be tells nothing."""
+        first = self.builder.position
+        if not number:
+            self._begin(record, Seen(None, None, retired=False))
+        self.builder.gap(EventKind.LOSS, record.offset, loss)
+        self.stretches.append(Stretch(first, self.builder.position, loss))
+        self._here, self._known, self._elsewhere = None, NOTHING, loss
 
     def end(self) -> None:
         """What ran since the newest record."""
-        first, why = self.builder.position, ""
+        first = self.builder.position
+        missing: _Missing
         if self._options.end is None or not self._records:
-            why = "what ran since is not recorded"
+            missing = Stop(StopReason.END_NOT_RECORDED)
             if self._here is not None:
-                self.builder.event(EventKind.TRACE_OFF, self._records[-1].offset, why)
+                self.builder.event(EventKind.TRACE_OFF, self._records[-1].offset, missing)
         elif self._here is None:
-            why = _ELSEWHERE
+            missing = self._elsewhere
         else:
             goal = Goal(self._options.end & self._code.mask)
             way = self._way(goal, len(self._records))
-            why = self._follow(way, goal, self._records[-1], blames=False)  # the user may have set pc
-        self.stretches.append(Stretch(first, self.builder.position, why))
+            missing = self._follow(way, goal, self._records[-1], blames=False)  # the user may have set pc
+        self.stretches.append(Stretch(first, self.builder.position, missing))
 
-    def _begin(self, record: Record, found: Seen) -> str:
-        """What there is to say before anything that ran. Why the oldest record cannot be right, "" when it can."""
+    def _begin(self, record: Record, found: Seen) -> _Missing:
+        """What there is to say before anything that ran. Why the oldest record cannot be right, None when it can."""
         event = self.builder.event
         pc = found.source if found.retired else found.target
-        event(EventKind.SYNC, record.offset, "the oldest record", next_pc=pc)
+        event(EventKind.SYNC, record.offset, Start(StartReason.OLDEST_RECORD), next_pc=pc)
         if self._options.ras:
-            event(EventKind.NOTE, record.offset, _CALLS_ALONE)
+            event(EventKind.NOTE, record.offset, Note(NoteCause.CALLS_ALONE))
         elif not self._sure:
-            event(EventKind.NOTE, record.offset, _UNSEEN)
+            event(EventKind.NOTE, record.offset, Note(NoteCause.UNSEEN))
         times = zip(self._times, self._times[1:], self._records[1:], strict=False)
         if any(time is not None and is_rounded(later) for time, _, later in times):
-            text = f"times are lower bounds: from {ROUNDED_FROM} cycles on, what a record counts is rounded down"
-            event(EventKind.NOTE, record.offset, text)
-        return self._mismatch(record, found.source or 0, found.wrong) if found.wrong else ""
+            event(EventKind.NOTE, record.offset, Note(NoteCause.ROUNDED_TIMES, (ROUNDED_FROM,)))
+        return self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
 
-    def _lead(self, number: int, record: Record, found: Seen) -> tuple[Known, str]:
+    def _lead(self, number: int, record: Record, found: Seen) -> tuple[Known, _Missing]:
         """What ran between the record before and this one; what is known of the registers then, and what is not."""
         if self._here is None:
             self.builder.add_gap()
-            return NOTHING, _ELSEWHERE
+            return NOTHING, self._elsewhere
         if found.source is None:
-            return NOTHING, self._gap(record, "where the hart left for a mode that is not recorded is not known")
+            return NOTHING, self._gap(record, Stop(StopReason.LEFT_FOR_HIDDEN_MODE))
         if found.wrong:
             return NOTHING, self._mismatch(record, found.source, found.wrong)
         if self._counts and record.cycles is None:
-            return NOTHING, self._gap(record, "recording may have been off before this record: it has no cycles (CCV)")
+            return NOTHING, self._gap(record, Stop(StopReason.MAYBE_OFF))
         goal = Goal(found.source, found.target if found.retired else None)
         way = self._way(goal, number)
         return way.known or NOTHING, self._follow(way, goal, record)
@@ -183,33 +222,30 @@ class _Decoder:
             self.switched = number
         return way
 
-    def _follow(self, way: Way, goal: Goal, record: Record, *, blames: bool = True) -> str:
-        """Adds a way to what ran: all of it, or what is certain. The reason why it is not all.
+    def _follow(self, way: Way, goal: Goal, record: Record, *, blames: bool = True) -> _Missing:
+        """Adds a way to what ran: all of it, or what is certain. Why it is not all.
 
         *blames*: it is the program's fault if there is no way.
         """
         if self._sure or not way.why:
             self._ran(way.parts)
         if not way.why:
-            return ""
+            return None
         if way.missing is not None:
-            there = way.missing
-            return (
-                self._mismatch(record, there, way.why) if self._sure else self._gap(record, f"{way.why} at 0x{there:x}")
-            )
+            if self._sure:
+                return self._mismatch(record, way.missing, way.why)
+            return self._gap(record, Stop(StopReason.NO_CODE, detail=(way.why, way.missing)))
         if way.wrong is None:
-            return self._gap(record, way.why)
+            return self._gap(record, Stop(StopReason.NO_WAY, detail=(way.why,)))
         if self._sure and blames and not self._code.may_switch:
             return self._mismatch(record, way.wrong, way.why)
-        return self._gap(record, f"the code does not lead to 0x{goal.pc:x}: what did is not recorded")
+        return self._gap(record, Stop(StopReason.OTHER_WAY, detail=(goal.pc,)))
 
     def _leave(self, number: int, record: Record, found: Seen, known: Known) -> None:
         """The transfer itself."""
-        if found.trap:
-            where = "" if found.source is not None else " in a mode that is not recorded"
-            where += "" if found.target is not None else " into a mode that is not recorded"
-            text = found.trap + where
-            self.builder.event(EventKind.TRAP, record.offset, text, last_pc=found.source, next_pc=found.target)
+        if found.trap is not None:
+            trap = Trap(found.trap, from_hidden=found.source is None, into_hidden=found.target is None)
+            self.builder.event(EventKind.TRAP, record.offset, trap, last_pc=found.source, next_pc=found.target)
         time = self._times[number]
         if time is not None:
             self.builder.time(time)
@@ -218,7 +254,7 @@ class _Decoder:
             self._known = NOTHING
         else:
             self._known = step.after(known)
-        self._here = found.target
+        self._here, self._elsewhere = found.target, _ELSEWHERE
         if found.target is None:
             self.builder.event(EventKind.TRACE_OFF, record.offset, _ELSEWHERE)
 
@@ -227,20 +263,15 @@ class _Decoder:
         if path.count:
             self.builder.append(path)
 
-    def _gap(self, record: Record, why: str) -> str:
+    def _gap(self, record: Record, why: Stop) -> Stop:
         self.builder.gap(EventKind.TRACE_OFF, record.offset, why)
         return why
 
-    def _mismatch(self, record: Record, at: int, why: str) -> str:
+    def _mismatch(self, record: Record, at: int, why: str) -> Loss:
         report = contradiction(self._program, self._code.image, at, why, f"record of {TYPE_NAMES[record.kind]}")
-        self.builder.gap(report.kind, record.offset, report.text)
-        return report.text
+        assert isinstance(report.fact, Loss)
+        self.builder.gap(report.kind, record.offset, report.fact)
+        return report.fact
 
 
-_ELSEWHERE = "the hart was in a mode that is not recorded"
-_CALLS_ALONE = (
-    "RAS emulation: only calls that have not returned are recorded; others are taken to have gone back to behind them"
-)
-_UNSEEN = (
-    "traps or modes are not recorded: what ran there is not shown, and taken to have gone back to where it came from"
-)
+_ELSEWHERE = Stop(StopReason.MODE_NOT_RECORDED)

@@ -16,6 +16,7 @@ class Record(NamedTuple):
     cycles   since the record before, as far as that is known; a lower bound where the exponent cut bits off
     saturated: *cycles* is the most that can be said
     offset   byte of the trace it is at
+    reserved  the code in ctrdata.TYPE where that is one no transfer has; 0 without
     """
 
     source: int | None
@@ -25,6 +26,21 @@ class Record(NamedTuple):
     cycles: int | None = None
     saturated: bool = False
     offset: int = 0
+    reserved: int = 0
+
+
+def impossible(record: Record, xlen: int) -> str:
+    """What a record holds that no hart writes, "" for nothing.
+
+    Control Transfer Records 1.0, "Control Transfer Type Definitions"; Privileged Architecture: virtual addresses of at
+    most 57 bits (Sv57), sign-extended, physical ones of at most 56.
+    """
+    if record.reserved:
+        return f"a record of type {record.reserved}"
+    for what, address in (("source", record.source), ("target", record.target)):
+        if xlen == 64 and address is not None and address >> 56 not in (0, 0xFF):
+            return f"a record whose {what} is 0x{address:x}"
+    return ""
 
 
 @dataclass(frozen=True)

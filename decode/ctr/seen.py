@@ -5,12 +5,13 @@ from typing import NamedTuple
 from decode.ctr.code import Code, Transfer
 from decode.ctr.record import Record
 from decode.ctr.wording import TYPE_NAMES
+from decode.events import TrapKind
 from decode.instructions import IType
 
 _TRAPS = {
-    IType.EXCEPTION: "exception",
-    IType.INTERRUPT: "interrupt",
-    IType.NONE: "exception or interrupt",
+    IType.EXCEPTION: TrapKind.EXCEPTION,
+    IType.INTERRUPT: TrapKind.INTERRUPT,
+    IType.NONE: TrapKind.UNKNOWN,
 }
 _LEAVES_MODE = frozenset(_TRAPS) | {IType.TRAP_RETURN}
 _ALIKE = {
@@ -26,14 +27,14 @@ class Seen(NamedTuple):
 
     source, target  as in the record; None: in a mode that is not recorded
     retired         the instruction at *source* did
-    trap            which trap it is, "" for none
+    trap            which trap it is, None for none
     wrong           why record and program contradict each other at *source*, "" where they do not
     """
 
     source: int | None
     target: int | None
     retired: bool
-    trap: str = ""
+    trap: TrapKind | None = None
     wrong: str = ""
 
 

@@ -28,10 +28,12 @@ TYPE_NAMES: Mapping[IType, str] = {
 def text(record: Record) -> str:
     """The line for a record: columns first, the meaning after " # "."""
     source, target = (_address(address) for address in (record.source, record.target))
-    line = f"Record source={source} target={target} TYPE={int(record.kind)}"
+    code = record.reserved or int(record.kind)
+    line = f"Record source={source} target={target} TYPE={code} MISP={int(record.mispredicted)}"
     if record.cycles is not None:
-        line += f" cycles={'>=' if record.saturated else ''}{record.cycles}"
-    return f"{line} # {TYPE_NAMES[record.kind]}{', mispredicted' if record.mispredicted else ''}"
+        line += f" cycles={record.cycles} saturated={int(record.saturated)}"
+    name = "reserved type" if record.reserved else TYPE_NAMES[record.kind]
+    return f"{line} # {name}{', mispredicted' if record.mispredicted else ''}"
 
 
 def _address(address: int | None) -> str:

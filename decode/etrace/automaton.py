@@ -10,7 +10,6 @@ would seldom come back to the same place with them.
 from collections.abc import Callable
 
 from decode.callstack import CLEARS, Stack
-from decode.causes import trap_text
 from decode.etrace import support
 from decode.etrace.flow import Flow
 from decode.etrace.layout import Format, Sync
@@ -23,7 +22,7 @@ from decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
 from decode.etrace.support import QualStatus
 from decode.etrace.walk import Walker
 from decode.etrace.way import Arrival, Goal, Walk
-from decode.history import Context, EventKind
+from decode.events import Context, EventKind, Loss, LossCause, Open, Start, StartReason, Stop, StopReason, Trap
 from decode.reports import Report
 from decode.segments import NOWHERE
 
@@ -62,8 +61,9 @@ class Automaton(Flow):
         if arrival is Arrival.FAULT and not (same or blind):
             walk = self._before_start(place, walker, address, stack)
             arrival = walker.reach(walk, Goal(address))
-        if repeats and arrival is not Arrival.INFERRED and self._options.dialect is Dialect.PULP:
-            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions it has reported before
+        told_again = repeats and self._options.dialect is Dialect.PULP
+        if told_again and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
+            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions it has reported before, branches with them
         if arrival is Arrival.FAULT and repeats:
             walk = walker.start(place.at, place.behind, stack)
             walk.parts = []
@@ -75,10 +75,17 @@ class Automaton(Flow):
         known = walk.at if arrival is Arrival.INFERRED else NOWHERE
         targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
         result = self._synchronized(place, packet, walk, address, context, known)
+        if told_again and place.at != NOWHERE and walker.is_branch(address):
+            result = self._keeps_outcome(place, result)
         effect = result.step.tables
         if place.setup.modes.resync_disabled and effect is not None:
             result = result._replace(step=result.step._replace(tables=effect._replace(targets=targets)))
         return result
+
+    def _keeps_outcome(self, place: Place, result: Result) -> Result:
+        """On where the branch led that is synchronized at again: rv_tracer's branch bit is not its outcome then."""
+        step = result.step
+        return result._replace(step=step._replace(state=self._state(step.state.place._replace(at=place.at))))
 
     def _before_start(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
         """The walk up to a synchronization at *address*, NOWHERE if the code cannot lead there (but by an xRET).
@@ -134,10 +141,10 @@ class Automaton(Flow):
             reports = tuple(report._replace(resumed=address) for report in self._held_trap(place, address))
         elif place.mode in STOPPED:
             elsewhere, untold = self._is_gap(place, address)
-            begins = Report(EventKind.TRACE_ON, "tracing starts", None, address, False, elsewhere, untold, address)
-            reports = (begins,)
+            start = Start(StartReason.TRACING_STARTS)
+            reports = (Report(EventKind.TRACE_ON, start, None, address, False, elsewhere, untold, address),)
         else:
-            reports = (Report(EventKind.SYNC, "synchronization", next_pc=address, resumed=address),)
+            reports = (Report(EventKind.SYNC, Start(StartReason.UNTOLD), next_pc=address, resumed=address),)
         reports += self._context_reports(place, context)
         return Step(None, following, reports, landing(address), exactly(walk.calls.stack()), effect, True)
 
@@ -145,12 +152,12 @@ class Automaton(Flow):
         """Subformat 1: an exception or interrupt."""
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
-        text = trap_text(fields["ecause"], interrupt) + (f", tval 0x{fields['tval']:x}" if fields.get("tval") else "")
+        taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
         told = fields["address"] & self._mask if "address" in fields else NOWHERE
         epc = self._epc(place, fields["thaddr"], told, stack)
         if not fields["thaddr"]:
             # Had it hit right where a filter ended, it would have been in the trace.
-            seen = TrapSeen(text, epc, told, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE))
+            seen = TrapSeen(taken, epc, told, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE))
             following = place._replace(mode=Mode.TRAPPED, at=NOWHERE, behind=NOWHERE, inferred=None, trap=seen)
             reports = self._held_trap(place, None)
             kept = self._behind_trap(place, stack)
@@ -161,9 +168,8 @@ class Automaton(Flow):
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
             if known is None:
-                trap = Report(EventKind.TRAP, text, last_pc=None if epc < 0 else epc)
-                why = "the trap handler's address is not in the trace (implicit exception): say where it is"
-                lost = Report(EventKind.LOSS, why, lost=True)
+                trap = Report(EventKind.TRAP, taken, last_pc=None if epc < 0 else epc)
+                lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
                 reports = (*self._held_trap(place, None), trap, lost)
                 return Result(Step(None, self._lost(place), reports, calls=CLEARS))
             handler = known & self._mask
@@ -174,7 +180,7 @@ class Automaton(Flow):
         walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts or place.mode is Mode.TRAPPED else None
         gap = self._is_gap(place, NOWHERE)
-        trap = Report(EventKind.TRAP, text, None if epc < 0 else epc, handler, False, *gap, resumed)
+        trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler, False, *gap, resumed)
         reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
         calls = exactly(walk.calls.stack())
         told_by_stack = place.setup.modes.implicit_return and place.at == NOWHERE  # the EPC may be
@@ -223,7 +229,7 @@ class Automaton(Flow):
         place = self._set_up(place, packet)
         qual_status = fields.get("qual_status", QualStatus.NO_CHANGE)
         if qual_status == QualStatus.TRACE_LOST:
-            return Result(self.loss(self._state(place), EventKind.OVERFLOW, "the encoder lost packets"))
+            return Result(self.loss(self._state(place), EventKind.OVERFLOW, Loss(LossCause.PACKETS_LOST)))
         if qual_status == QualStatus.NO_CHANGE and fields.get("ienable", 1):
             mode = Mode.OFF if place.mode is Mode.LOST else place.mode
             return Result(Step(None, self._state(place._replace(mode=mode))))
@@ -238,22 +244,20 @@ class Automaton(Flow):
         if walk.fault:
             reports += (self._contradiction(place, packet, walk.place, walk.fault),)
         halted = self._options.unfiltered and bool(fields.get("ienable", 1))
-        untold = "" if halted or walk.fault or at != NOWHERE else self._untold(place, qual_status)
-        reports += (Report(EventKind.TRACE_OFF, f"tracing stops{untold}"),)
+        untold = None if halted or walk.fault or at != NOWHERE else self._untold(place, qual_status)
+        reports += (Report(EventKind.TRACE_OFF, Stop(StopReason.UNTOLD, open=untold)),)
         mode = Mode.HALTED if halted else Mode.OFF
         following = place._replace(mode=mode, at=at, behind=NOWHERE, inferred=None, trap=None)
         calls = walk.calls.effect(clears=True)
         return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
 
-    def _untold(self, place: Place, qual_status: int) -> str:
+    def _untold(self, place: Place, qual_status: int) -> Open | None:
         """Why nobody knows what comes next where tracing stops."""
         if place.mode not in (Mode.ON, Mode.TRAPPED):
-            return ""
+            return None
         if place.mode is Mode.TRAPPED or self._walker(place).raises(place.behind):
-            return " at a trap whose handler is not in the trace"
-        if qual_status == QualStatus.NO_CHANGE:
-            return ", and behind which instruction is not in the trace"
-        return " at a jump whose target is not in the trace"
+            return Open.TRAP
+        return Open.PLACE if qual_status == QualStatus.NO_CHANGE else Open.JUMP
 
     def _set_up(self, place: Place, packet: Packet) -> Place:
         """The place with what a support packet says of the encoder."""

@@ -42,6 +42,7 @@ class Rules(NamedTuple):
     compressed    equal bits at the end of a packet may be left out
     zero_padded   bits up to a whole byte are 0, not copies of the last one
     length_tells  the length of a packet of format 1, not branches, says whether it has an address
+    uncounted     with an address branches may be 0: as in `possible_counts`
     key           reads format and subformat, where these are not what they say
     """
 
@@ -50,6 +51,7 @@ class Rules(NamedTuple):
     compressed: bool = True
     zero_padded: bool = False
     length_tells: bool = False
+    uncounted: bool = False
     key: Callable[[Reader], Key] | None = None
 
 
@@ -152,9 +154,26 @@ def _qemu_key(read: Reader) -> Key:
     return format, read.take(FORMAT_BITS)
 
 
-def settle(fields: dict[str, int]) -> None:
-    """Of format 1: makes branches say what the length of the packet says. Raises Malformed if that cannot be."""
+def is_uncounted(fields: Mapping[str, int]) -> bool:
+    """Whether a packet has a branch_map with an address, and does not say of how many branches."""
+    return "branch_map" in fields and "address" in fields and not fields["branches"]
+
+
+def possible_counts(fields: Mapping[str, int]) -> range:
+    """How many branches it can be then: 31 bits of map were sent, those not used are 0, and 31 have no address."""
+    return range(max(16, fields["branch_map"].bit_length()), 31)
+
+
+def settle(fields: dict[str, int], *, uncounted: bool) -> None:
+    """Of format 1: makes branches say what the length of the packet says. Raises Malformed if that cannot be.
+
+    *uncounted*: it may stay unsaid how many branches there are.
+    """
     branches, has_address = fields["branches"], "address" in fields
+    if uncounted and is_uncounted(fields):
+        if not possible_counts(fields):
+            raise Malformed("format 1 with an address and 31 branches")
+        return
     if has_address and not branches:
         raise Malformed("format 1 with an address, but the number of its 16 to 30 branches was not sent")
     if not has_address:
@@ -165,7 +184,7 @@ def settle(fields: dict[str, int]) -> None:
 
 RULES: Mapping[Dialect, Rules] = {
     Dialect.STANDARD: Rules(STANDARD),
-    Dialect.PULP: Rules(_PULP, compressed=False, zero_padded=True, length_tells=True),
+    Dialect.PULP: Rules(_PULP, compressed=False, zero_padded=True, length_tells=True, uncounted=True),
     Dialect.PT10: Rules(_PT10, compressed=False),
     Dialect.ET20: Rules(_ET20, compressed=False),
     Dialect.QEMU: Rules(_QEMU, _QEMU_MAP_BITS, compressed=False, zero_padded=True, length_tells=True, key=_qemu_key),

@@ -3,7 +3,10 @@
 Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encoder Output Packets"; for irets 2.0.5.
 """
 
+from typing import NamedTuple
+
 from decode.callstack import Stack
+from decode.etrace.dialects import is_uncounted, possible_counts
 from decode.etrace.layout import BranchFmt, Ext, Format
 from decode.etrace.packet import Packet
 from decode.etrace.places import STOPPED, Places, Result, landing, name
@@ -11,11 +14,28 @@ from decode.etrace.predictor import NOT_CACHED, Effect, Tables
 from decode.etrace.state import Inferred, Mode, Place, Setup, Step
 from decode.etrace.walk import Walker
 from decode.etrace.way import Arrival, Goal, Walk
-from decode.history import EventKind
+from decode.events import EventKind, Loss, LossCause, Start, StartReason
+from decode.instructions import IType
 from decode.reports import Report
 from decode.segments import NOWHERE
 
 _FULL_MAP = 31
+
+
+class _Trial(NamedTuple):
+    """A packet with one of the counts of branches it may have, and what the code makes of it: as `Flow._mapped`."""
+
+    packet: Packet
+    walk: Walk
+    arrival: Arrival
+    outcome: bool | None
+
+
+def _is_behind_xret(walker: Walker, walk: Walk, behind: int) -> bool:
+    """Whether the jump a walk ends with is one that rv_tracer's updiscon is not about. *behind*: where it began."""
+    way = walk.parts[-2]
+    jump = way[-1] if isinstance(way, tuple) and way else behind
+    return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
 class Flow(Places):
@@ -25,8 +45,8 @@ class Flow(Places):
         if place.mode is Mode.ADRIFT:
             return self._regain(place, packet, ())
         if place.mode is not Mode.ON:
-            what = "while tracing is off" if place.mode in STOPPED else "with no handler reported for the trap before"
-            return Result(self.loss(self._state(place), EventKind.LOSS, f"{name(packet)} {what}"))
+            cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
+            return Result(self.loss(self._state(place), EventKind.LOSS, Loss(cause, (name(packet),))))
         walker = self._walker(place)
         walk, again = self._continued(place, walker, stack)
         if walk.fault:
@@ -36,6 +56,11 @@ class Flow(Places):
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
             return self._mismatch(place, packet, walk, fault)
         goal = self._goal(place.setup, packet, address)
+        if is_uncounted(packet.fields):
+            found = self._count(place, packet, stack, goal)
+            if isinstance(found, Result):
+                return found
+            packet = found
         counted = "branch_count" in packet.fields
         before: dict[int, int] = {}
         if counted:
@@ -62,7 +87,7 @@ class Flow(Places):
         effect = Effect(training, targets) if training or targets else None
         step = Step(walk.path, self._state(following), calls=walk.calls.effect(), tables=effect)
         if packet.fields.get("notify") and address is not None:
-            report = Report(EventKind.SYNC, "trace event: notification by a trigger", next_pc=address)
+            report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
             step = step._replace(path=walk.before_last(), reports=(report,), landing=landing(address))
         return Result(step, not walk.calls.overflowed, guard)
 
@@ -123,6 +148,45 @@ class Flow(Places):
         outcome = not bits >> count - 1 & 1 if last else None
         return self._reach(walker, walk, goal), outcome
 
+    def _count(self, place: Place, packet: Packet, stack: Stack, goal: Goal) -> Packet | Result:
+        """The packet with the number of its branches, which was not sent. Where the code leaves several, a gap."""
+        walker = self._walker(place)
+        trials: list[_Trial] = []
+        for count in possible_counts(packet.fields):
+            counted = packet._replace(fields={**packet.fields, "branches": count})
+            walk, _ = self._continued(place, walker, stack)
+            arrival, outcome = self._mapped(walker, walk, counted, goal)
+            if arrival not in (Arrival.FAULT, Arrival.INFERRED) and not _is_behind_xret(walker, walk, place.behind):
+                arrival, walk.fault = Arrival.FAULT, "the packet says that no jump led there (updiscon)"
+            trials.append(_Trial(counted, walk, arrival, outcome))
+        left = [trial for trial in trials if trial.arrival is not Arrival.FAULT or trial.walk.missing]
+        if not left:
+            first = trials[0]
+            why = f"no number of branches from {first.packet.fields['branches']} to 30 leads to 0x{goal.address or 0:x}"
+            return self._mismatch(place, packet, first.walk, f"{why}: {first.walk.fault}")
+        if len(left) == 1:
+            return left[0].packet
+        return self._adrift(place, packet, left[0].walk) if left[0].walk.missing else self._between(place, left, goal)
+
+    def _between(self, place: Place, trials: list[_Trial], goal: Goal) -> Result:
+        """Several counts lead to the address: certain is the way of the lowest one, which all go, and then the address.
+
+        What became of a branch there is known if all agree.
+        """
+        address, lowest = goal.address or 0, trials[0]
+        counts = (trial.packet.fields["branches"] for trial in trials)
+        loss = Loss(LossCause.COUNT_UNTOLD, (name(lowest.packet), address, *counts))
+        reports = (Report(EventKind.LOSS, loss, lost=True),)
+        path, calls = lowest.walk.before_last(), lowest.walk.calls.effect(clears=True)
+        lasting = not lowest.walk.calls.overflowed
+        if any(trial.outcome != lowest.outcome for trial in trials):
+            return Result(Step(path, self._lost(place), reports, calls=calls), lasting)
+        walk = self._walker(place).start(NOWHERE, address, None)
+        self._walker(place).stand_at(walk, address, lowest.outcome)
+        following = place._replace(at=walk.at, behind=address, reference=address, inferred=None)
+        resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
+        return Result(Step(path, self._state(following), (*reports, resumed), landing(address), calls), lasting)
+
     def _predicted(
         self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
     ) -> tuple[Arrival, bool | None]:
@@ -165,7 +229,7 @@ class Flow(Places):
             return Result(Step(None, self._state(place._replace(mode=Mode.ADRIFT)), reports))
         address = self._reported(place, packet)
         walker = self._walker(place)
-        if walker.is_unknown(address):
+        if walker.is_unknown(address) or (is_uncounted(fields) and walker.is_branch(address)):
             following = place._replace(mode=Mode.ADRIFT, reference=address, inferred=None)
             return Result(Step(None, self._state(following), reports))
         count = fields.get("branches", 0)
@@ -173,6 +237,5 @@ class Flow(Places):
         walk = walker.start(NOWHERE, address, None)
         walker.stand_at(walk, address, outcome)
         following = place._replace(mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None)
-        text = "decoding goes on at an address in known code"
-        resumed = Report(EventKind.SYNC, text, next_pc=address, resumed=address)
+        resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
         return Result(Step(None, self._state(following), (*reports, resumed), landing(address)))

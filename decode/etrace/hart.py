@@ -23,9 +23,11 @@ from decode.etrace.places import Result
 from decode.etrace.predictor import Tables
 from decode.etrace.returns import Depth
 from decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
-from decode.history import Accounting, EventKind, History, HistoryBuilder
+from decode.etrace.stretches import Candidate, Stretches, stretches_of
+from decode.events import EventKind, Loss, LossCause, Note, NoteCause
+from decode.history import Accounting, History, HistoryBuilder
 from decode.reports import Report, record
-from decode.streams import Lost, Program, skipped
+from decode.streams import Lost, Program
 
 MEMO_LIMIT = 1 << 17
 """Steps remembered at most (about 0.6 KB each; larger ones count as several)."""
@@ -64,6 +66,8 @@ class HartDecoder:
         self._remembered = 0
         self._total = self._unused = 0
         self._stopped = False
+        self._stretches = stretches_of(options)
+        self._lost_at = -1  # the byte of the last loss, if packets are counted
 
     def run(self, packets: Packets) -> None:
         """The next te_inst packets."""
@@ -71,11 +75,39 @@ class HartDecoder:
         if self._stopped:
             self._unused += packets.length
             return
-        self._run(packets)
+        if self._stretches is None:
+            self._run(packets)
+        else:
+            self._run_counted(self._stretches, packets)
         self._builder.flush()
         if self._builder.position > _LONGEST and not self._stopped:
             self._stopped = True
-            self.note(packets.offsets[-1], f"decoding stopped after {self._builder.position} instructions")
+            self.note(packets.offsets[-1], Note(NoteCause.TOO_LONG, (self._builder.position,)))
+
+    def _run_counted(self, stretches: Stretches, packets: Packets) -> None:
+        """The same, where it is known how many packets there have to be."""
+        done = 0
+        for candidate in stretches.look(packets):
+            self._run(packets.part(done, candidate.at + 1))
+            done = candidate.at + 1
+            if not self._stopped and self._lost_at <= candidate.start and self._is_short(stretches, candidate):
+                self._miss(candidate)
+            if self._stopped:
+                self._unused += sum(packets.sizes[done:])
+                return
+        self._run(packets.part(done) if done else packets)
+
+    def _is_short(self, stretches: Stretches, candidate: Candidate) -> bool:
+        image = self._program.image_of(self._state.place.context)
+        return stretches.is_short(candidate, self._codec, image)
+
+    def _miss(self, short: Candidate) -> None:
+        """Packets are missing, and no gap in that stretch tells it."""
+        fact = Loss(LossCause.MESSAGES_MISSING, (short.packets, self._options.sync_packets))
+        self._builder.missing(short.start, short.end, fact)
+        if self._options.stop_at_error:
+            self.note(short.end, Note(NoteCause.STOPPED_AT_LOSS))
+            self._stopped = True
 
     def run_data(self, packets: Packets) -> None:
         """The next te_data packets."""
@@ -92,7 +124,7 @@ class HartDecoder:
             try:
                 self._data.packet(payload, offset, position)
             except Malformed as error:
-                self.note(offset, f"te_data: {error}")
+                self.note(offset, Note(NoteCause.BAD_DATA, (str(error),)))
                 self._data.lost()
         if not self._builder.keeps_accesses:
             self._data.forget()
@@ -105,17 +137,17 @@ class HartDecoder:
     def lose(self, lost: Lost) -> None:
         """Bytes that are no packet: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
         if lost.why and not self._stopped:
-            text = f"{skipped(lost.length)}: {lost.why}" if lost.length else lost.why
-            self._take(self._automaton.loss(self._state, EventKind.LOSS, text), lost.offset)
+            why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
+            self._take(self._automaton.loss(self._state, EventKind.LOSS, why), lost.offset)
             self._data.lost()
 
     def cut_off(self, lost: Lost) -> None:
         """The trace ends in the middle of a packet, which may be this hart's."""
-        self.note(lost.offset, lost.why)
+        self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
-    def note(self, offset: int, text: str) -> None:
+    def note(self, offset: int, note: Note) -> None:
         """Something worth knowing at this byte."""
-        self._builder.event(EventKind.NOTE, offset, text)
+        self._builder.event(EventKind.NOTE, offset, note)
 
     def finish(self, offset: int = 0) -> History:
         """The end of the trace. *offset*: where it ends."""
@@ -212,7 +244,8 @@ class HartDecoder:
                 packet = self._codec.parse(payload)
             except Malformed as error:
                 self._unused += size
-                self._take(self._automaton.loss(self._state, EventKind.LOSS, f"no te_inst packet: {error}"), offset)
+                why = Loss(LossCause.NO_PACKET, (str(error),))
+                self._take(self._automaton.loss(self._state, EventKind.LOSS, why), offset)
                 return
         if self._state.place.mode is Mode.LOST and not self._automaton.can_leave_lost(packet):
             self._unused += size
@@ -223,7 +256,7 @@ class HartDecoder:
         if packet.fields.get("denable"):
             self._has_data = True
         if packet.fields.get("dloss"):
-            self.note(offset, "the encoder lost data packets")
+            self.note(offset, Note(NoteCause.DATA_LOST))
             self._data.lost()
         self._remembered += _size(payload, step)
         if self._remembered > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
@@ -297,6 +330,8 @@ class HartDecoder:
         return codec(replace(self._options, parameters=setup.parameters), setup.modes)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:
+        if self._stretches is not None and any(report.lost for report in reports):
+            self._lost_at = offset
         if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 

@@ -137,6 +137,7 @@ class Options:
     support       layout of support packets
     unfiltered    everything that runs is traced: while it is on, the encoder stops only when the hart halts. Else
                   filters or triggers may have left something out wherever tracing stops
+    sync_packets  packets after which it synchronizes (trTeInstSyncMode 1, trTeInstSyncMax); 0: not known
     stop_at_error give up at the first loss instead of going on at the next synchronizing packet
     """
 
@@ -147,4 +148,5 @@ class Options:
     dialect: Dialect = Dialect.STANDARD
     trap_handlers: TrapHandlers = field(default_factory=TrapHandlers)
     unfiltered: bool = False
+    sync_packets: int = 0
     stop_at_error: bool = False

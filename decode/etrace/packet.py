@@ -67,7 +67,7 @@ class Codec:
         if fields.get("branch_fmt") == layout.BranchFmt.RESERVED:
             raise Malformed("reserved branch_fmt 1")
         if self._rules.length_tells and format == Format.DIFF_DELTA:
-            dialects.settle(fields)
+            dialects.settle(fields, uncounted=self._rules.uncounted)
         return Packet(format, subformat, fields)
 
     def build(self, format: int, subformat: int | None, fields: Mapping[str, int], *, compress: bool = True) -> bytes:

@@ -9,7 +9,8 @@ from decode.etrace.packet import Packet
 from decode.etrace.state import Mode, Place, Setup, State, Step
 from decode.etrace.walk import Walker
 from decode.etrace.way import Walk
-from decode.history import Context, EventKind, Path
+from decode.events import Context, ContextChange, EventKind, Loss
+from decode.history import Path
 from decode.reports import Report, contradiction
 from decode.segments import NOWHERE
 from decode.streams import Program
@@ -54,9 +55,9 @@ class Places:
             walker.forget()
         self._walker_in.clear()
 
-    def loss(self, state: State, kind: EventKind, text: str) -> Step:
+    def loss(self, state: State, kind: EventKind, why: Loss) -> Step:
         """The flow is lost here, for a reason outside the automaton."""
-        reports = (*self._held_trap(state.place, None), Report(kind, text, lost=True))
+        reports = (*self._held_trap(state.place, None), Report(kind, why, lost=True))
         return Step(None, self._lost(state.place), reports, calls=CLEARS)
 
     def _context(self, place: Place, packet: Packet) -> Context:
@@ -68,18 +69,15 @@ class Places:
         return Context(prv, virtual, scontext)
 
     def _context_reports(self, place: Place, context: Context) -> tuple[Report, ...]:
-        return () if context == place.context else (Report(EventKind.CONTEXT, str(context), context=context),)
+        change = ContextChange(place.context, context)
+        return (Report(EventKind.CONTEXT, change),) if change.changed else ()
 
     def _held_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
         """The trap whose handler was not reported with it."""
         if place.trap is None:
             return ()
-        _, epc, _, elsewhere, untold = place.trap
-        return (
-            Report(
-                EventKind.TRAP, place.trap.text, None if epc < 0 else epc, handler, elsewhere=elsewhere, untold=untold
-            ),
-        )
+        trap, epc, _, elsewhere, untold = place.trap
+        return (Report(EventKind.TRAP, trap, None if epc < 0 else epc, handler, elsewhere=elsewhere, untold=untold),)
 
     def _is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
         """`elsewhere` and `untold` of a report that tracing goes on at *address*, NOWHERE where that is not told."""

@@ -8,7 +8,8 @@ from decode.callstack import CallEffect
 from decode.etrace.options import Modes, Parameters
 from decode.etrace.packet import Packet
 from decode.etrace.predictor import Effect
-from decode.history import Context, Path
+from decode.events import Context, Trap
+from decode.history import Path
 from decode.reports import Report
 
 
@@ -42,7 +43,7 @@ class TrapSeen(NamedTuple):
     *elsewhere*, *untold*: as in `Report`.
     """
 
-    text: str
+    trap: Trap
     epc: int
     address: int
     elsewhere: bool = False

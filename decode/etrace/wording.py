@@ -9,10 +9,12 @@ Encoder Output Packets".
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from decode.access_wording import note_words
 from decode.causes import trap_text
 from decode.etrace import support
 from decode.etrace.data import wording as data
 from decode.etrace.data.options import DataOptions
+from decode.etrace.dialects import is_uncounted, possible_counts
 from decode.etrace.items import Item
 from decode.etrace.known import Setup
 from decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
@@ -70,8 +72,8 @@ class Wording:
             sent = " ".join((f"kind={item.data.code.kind}", *data.columns(item.data)))
             line = f"te_data {sent}{source}{_accessed(item.access)}"
             meaning = data.meaning(item.data, DataOptions.of(*item.setup))
-            if item.access is not None and item.access.note:
-                meaning += f"; {item.access.note}"
+            if item.access is not None and item.access.notes:
+                meaning += f"; {note_words(item.access)}"
         else:
             name = "Idle" if item.is_idle else "NoPacket" if item.problem else "Other"
             line, meaning = f"{name} BYTES={item.length}{source}", item.problem
@@ -135,9 +137,10 @@ def _address(item: Item, words: _Words) -> str:
 
 
 def _branches(fields: Mapping[str, int]) -> str:
-    """The outcomes in branch_map, first branch first: T taken, N not taken."""
-    count = fields["branches"] or 31
-    return "".join("N" if fields["branch_map"] >> i & 1 else "T" for i in range(count))
+    """The outcomes in branch_map, first branch first: T taken, N not taken; ..: there may be more."""
+    uncounted = is_uncounted(fields)
+    count = possible_counts(fields)[0] if uncounted else fields["branches"] or 31
+    return "".join("N" if fields["branch_map"] >> i & 1 else "T" for i in range(count)) + (".." if uncounted else "")
 
 
 Meaning = Callable[[Mapping[str, int], Setup, Options], Iterator[str]]
@@ -187,7 +190,11 @@ def _jump_target(fields: Mapping[str, int], setup: Setup, options: Options) -> I
 
 
 def _diff_delta(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
-    yield _many(fields["branches"], "branch") if fields["branches"] else "31 branches, branch map full"
+    if is_uncounted(fields):
+        least = possible_counts(fields)[0]
+        yield "30 branches" if least == 30 else f"{least} to 30 branches: their number was not sent"
+    else:
+        yield _many(fields["branches"], "branch") if fields["branches"] else "31 branches, branch map full"
     yield from _flags(fields)
 
 

@@ -12,8 +12,20 @@ the call stack, for the same reason.
 from collections.abc import Callable
 
 from decode.callstack import CLEARS, CallEffect, Calls, Stack, effect
-from decode.history import Context, EventKind, Path
-from decode.ntrace.layout import LAYOUTS, MAX_ICNT_BITS, MAX_REPEAT_BITS, BType, Evcode, Rcode, Sync, Tcode
+from decode.events import Context, ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
+from decode.history import Path
+from decode.ntrace.layout import (
+    LAYOUTS,
+    MAX_ICNT_BITS,
+    MAX_REPEAT_BITS,
+    MAX_RUN_BITS,
+    VENDOR_SYNCS,
+    BType,
+    Evcode,
+    Rcode,
+    Sync,
+    Tcode,
+)
 from decode.ntrace.message import Message
 from decode.ntrace.options import Options
 from decode.ntrace.process import Format, Process
@@ -24,9 +36,9 @@ from decode.ntrace.state import (
     Mode,
     State,
     Step,
-    evcode_text,
     resumed,
-    sync_text,
+    start_of,
+    stop_of,
     trap_reports,
 )
 from decode.ntrace.walk import Walk, Walker, Walkers
@@ -60,23 +72,22 @@ class Automaton:
         self._sign = 1 << (sent - 1) if 0 < sent < program.xlen else 0
         self._walkers = walkers or Walkers(options)
         self._walker_in: dict[Context, Walker] = {}
-        self._states: dict[tuple[Mode, int, int, Context], State] = {}
+        self._states: dict[tuple[Mode, int, int, Context, int], State] = {}
         self.lost = self._lost(_UNKNOWN)
 
     def forget(self) -> None:
         """Drops all states and their steps; those still held by a caller stay valid."""
         for state in self._states.values():
             state.clear()
-        self._states = {(Mode.LOST, NOWHERE, 0, _UNKNOWN): self.lost}
+        self._states = {(Mode.LOST, NOWHERE, 0, _UNKNOWN, NOWHERE): self.lost}
         self._walkers.forget()
         self._walker_in.clear()
 
     def step(self, state: State, message: Message, ahead: int, stack: Stack = None) -> Step:
         """What *message* means in *state*. Contradictions between trace and program are reports, not exceptions."""
-        icnt = message.fields.get("icnt", 0)
-        if icnt >> MAX_ICNT_BITS:
-            why = f"I-CNT has {icnt.bit_length()} bits, more than {MAX_ICNT_BITS}"
-            return self.loss(state, ahead, stack, EventKind.LOSS, f"{message.name}: {why}")
+        why = _absurd(message, ahead) or _reserved(message)
+        if why is not None:
+            return self.loss(state, ahead, stack, EventKind.LOSS, why)
         if message.tcode == Tcode.ERROR:
             return self._error(state, message, ahead, stack)
         if message.tcode == Tcode.OWNERSHIP:
@@ -86,10 +97,10 @@ class Automaton:
         if message.tcode in SYNC_TCODES:
             return self._resume(state, message, ahead)
         if message.tcode == Tcode.PROG_TRACE_CORRELATION:
-            report = Report(EventKind.TRACE_OFF, evcode_text(message, self._dialect))
+            report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect))
             mode = state.mode if state.mode in STOPPED else Mode.OFF
             return Step(None, self._state(mode, state.pc, 0, state.context), -ahead, (report,))
-        return self.loss(state, ahead, stack, EventKind.LOSS, f"{message.name} while tracing is off")
+        return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.WHILE_OFF, (message.name,)))
 
     def can_leave_lost(self, message: Message) -> bool:
         """Whether a message means something without knowing where the hart is."""
@@ -100,10 +111,10 @@ class Automaton:
         """What ran for certain and was not walked yet: I-CNT reported it, the HIST bits after it have not come."""
         return self._certain(state, ahead, stack).path
 
-    def loss(self, state: State, ahead: int, stack: Stack, kind: EventKind, text: str) -> Step:
+    def loss(self, state: State, ahead: int, stack: Stack, kind: EventKind, why: Loss) -> Step:
         """The flow is lost here, for a reason outside the automaton or in a message; what is certain still ran."""
         certain = self._certain(state, ahead, stack)
-        report = Report(kind, text, lost=True)
+        report = Report(kind, why, lost=True)
         return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_cleared(certain))
 
     def _certain(self, state: State, ahead: int, stack: Stack) -> Walk:
@@ -112,11 +123,11 @@ class Automaton:
             return Walk([], state.pc, 0, Calls(stack))
         return self._walker(state).walk(state.pc, 1, -ahead, stack)
 
-    def _state(self, mode: Mode, pc: int, reference: int, context: Context) -> State:
-        key = (mode, pc, reference, context)
+    def _state(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> State:
+        key = (mode, pc, reference, context, branch)
         known = self._states.get(key)
         if known is None:
-            known = self._states[key] = State(mode, pc, reference, context)
+            known = self._states[key] = State(mode, pc, reference, context, branch)
         return known
 
     def _on(self, pc: int, context: Context) -> State:
@@ -154,7 +165,7 @@ class Automaton:
     def _ownership(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         process = Process.of(message.fields["process"])
         if process.format is Format.RESERVED:
-            report = Report(EventKind.NOTE, "Ownership with the reserved FORMAT 1 ignored")
+            report = Report(EventKind.NOTE, Note(NoteCause.RESERVED_OWNERSHIP))
             return Step(None, state, 0, (report,), counted=False)
         context = state.context._replace(prv=process.prv, virtual=bool(process.v))
         if process.format is Format.SCONTEXT:
@@ -165,7 +176,7 @@ class Automaton:
             return Step(None, state, 0, counted=False)
         certain = self._certain(state, ahead, stack)
         after = sum(map(len, certain.parts))
-        report = Report(EventKind.CONTEXT, str(context), context=context, after=after)
+        report = Report(EventKind.CONTEXT, ContextChange(state.context, context), after=after)
         following = self._state(state.mode, state.pc, state.reference, context)
         taken = certain.calls.taken  # looked at, and still there
         calls = CallEffect(tuple(taken), tuple(address for address in reversed(taken) if address is not None))
@@ -195,55 +206,82 @@ class Automaton:
         fault = walk.fault or self._branch_without_bit(walk)
         if not fault and b_type == BType.JUMP and not self._can_jump(state, walk):
             fault = "there is no indirect jump"
+        epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
+        fault = fault or self._untold_jump(walk, epc, b_type)
         if fault:
             return self._mismatch(state, message, ahead, stack, walk, fault)
-        epc = self._resumption(walk, trapped=b_type != BType.JUMP)
         reports = trap_reports(b_type, epc, pc, self._dialect)
         return Step(walk.path, self._on(pc, state.context), -ahead, reports, calls=effect(walk.calls))
 
     def _error(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         etype, ecode = message.fields["etype"], message.fields["ecode"]
         if etype == 0:
-            text = f"the encoder lost messages (ECODE 0x{ecode:x})"
-            return self.loss(state, ahead, stack, EventKind.OVERFLOW, text)
-        text = f"the encoder reports error {etype} (ECODE 0x{ecode:x})"
-        return self.loss(state, ahead, stack, EventKind.LOSS, text)
+            return self.loss(state, ahead, stack, EventKind.OVERFLOW, Loss(LossCause.MESSAGES_LOST, (ecode,)))
+        return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.ENCODER_ERROR, (etype, ecode)))
 
     def _sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         """ProgTraceSync, DirectBranchSync, IndirectBranchSync, IndirectBranchHistSync while tracing is on."""
         sync, pc = message.fields["sync"], self._full_address(message.fields["faddr"])
         b_type = message.fields.get("b_type", BType.JUMP)
         following = self._on(pc, state.context)
-        why = sync_text(message, self._dialect)
+        start = start_of(message, self._dialect)
         resumption = resumed(message, pc, self._dialect)
         if sync == Sync.RESTART_FROM_FIFO_OVERRUN:
-            step = self.loss(state, ahead, stack, EventKind.OVERFLOW, why)
+            step = self.loss(state, ahead, stack, EventKind.OVERFLOW, Loss(LossCause.FIFO_OVERRUN))
             return step._replace(state=following, reports=step.reports + resumption)
         walk = self._covered(state, message, ahead, stack)
         fault = walk.fault or self._broken_flow(state, walk, message, pc, b_type)
         if sync in self._dialect.keeps_state and "hist" not in message.fields and self._branch_without_bit(walk):
             return self._marked(state, message, ahead, stack)
+        if fault and (again := self._recounted(state, message)) is not None:
+            return again
         if fault and sync in STARTS:
-            step = self.loss(state, ahead, stack, EventKind.LOSS, f"{why}, and no message of the stop before it")
+            step = self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP, start=start))
             return step._replace(state=following, reports=step.reports + resumption)
         if fault and self._lacks_hist(message, walk):
-            report = Report(EventKind.LOSS, f"{why}, and no HIST for the branches before it", lost=True)
+            report = Report(EventKind.LOSS, Loss(LossCause.NO_HIST, start=start), lost=True)
             return Step(walk.path, following, -ahead, (report, *resumption), calls=_cleared(walk))
+        epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
+        fault = fault or self._untold_jump(walk, epc, b_type)
         if fault:
             step = self._mismatch(state, message, ahead, stack, walk, fault)
+            if self._is_noise(state, sync, pc):
+                return step
             return step._replace(state=following, reports=step.reports + resumption)
-        epc = self._resumption(walk, trapped=b_type != BType.JUMP)
         reports = trap_reports(b_type, epc, pc, self._dialect)
         if sync not in _SILENT:
             kind = EventKind.TRACE_ON if sync in STARTS else EventKind.SYNC
-            reports += (Report(kind, why, next_pc=pc),)
+            reports += (Report(kind, start, next_pc=pc),)
         kept = effect(walk.calls) if sync in self._dialect.keeps_state else _cleared(walk)
+        if self._dialect.recounts_branch and self._branch_without_bit(walk):
+            following = self._state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
         return Step(walk.path, following, -ahead, reports, calls=kept)
+
+    def _recounted(self, state: State, message: Message) -> Step | None:
+        """A sync right after one at a branch, which counts that branch again and has the bit the first one lacked.
+
+        None where it does not.
+        """
+        hist, icnt = message.fields.get("hist", 0), message.fields["icnt"]
+        if state.branch == NOWHERE or hist < 0b10:
+            return None
+        branch = self._walker(state).image.instruction(state.branch)
+        outcome, rest = hist >> hist.bit_length() - 2 & 1, hist.bit_length() - 2
+        target = state.branch + (branch.offset or 0 if outcome else branch.length) & self._mask
+        fields = {"icnt": icnt - branch.length // 2, "hist": 1 << rest | hist & (1 << rest) - 1}
+        if target != state.pc or fields["icnt"] < 0:
+            return None
+        once = message._replace(fields={**message.fields, **fields})
+        step = self._sync(self._on(state.pc, state.context), once, 0, None)
+        if any(report.lost for report in step.reports):
+            return None
+        note = Note(NoteCause.BRANCH_AGAIN, (message.name, state.branch))
+        return step._replace(reports=(Report(EventKind.NOTE, note), *step.reports))
 
     def _marked(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         """A marker in the middle of HIST, which goes on (rc7): its bits are to come."""
         pc = self._full_address(message.fields["faddr"])
-        report = Report(EventKind.SYNC, sync_text(message, self._dialect), next_pc=pc)
+        report = Report(EventKind.SYNC, start_of(message, self._dialect), next_pc=pc)
         step = self._counted(state, message, ahead, stack, message.fields["icnt"])
         if step.state.mode is not Mode.ON:
             return step
@@ -254,19 +292,16 @@ class Automaton:
     def _resource_full(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         rcode, value = message.fields["rcode"], message.fields["rdata"]
         if rcode == Rcode.ICNT:
-            if value >> MAX_ICNT_BITS:
-                text = f"I-CNT has {value.bit_length()} bits, the maximum is {MAX_ICNT_BITS}"
-                return self.loss(state, ahead, stack, EventKind.LOSS, text)
             return self._counted(state, message, ahead, stack, value)
         if rcode == Rcode.HIST:
             return self._outcomes(state, message, ahead, stack, value, 1)
         if rcode == Rcode.REPEATED_HIST:
-            return self._outcomes(state, message, ahead, stack, value, message.fields["hrepeat"])
+            times = message.fields["hrepeat"]
+            return self._outcomes(state, message, ahead, stack, value, times, most=MAX_REPEAT_BITS)
         if rcode in self._dialect.run_rcodes:
             hist = 0b10 | self._dialect.run_rcodes[rcode]
-            return self._outcomes(state, message, ahead, stack, hist, value)
-        text = f"ResourceFull with RCODE {rcode}, which is not defined"
-        return self.loss(state, ahead, stack, EventKind.LOSS, text)
+            return self._outcomes(state, message, ahead, stack, hist, value, most=MAX_RUN_BITS)
+        return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.UNDEFINED_RCODE, (rcode,)))
 
     def _counted(self, state: State, message: Message, ahead: int, stack: Stack, icnt: int) -> Step:
         """I-CNT alone: as far as the code leads without an outcome."""
@@ -278,13 +313,15 @@ class Automaton:
         following = self._state(Mode.ON, walk.pc, state.reference, state.context)
         return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
 
-    def _outcomes(self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int) -> Step:
-        """*times* times the same outcomes, and what I-CNT had told of more."""
+    def _outcomes(
+        self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int, *, most: int = 1
+    ) -> Step:
+        """*times* times the same outcomes, and what I-CNT had told of more. *most*: bits *times* can have."""
         if not hist:
-            return self.loss(state, ahead, stack, EventKind.LOSS, "ResourceFull: HIST has no stop bit")
-        if times >> MAX_REPEAT_BITS:
-            text = f"ResourceFull: HREPEAT has {times.bit_length()} bits, more than {MAX_REPEAT_BITS}"
-            return self.loss(state, ahead, stack, EventKind.LOSS, text)
+            return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP_BIT))
+        if times >> most:
+            why = Loss(LossCause.REPETITION_TOO_LARGE, (times.bit_length(), most))
+            return self.loss(state, ahead, stack, EventKind.LOSS, why)
         walker = self._walker(state)
         if times == 1:
             walk = walker.walk(state.pc, hist, None, stack)
@@ -307,17 +344,15 @@ class Automaton:
         pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported was none to report
         if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump HIST has no bit for; a trap follows
             pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
-        untold = self._untold(walk) if pc == NOWHERE and mode is Mode.OFF else ""
-        report = Report(EventKind.TRACE_OFF, evcode_text(message, self._dialect) + untold)
+        untold = self._untold(walk) if pc == NOWHERE and mode is Mode.OFF else None
+        report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=untold))
         return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_cleared(walk))
 
-    def _untold(self, walk: Walk) -> str:
+    def _untold(self, walk: Walk) -> Open:
         """Why nobody knows what comes next where tracing stops."""
         if walk.last is not None and walk.last.kind == BRANCH:
-            return " at a branch whose outcome is not in the trace"
-        if walk.last is not None and walk.last.kind == STOP:
-            return " at a trap whose handler is not in the trace"
-        return " at a jump whose target is not in the trace"
+            return Open.BRANCH
+        return Open.TRAP if walk.last is not None and walk.last.kind == STOP else Open.JUMP
 
     # What they have in common
 
@@ -355,6 +390,21 @@ class Automaton:
     def _branch_without_bit(self, walk: Walk) -> str:
         missing = walk.last is not None and walk.last.kind in (BRANCH, DIRECT) and not self._btm
         return "HIST has no bit for the branch" if missing else ""
+
+    def _untold_jump(self, walk: Walk, epc: int, b_type: int) -> str:
+        """Why no trap can have followed a walk: the jump it ended at has to be reported before."""
+        told = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
+        return "" if told else "a trap after a jump whose target was not reported"
+
+    def _is_noise(self, state: State, sync: int, pc: int) -> bool:
+        """Whether a synchronization that contradicts the flow is none.
+
+        Its reason is reserved, or there is no code at its address, and none that only was not supplied.
+        """
+        if sync not in self._dialect.starts and sync not in VENDOR_SYNCS:
+            return True
+        image = self._walker(state).image
+        return not (self._program.partial or image.absent_at(pc) or image.knows(pc))
 
     def _lacks_hist(self, message: Message, walk: Walk) -> bool:
         """Whether outcomes are missing because ProgTraceSync cannot report them (8.5, note 2)."""
@@ -397,6 +447,29 @@ class Automaton:
         path = (walk if walk.halfwords >= certain.halfwords else certain).path
         report = contradiction(self._program, image, walk.at, why, message.name)
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_cleared(walk, certain))
+
+
+def _absurd(message: Message, ahead: int) -> Loss | None:
+    """Why the instruction count of a message is noise, None where it is not.
+
+    As far as HIST has led already, it is what the code says. The rest is at most what an encoder counts before it has
+    to report: with few outcomes, more of it would be a loop without branches, where any number fits.
+    """
+    full = message.tcode == Tcode.RESOURCE_FULL and message.fields["rcode"] == Rcode.ICNT
+    icnt = message.fields["rdata"] if full else message.fields.get("icnt", 0)
+    further = icnt - max(ahead, 0)
+    if further < 1 << MAX_ICNT_BITS:
+        return None
+    return Loss(LossCause.ICNT_TOO_LARGE, (message.name, icnt.bit_length(), MAX_ICNT_BITS, further))
+
+
+def _reserved(message: Message) -> Loss | None:
+    """The field of a message that has a value nobody sends, None if there is none.
+
+    Reserved SYNC values are none of these: they are reported, and "decoding can be started" at them (table 25).
+    """
+    cdf = message.fields.get("cdf", 0)
+    return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None
 
 
 def _cleared(*walks: Walk) -> CallEffect:

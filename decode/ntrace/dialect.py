@@ -7,28 +7,29 @@ encoders that came before the standard, their captures and the fields seen in th
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from decode.events import StartReason, StopReason, TrapKind
 from decode.ntrace.layout import LAYOUTS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync
 
-_SYNC_TEXTS: Mapping[int, str] = {
-    Sync.EXTERNAL_TRIGGER: "external trigger",
-    Sync.EXIT_FROM_RESET: "exit from reset",
-    Sync.PERIODIC: "periodic synchronization",
-    Sync.EXIT_FROM_DEBUG: "exit from debug mode",
-    Sync.SEQUENTIAL_INSTRUCTION_COUNTER: "instruction counter full",
-    Sync.TRACE_ENABLE: "trace enabled",
-    Sync.TRACE_EVENT: "trace event",
-    Sync.RESTART_FROM_FIFO_OVERRUN: "restart from FIFO overrun",
-    Sync.EXIT_FROM_POWER_DOWN: "exit from power-down",
+_STARTS: Mapping[int, StartReason] = {
+    Sync.EXTERNAL_TRIGGER: StartReason.EXTERNAL_TRIGGER,
+    Sync.EXIT_FROM_RESET: StartReason.EXIT_FROM_RESET,
+    Sync.PERIODIC: StartReason.PERIODIC,
+    Sync.EXIT_FROM_DEBUG: StartReason.EXIT_FROM_DEBUG,
+    Sync.SEQUENTIAL_INSTRUCTION_COUNTER: StartReason.COUNTER_FULL,
+    Sync.TRACE_ENABLE: StartReason.TRACE_ENABLED,
+    Sync.TRACE_EVENT: StartReason.TRACE_EVENT,
+    Sync.RESTART_FROM_FIFO_OVERRUN: StartReason.FIFO_OVERRUN,
+    Sync.EXIT_FROM_POWER_DOWN: StartReason.EXIT_FROM_POWER_DOWN,
 }
-_EVCODE_TEXTS: Mapping[int, str] = {
-    Evcode.DEBUG_MODE: "entry into debug mode",
-    Evcode.LOW_POWER: "entry into low-power mode",
-    Evcode.TRACE_DISABLED: "trace disabled",
+_STOPS: Mapping[int, StopReason] = {
+    Evcode.DEBUG_MODE: StopReason.DEBUG_MODE,
+    Evcode.LOW_POWER: StopReason.LOW_POWER,
+    Evcode.TRACE_DISABLED: StopReason.TRACE_DISABLED,
 }
-_TRAP_TEXTS: Mapping[int, str] = {
-    BType.TRAP: "exception or interrupt",
-    BType.EXCEPTION: "exception",
-    BType.INTERRUPT: "interrupt",
+_TRAPS: Mapping[int, TrapKind] = {
+    BType.TRAP: TrapKind.UNKNOWN,
+    BType.EXCEPTION: TrapKind.EXCEPTION,
+    BType.INTERRUPT: TrapKind.INTERRUPT,
 }
 _MARKERS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
 
@@ -45,6 +46,8 @@ class Dialect:
     jump_ends_branch  DirectBranch may report a direct jump too
     scontext_first    the Ownership message with scontext comes before the one with hcontext
     omits_empty_hist  ProgTraceCorrelation has CDF=0 in HTM too, while HIST is empty
+    recounts_branch   a sync right after a sync may count the branch before that one again, with the bit it lacked
+    starts, stops, traps   what SYNC, EVCODE and B-TYPE stand for
     """
 
     name: str
@@ -56,9 +59,10 @@ class Dialect:
     jump_ends_branch: bool = False
     scontext_first: bool = False
     omits_empty_hist: bool = False
-    sync_texts: Mapping[int, str] = field(default_factory=lambda: _SYNC_TEXTS)
-    evcode_texts: Mapping[int, str] = field(default_factory=lambda: _EVCODE_TEXTS)
-    trap_texts: Mapping[int, str] = field(default_factory=lambda: _TRAP_TEXTS)
+    recounts_branch: bool = False
+    starts: Mapping[int, StartReason] = field(default_factory=lambda: _STARTS)
+    stops: Mapping[int, StopReason] = field(default_factory=lambda: _STOPS)
+    traps: Mapping[int, TrapKind] = field(default_factory=lambda: _TRAPS)
 
 
 RATIFIED = Dialect("1.0")
@@ -72,8 +76,9 @@ SIFIVE = Dialect(
     jump_ends_branch=True,
     scontext_first=True,
     omits_empty_hist=True,
-    sync_texts={**_SYNC_TEXTS, 11: "message contention", 15: "PC sample"},
-    evcode_texts={**_EVCODE_TEXTS, 8: "entry into reset"},
+    recounts_branch=True,
+    starts={**_STARTS, 11: StartReason.MESSAGE_CONTENTION, 15: StartReason.PC_SAMPLE},
+    stops={**_STOPS, 8: StopReason.RESET},
 )
 
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (RATIFIED, RC7, SIFIVE)}

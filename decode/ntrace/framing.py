@@ -1,14 +1,16 @@
 """Bytes to frames: where messages start and end, whatever the bytes and however they are cut into pieces.
 
 Source: N-Trace 1.0.0-rc7, 3.1 (MSEO sequences). MSEO is the low two bits of each byte: 00 goes on, 01 ends a field, 11
-ends the message, 10 is reserved; 0xFF between messages is idle. A frame is everything up to and including a byte with
-MSEO 11. One regular expression finds them, so the cost per byte is that of the C library.
+ends the message, 10 is reserved; 0xFF between messages is idle. Encoders fill with other bytes of MSEO 11, too: no
+message is one byte long, so nothing else can be meant. A frame is everything up to and including a byte with MSEO 11.
+One regular expression finds them, so the cost per byte is that of the C library.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from decode.events import Note, NoteCause
 from decode.streams import Lost
 
 MAX_FRAME = 4096
@@ -26,7 +28,7 @@ _GOES_ON, _INNER, _END, _NOT_END = _any_of(0b00), _any_of(0b00, 0b01), _any_of(0
 _MESSAGE = re.compile(_GOES_ON + _INNER + b"{0,%d}" % (MAX_FRAME - 2) + _END)
 _FRAME = re.compile(_MESSAGE.pattern + rb"|\xff+|" + _END + b"|" + _NOT_END + b"+" + _END)
 
-_UNDAMAGED = re.compile(b"(?:" + _MESSAGE.pattern + rb"|\xff+)*+")
+_UNDAMAGED = re.compile(b"(?:" + _MESSAGE.pattern + b"|" + _END + b")*+")
 
 
 class Batch(NamedTuple):
@@ -38,7 +40,12 @@ class Batch(NamedTuple):
 
 def is_idle(frame: bytes) -> bool:
     """Whether a frame is filling between messages."""
-    return frame[0] == 0xFF
+    return frame[0] & 0b11 == 0b11
+
+
+def remark(frame: bytes) -> Note | None:
+    """What there is to say of filling that is not the standard's, None of that which is."""
+    return None if frame[0] == 0xFF else Note(NoteCause.ODD_IDLE, (frame[0],))
 
 
 def fault(frame: bytes) -> str | None:

@@ -11,21 +11,20 @@ from operator import length_hint
 from typing import Any
 
 from decode.callstack import Calls, Stack, after, pushed
-from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
+from decode.events import EventKind, Loss, LossCause, Note, NoteCause
+from decode.history import Accounting, History, HistoryBuilder, Path, RepeatPath
 from decode.ntrace.automaton import SYNC_TCODES, Automaton
-from decode.ntrace.framing import fault, is_idle
+from decode.ntrace.framing import fault, is_idle, remark
 from decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
 from decode.ntrace.memo import MEMO_LIMIT, Memo
 from decode.ntrace.message import Malformed, Message, parse
 from decode.ntrace.options import Options
 from decode.ntrace.state import Fork, Mode, Step
+from decode.ntrace.stretches import Short, Stretches
 from decode.ntrace.timestamps import Clock
 from decode.ntrace.walk import Walkers
 from decode.reports import Report, record
-from decode.streams import Lost, Offsets, Program, skipped
-
-FIELD_TOO_MANY = "has one more field, as with timestamps, which were not switched on"
-"""How the note ends that says so of a message."""
+from decode.streams import Later, Lost, Offsets, Program
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))
@@ -64,38 +63,75 @@ class HartDecoder:
         self._total = self._idle = self._unused = 0
         self._stopped = False
         self._unstamped = not options.timestamps
+        period = options.sync_period
+        self._stretches = Stretches(period, options.src_bits) if period else None
+        self._lost_at = -1  # the byte of the last loss, if messages are counted
+        self._stampless: bool | None = None  # not known before the first synchronizing message
+        self._remarked = False
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """The next messages, one frame each."""
         self._total += sum(map(len, frames))
         if self._stopped:
             self._unused += sum(map(len, frames))
-        elif self._options.timestamps:
-            self._run_timed(frames, offsets)
+        elif self._stretches is not None:
+            self._run_counted(self._stretches, frames, offsets)
         else:
-            self._run(frames, offsets)
+            self._run_any(frames, offsets)
         self._builder.flush()
         if self._builder.position > _LONGEST and not self._stopped:
             self._stopped = True
-            self.note(offsets.of(len(frames) - 1), f"decoding stopped after {self._builder.position} instructions")
+            self.note(offsets.of(len(frames) - 1), Note(NoteCause.TOO_LONG, (self._builder.position,)))
+
+    def _run_any(self, frames: list[bytes], offsets: Offsets) -> None:
+        if self._options.timestamps:
+            self._run_timed(frames, offsets)
+        else:
+            self._run(frames, offsets)
+
+    def _run_counted(self, stretches: Stretches, frames: list[bytes], offsets: Offsets) -> None:
+        """The same, where it is known how many messages there have to be."""
+        done = 0
+        for short in stretches.look(frames, offsets):
+            self._run_any(frames[done : short.at], Later(offsets, done))
+            done = short.at
+            if self._stopped:
+                break
+            self._miss(short)
+        if self._stopped:
+            self._abandon(frames, done)
+        elif done:
+            self._run_any(frames[done:], Later(offsets, done))
+        else:
+            self._run_any(frames, offsets)
+
+    def _miss(self, short: Short) -> None:
+        """Messages are missing, unless a gap in that stretch tells it already."""
+        if self._lost_at > short.start:
+            return
+        fact = Loss(LossCause.MESSAGES_MISSING, (short.messages, self._options.sync_period or 0))
+        self._builder.missing(short.start, short.end, fact)
+        if self._options.stop_at_error:
+            self.note(short.end, Note(NoteCause.STOPPED_AT_LOSS))
+            self._stopped = True
 
     def lose(self, lost: Lost) -> None:
         """Bytes that are no message: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
         if lost.why and not self._stopped:
-            text = f"{skipped(lost.length)}: {lost.why}"
-            step = self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, text)
-            self._take(step, lost.offset)
+            self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
 
     def cut_off(self, lost: Lost) -> None:
         """The trace ends in the middle of a message, which may be this hart's."""
-        self.note(lost.offset, lost.why)
+        self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
-    def note(self, offset: int, text: str) -> None:
+    def note(self, offset: int, note: Note) -> None:
         """Something worth knowing at this byte."""
-        self._builder.event(EventKind.NOTE, offset, text)
+        self._builder.event(EventKind.NOTE, offset, note)
 
     def finish(self) -> History:
         """The end of the trace: what is left is decoded as far as it is determined."""
+        for short in self._stretches.finish() if self._stretches is not None and not self._stopped else ():
+            self._miss(short)
         tail = None if self._stopped else self._automaton.tail(self._state, self._ahead, self._stack)
         if tail is not None:
             self._builder.append(tail)
@@ -204,6 +240,10 @@ class HartDecoder:
         """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*."""
         if is_idle(frame):
             self._idle += len(frame)
+            note = None if self._remarked else remark(frame)
+            if note is not None:
+                self._remarked = True
+                self.note(offsets.of(index), note)
             return
         offset = offsets.of(index)
         message = self._parsed(frame, offset)
@@ -216,6 +256,8 @@ class HartDecoder:
             self._unused += len(frame)
         elif message.tcode == Tcode.REPEAT_BRANCH:
             self._repeat(message, self._branch_before(frames, index), offset)
+        elif self._is_stamped_alone(message):
+            self._fail(Loss(LossCause.FIELD_TOO_MANY, (message.name,)), offset)
         else:
             self._check_stamp(message, offset)
             self._take(self._step(body, message), offset)
@@ -232,7 +274,7 @@ class HartDecoder:
             return parse(frame, options.src_bits, self._layouts, extend_addr_msb=options.extend_addr_msb)
         except Malformed as error:
             self._unused += len(frame)
-            self._fail(str(error), offset)
+            self._fail(Loss(LossCause.MALFORMED, (str(error),)), offset)
             return None
 
     def _step(self, key: bytes, message: Message) -> Step:
@@ -241,11 +283,17 @@ class HartDecoder:
         self._memo.remember(self._state, key, self._ahead, step)
         return step
 
+    def _is_stamped_alone(self, message: Message) -> bool:
+        """Whether it has a field too many in a trace without timestamps: where there are any, all syncs have one."""
+        if self._stampless is None and message.tcode in SYNC_TCODES:
+            self._stampless = not self._options.timestamps and message.tstamp is None
+        return bool(self._stampless) and message.tstamp is not None
+
     def _check_stamp(self, message: Message, offset: int) -> None:
         """Says once that there is a field nothing was said of."""
         if self._unstamped and message.tstamp is not None:
             self._unstamped = False
-            self.note(offset, f"{message.name} {FIELD_TOO_MANY}")
+            self.note(offset, Note(NoteCause.FIELD_TOO_MANY, (message.name,)))
 
     # RepeatBranch
 
@@ -269,11 +317,12 @@ class HartDecoder:
         """The branch message again, to the same target: the address it sent was relative to the one before."""
         times = message.fields["bcnt"]
         if self._state.mode is not Mode.ON:
-            self._fail("RepeatBranch while tracing is off", offset)
+            self._fail(Loss(LossCause.WHILE_OFF, (message.name,)), offset)
         elif branch is None:
-            self._fail("RepeatBranch with no branch message before it", offset)
+            self._fail(Loss(LossCause.NO_BRANCH_BEFORE), offset)
         elif times >> MAX_REPEAT_BITS:
-            self._fail(f"RepeatBranch: B-CNT has {times.bit_length()} bits, more than {MAX_REPEAT_BITS}", offset)
+            detail = (message.name, "B-CNT", times.bit_length(), MAX_REPEAT_BITS)
+            self._fail(Loss(LossCause.TOO_MANY_BITS, detail), offset)
         else:
             self._repeat_known(branch, times, offset)
 
@@ -285,7 +334,7 @@ class HartDecoder:
         reported = False
         while done < times and self._state.mode is Mode.ON and not self._stopped:
             if steps == _ONE_BY_ONE:
-                return self._fail(f"RepeatBranch with B-CNT {times}, which leads to ever other places", offset)
+                return self._fail(Loss(LossCause.ENDLESS_REPETITION, (times,)), offset)
             place = (self._state.pc, self._state.reference)
             if steps & steps - 1 == 0:
                 marked, before, first, mark = place, done, len(paths), calls.mark()
@@ -294,7 +343,7 @@ class HartDecoder:
                 if rounds and paths[first:]:
                     self._builder.append(RepeatPath(Path(paths[first:]), rounds))
                 if rounds and reported:
-                    self.note(offset, f"{rounds * (done - before)} of {times} repetitions are not listed as events")
+                    self.note(offset, Note(NoteCause.NOT_LISTED, (rounds * (done - before), times)))
                 calls.repeat(mark, rounds)
                 self._stack = calls.stack()
                 done += rounds * (done - before)
@@ -326,15 +375,17 @@ class HartDecoder:
 
     # What is said
 
-    def _fail(self, text: str, offset: int) -> None:
-        self._take(self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, text), offset)
+    def _fail(self, why: Loss, offset: int) -> None:
+        self._take(self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:
+        if self._stretches is not None and any(report.lost for report in reports):
+            self._lost_at = offset
         if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 
 
-def _ignored(message: Message) -> str:
+def _ignored(message: Message) -> Note:
     """What there is to say of a message that is not about the flow."""
-    values = ", ".join(f"{name.upper()} 0x{value:x}" for name, value in message.fields.items())
-    return f"{message.name}: {values}" if values else f"{message.name} ignored"
+    fields = [part for name, value in message.fields.items() for part in (name.upper(), value)]
+    return Note(NoteCause.IGNORED, (message.name, *fields))

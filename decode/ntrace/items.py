@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from decode.ntrace.framing import MAX_FRAME, Batch, Framer, fault, is_idle
+from decode.event_wording import words
+from decode.ntrace.framing import MAX_FRAME, Batch, Framer, fault, is_idle, remark
 from decode.ntrace.layout import Tcode
 from decode.ntrace.message import Malformed, Message, parse
 from decode.ntrace.options import Options
@@ -18,14 +19,18 @@ from decode.streams import Lost
 
 CONTROL, INFERABLE_CALL = 0, 9
 """CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), or two (CKDF = 1)."""
+COUNTERS = 12
+"""CKSRC of one that has the values of performance counters, and never an address."""
 
 _IN_CIRCUIT = (Tcode.IN_CIRCUIT_TRACE, Tcode.IN_CIRCUIT_TRACE_WS)
 
 
 def has_address(message: Message) -> bool:
     """Whether a SiFive message carries an address in CKDATA0."""
-    known = message.tcode in _IN_CIRCUIT and message.layout is not None
-    return known and (message.fields["cksrc"] != CONTROL or bool(message.fields["ckdf"]))
+    if message.tcode not in _IN_CIRCUIT or message.layout is None:
+        return False
+    cksrc = message.fields["cksrc"]
+    return cksrc != COUNTERS and (cksrc != CONTROL or bool(message.fields["ckdf"]))
 
 
 class Item(NamedTuple):
@@ -36,6 +41,7 @@ class Item(NamedTuple):
     raw      the bytes; empty for filling, and where they are not kept (the last message of a trace, if it is cut)
     message  None when there is none
     problem  why there is none, "" for filling
+    remark   what there is to say of filling that is not as the standard has it
     address  what F-ADDR or U-ADDR stands for, bit 0 included; None: no address, or not known
     target   a second address, relative to the first (SiFive's InCircuitTrace)
     time     what TSTAMP stands for; None: no timestamp, or not known
@@ -49,6 +55,7 @@ class Item(NamedTuple):
     address: int | None = None
     target: int | None = None
     time: int | None = None
+    remark: str = ""
 
     @property
     def is_idle(self) -> bool:
@@ -117,6 +124,7 @@ class Itemizer:
         self._framer = Framer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # filling that may go on
+        self._remarked = False
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """The items that are complete with *data*."""
@@ -132,13 +140,20 @@ class Itemizer:
         offset = self._start + batch.offset
         for frame in batch.frames:
             if is_idle(frame):
-                before = self._idle
-                self._idle = before._replace(length=before.length + len(frame)) if before else Item(offset, len(frame))
+                self._fill(offset, frame)
             else:
                 if self._idle is not None:
                     yield from self._end_of_filling()
                 yield self._item(offset, frame)
             offset += len(frame)
+
+    def _fill(self, offset: int, frame: bytes) -> None:
+        """Filling, one item as long as it goes on; what there is to say of it is said once in a trace."""
+        before = self._idle or Item(offset, 0)
+        note = None if self._remarked else remark(frame)
+        said = "" if note is None else words(note)
+        self._remarked |= bool(said)
+        self._idle = before._replace(length=before.length + len(frame), remark=before.remark or said)
 
     def _lost(self, lost: Lost) -> Iterator[Item]:
         yield from self._end_of_filling()

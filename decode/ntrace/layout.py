@@ -16,10 +16,12 @@ MDO_BITS = 6
 
 MAX_ICNT_BITS = 22
 MAX_SRC_BITS = 12
-"""Table 10."""
+"""Table 10. "Not limiting hardware in any way": I-CNT may be larger where HIST leads over the code that far."""
 
-MAX_REPEAT_BITS = 32
-"""B-CNT and HREPEAT. Table 10 has 18; a decoder that is asked for more than this is looking at noise."""
+MAX_REPEAT_BITS = 18
+"""B-CNT and HREPEAT (1.0, "Maximum Field Sizes"). Nothing tells a larger one from noise: in a loop any number fits."""
+MAX_RUN_BITS = 22
+"""Branches with one outcome in a row (SiFive). Not published; its captures have 13 bits. I-CNT counts each, too."""
 
 
 class Tcode(IntEnum):
@@ -62,6 +64,10 @@ class Sync(IntEnum):
     TRACE_EVENT = 6
     RESTART_FROM_FIFO_OVERRUN = 7
     EXIT_FROM_POWER_DOWN = 9
+
+
+VENDOR_SYNCS = range(14, 16)
+"""Table 25."""
 
 
 class BType(IntEnum):

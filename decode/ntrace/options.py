@@ -32,6 +32,7 @@ class Options:
     all_jumps        trTeInstEnAllJumps
     extend_addr_msb  trTeInstExtendAddrMSB
     address_bits     significant bits of an address where an encoder sends fewer than XLEN; None: as the dialect has it
+    sync_period      messages after which it synchronizes (trTeInstSyncMode 1, trTeInstSyncMax); None: not known
     dialect          which generation of encoders
     stop_at_error    give up at the first loss instead of going on at the next synchronizing message
     """
@@ -46,6 +47,7 @@ class Options:
     all_jumps: bool = False
     extend_addr_msb: bool = False
     address_bits: int | None = None
+    sync_period: int | None = None
     dialect: Dialect = RATIFIED
     stop_at_error: bool = False
 

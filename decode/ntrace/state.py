@@ -1,17 +1,16 @@
-"""What the decoder's automaton is made of: states, steps between them, and what there is to report on the way.
-
-Texts and their codes: N-Trace 1.0.0-rc7, tables 9, 23 and 25, and the dialect's.
-"""
+"""What the decoder's automaton is made of: states, steps between them, and what there is to report on the way."""
 
 from enum import Enum
 from typing import NamedTuple
 
 from decode.callstack import CallEffect
-from decode.history import Context, EventKind, Path
+from decode.events import Context, EventKind, Start, StartReason, Stop, StopReason, Trap
+from decode.history import Path
 from decode.ntrace.dialect import Dialect
 from decode.ntrace.layout import BType, Sync
 from decode.ntrace.message import Message
 from decode.reports import Report
+from decode.segments import NOWHERE
 
 
 class Mode(Enum):
@@ -33,13 +32,15 @@ class State(dict[object, "Step | Fork"]):
     """Where decoding stands, and the steps already known from here.
 
     *pc*: the next instruction. *reference*: the last address transmitted, which U-ADDR is relative to (8.1). *context*:
-    which program runs, as far as Ownership messages told.
+    which program runs, as far as Ownership messages told. *branch*: the one that a synchronizing message came at, and
+    had no bit for, if the next message may count it again (a switch of the dialect), else NOWHERE.
     """
 
-    __slots__ = ("context", "mode", "pc", "reference")
+    __slots__ = ("branch", "context", "mode", "pc", "reference")
 
-    def __init__(self, mode: Mode, pc: int, reference: int, context: Context) -> None:
+    def __init__(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> None:
         super().__init__()
+        self.branch = branch
         self.mode = mode
         self.pc = pc
         self.reference = reference
@@ -79,23 +80,23 @@ STARTS = frozenset({Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE})
 """Reasons of a synchronization that begins tracing."""
 
 
-def sync_text(message: Message, dialect: Dialect) -> str:
-    """Why a synchronizing message was sent, in words."""
+def start_of(message: Message, dialect: Dialect) -> Start:
+    """Why a synchronizing message was sent."""
     sync = message.fields["sync"]
-    return dialect.sync_texts.get(sync, f"synchronization reason {sync}")
+    return Start(dialect.starts.get(sync, StartReason.OTHER), sync)
 
 
-def evcode_text(message: Message, dialect: Dialect) -> str:
-    """Why tracing stopped, in words."""
+def stop_of(message: Message, dialect: Dialect) -> Stop:
+    """Why tracing stopped."""
     evcode = message.fields["evcode"]
-    return dialect.evcode_texts.get(evcode, f"trace stop reason {evcode}")
+    return Stop(dialect.stops.get(evcode, StopReason.OTHER), evcode)
 
 
 def resumed(message: Message, pc: int, dialect: Dialect) -> tuple[Report, ...]:
     """What there is to say when decoding starts at a synchronizing message."""
     kind = EventKind.TRACE_ON if message.fields["sync"] in STARTS else EventKind.SYNC
     b_type = message.fields.get("b_type", BType.JUMP)
-    first = Report(kind, sync_text(message, dialect), next_pc=pc, resumed=pc)
+    first = Report(kind, start_of(message, dialect), next_pc=pc, resumed=pc)
     return (first, *trap_reports(b_type, -1, pc, dialect))
 
 
@@ -103,4 +104,4 @@ def trap_reports(b_type: int, epc: int, handler: int, dialect: Dialect) -> tuple
     """The trap a message with this B-TYPE reports, if any. *epc*: -1 when it is not known."""
     if b_type == BType.JUMP:
         return ()
-    return (Report(EventKind.TRAP, dialect.trap_texts[b_type], None if epc < 0 else epc, handler),)
+    return (Report(EventKind.TRAP, Trap(dialect.traps[b_type]), None if epc < 0 else epc, handler),)

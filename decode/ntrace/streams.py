@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from decode.events import Note
 from decode.history import Accounting
-from decode.ntrace.framing import Batch, Framer, fault, faults, is_idle
+from decode.ntrace.framing import Batch, Framer, fault, faults, is_idle, remark
 from decode.ntrace.hart import HartDecoder
 from decode.ntrace.layout import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
 from decode.ntrace.memo import MEMO_LIMIT
@@ -73,6 +74,8 @@ class StreamDecoder:
         self._walkers = Walkers(options)
         self._sources: dict[bytes, int] = {}  # by the head of a frame
         self._losses = Losses()
+        self._remark: tuple[int, Note] | None = None  # on the filling, not said yet
+        self._remarked = False
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the trace. Raises only what *progress* raises."""
@@ -125,6 +128,8 @@ class StreamDecoder:
     def _run(self, frames: list[bytes], offset: int) -> None:
         """Undamaged frames from *offset* on."""
         sources = self._sources_of(frames)
+        if self._cut_at_filling(frames, sources, offset):
+            return
         if len(set(sources)) == 1 and self._is_ours(sources[0]):
             self._hart(sources[0]).run(frames, _Consecutive(frames, offset))
             return
@@ -139,6 +144,20 @@ class StreamDecoder:
                 self._idle += sum(len(frames[i]) for i in own)
             else:
                 self._skipped += sum(len(frames[i]) for i in own)
+
+    def _cut_at_filling(self, frames: list[bytes], sources: list[int], offset: int) -> bool:
+        """What there is to say of filling is said once, to the first hart that speaks after it: whether it was cut."""
+        if self._remarked or _FILLING not in sources:
+            return False
+        for i, frame in enumerate(frames):
+            note = remark(frame) if sources[i] == _FILLING else None
+            if note is not None:
+                self._run(frames[:i], offset)
+                offset += sum(map(len, frames[:i]))
+                self._remark, self._remarked = (offset, note), True
+                self._run(frames[i:], offset)
+                return True
+        return False
 
     def _sources_of(self, frames: list[bytes]) -> list[int]:
         """The SRC of each frame, or _FILLING."""
@@ -167,6 +186,9 @@ class StreamDecoder:
         missed = self._losses.missed(src)
         if missed is not None:
             self._harts[src].lose(missed)
+        if self._remark is not None:
+            self._harts[src].note(*self._remark)
+            self._remark = None
         return self._harts[src]
 
     def _lose(self, lost: Lost) -> None:
@@ -193,7 +215,7 @@ def source_of(frame: bytes, src_bits: int) -> int:
 
 
 class _Consecutive:
-    """Byte offsets of frames one behind the other, asked for in rising order and only where something is reported."""
+    """Byte offsets of frames one after the other: asked for where something is reported, mostly in rising order."""
 
     def __init__(self, frames: Sequence[bytes], offset: int) -> None:
         self._frames = frames
@@ -202,7 +224,10 @@ class _Consecutive:
 
     def of(self, index: int) -> int:
         """The offset of frame *index*."""
-        self._offset += sum(map(len, self._frames[self._index : index]))
+        if index < self._index:
+            self._offset -= sum(map(len, self._frames[index : self._index]))
+        else:
+            self._offset += sum(map(len, self._frames[self._index : index]))
         self._index = index
         return self._offset
 

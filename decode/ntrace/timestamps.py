@@ -6,6 +6,7 @@ others. SiFive's encoders send the XOR with the last one instead.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate
 from operator import add
 
@@ -37,7 +38,7 @@ class Clock:
         self._bits = options.timestamp_bits
         self._xor = options.dialect.xor_timestamps
         self._known: dict[bytes, int] = {}
-        layouts = options.dialect.layouts.values()
+        layouts = tuple(options.dialect.layouts.values())
         self._syncs = bytes(layout.tcode << 2 for layout in layouts if layout.synchronizes)
         self._frame = _pattern(layouts, options.src_bits)
 
@@ -100,7 +101,8 @@ class Clock:
         return value if value >= now else value + (1 << self._bits)
 
 
-def _pattern(layouts: Iterable[Layout], src_bits: int) -> re.Pattern[bytes]:
+@cache
+def _pattern(layouts: tuple[Layout, ...], src_bits: int) -> re.Pattern[bytes]:
     """Frames as `framing` has them, in two parts: a message of the table and its TSTAMP, or anything else whole."""
     kinds = [kind for layout in layouts for kind in _kinds(layout, src_bits)]
     whole = rb"\xff+|%s*%s" % (_bytes((0b00, 0b01, 0b10)), _bytes(_END))

@@ -6,9 +6,10 @@ stand for; after " # " the meaning. Values hold no blanks, so that columns can b
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from decode.history import Context
+from decode.event_wording import STARTS, STOPS, TRAPS, context_words
+from decode.events import Context
 from decode.ntrace import wording_sifive
 from decode.ntrace.items import Item, has_address
 from decode.ntrace.layout import VENDOR_TCODES, BType, Rcode, Tcode
@@ -26,6 +27,9 @@ _MOST_BITS = {"icnt": 22, "faddr": 63, "uaddr": 63, "hist": 32, "hrepeat": 18, "
 """Maximum field sizes (1.0, "Common Fields"). TSTAMP: 64."""
 
 _ECODES = {2: "program trace lost", 3: "ownership trace lost", 7: "vendor defined messages lost"}
+
+
+_Reason = TypeVar("_Reason")
 
 
 class _Words(NamedTuple):
@@ -60,7 +64,8 @@ class Wording:
         if message is None:
             name = "Idle" if item.is_idle else "NoMessage"
             shown = _raw(item) if raw and item.raw else ""
-            return f"{name} BYTES={item.length}{shown}" + (f" # {item.problem}" if item.problem else "")
+            said = item.problem or item.remark
+            return f"{name} BYTES={item.length}{shown}" + (f" # {said}" if said else "")
         words = self._words.get(item.raw) or self._say(item.raw, message)
         line = words.head + _places(item, words) + words.meant + _time(item, message)
         if raw or message.layout is None:
@@ -173,15 +178,20 @@ def _meaning(message: Message, options: Options) -> Iterator[str]:
         yield "vendor defined message" if message.tcode in VENDOR_TCODES else "reserved TCODE"
         return
     if "sync" in fields:
-        yield _coded("SYNC", fields["sync"], dialect.sync_texts, vendor=14)
+        yield _coded("SYNC", fields["sync"], _texts(dialect.starts, STARTS), vendor=14)
     own = _OWN.get(message.tcode)
     if own is not None:
         yield own(message, options)
     b_type = fields.get("b_type", BType.JUMP)
     if b_type != BType.JUMP:
-        yield dialect.trap_texts[b_type]
+        yield TRAPS[dialect.traps[b_type]]
     elif "uaddr" in fields:
         yield "indirect jump, call or return"
+
+
+def _texts(reasons: Mapping[int, _Reason], texts: Mapping[_Reason, str]) -> dict[int, str]:
+    """The text of each code."""
+    return {code: texts[reason] for code, reason in reasons.items()}
 
 
 def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
@@ -193,7 +203,7 @@ def _ownership(message: Message, options: Options) -> str:
     process = Process.of(message.fields["process"])
     if process.format is Format.RESERVED:
         return "reserved FORMAT 1 of PROCESS"
-    mode = str(Context(process.prv, bool(process.v)))
+    mode = context_words(Context(process.prv, bool(process.v)))
     if process.format is Format.PRIVILEGE:
         return mode
     return f"{mode}, {process.format.name.lower()} {number(process.context)}"
@@ -230,7 +240,7 @@ def _repeat_branch(message: Message, options: Options) -> str:
 
 
 def _correlation(message: Message, options: Options) -> str:
-    reason = _coded("EVCODE", message.fields["evcode"], options.dialect.evcode_texts, vendor=8)
+    reason = _coded("EVCODE", message.fields["evcode"], _texts(options.dialect.stops, STOPS), vendor=8)
     cdf = message.fields["cdf"]
     return f"{reason}; reserved CDF {cdf}" if cdf > 1 else reason
 

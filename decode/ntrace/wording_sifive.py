@@ -3,7 +3,7 @@
 What their fields mean is not published: this is what their captures show, and the names their users know.
 """
 
-from decode.ntrace.items import CONTROL, INFERABLE_CALL, has_address
+from decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, has_address
 from decode.ntrace.message import Message
 from decode.ntrace.options import Options
 
@@ -13,7 +13,7 @@ _EVENTS = {
     INFERABLE_CALL: "call or return",
     10: "exception",
     11: "interrupt",
-    12: "periodic PC sample",
+    COUNTERS: "performance counters",
     13: "context",
     14: "watchpoint",
     15: "PC sample",
@@ -30,6 +30,7 @@ _CONTROLS = {
 }
 _DATA_BYTES = {0: 4, 2: 2, 3: 1}  # by the low bits of IDTAG or ADDR: how much the program wrote
 _DECIMAL_BITS = 64
+_COUNTERS, _COUNTER_BITS = 8, 16
 
 
 def number(value: int) -> str:
@@ -40,6 +41,8 @@ def number(value: int) -> str:
 def in_circuit(message: Message, options: Options) -> str:
     """The event; and its number (a trigger's, a cause, a context), which is CKDATA1, or CKDATA0 without an address."""
     fields = message.fields
+    if fields["cksrc"] == COUNTERS:
+        return f"{_EVENTS[COUNTERS]}: {counters(fields['ckdata0'])}"
     event = _EVENTS.get(fields["cksrc"], f"event {fields['cksrc']}")
     detail = fields.get("ckdata1", None if has_address(message) else fields["ckdata0"])
     if detail is None or fields["cksrc"] == INFERABLE_CALL:
@@ -47,6 +50,13 @@ def in_circuit(message: Message, options: Options) -> str:
     if fields["cksrc"] == CONTROL:
         return f"{event}: {_CONTROLS.get(detail) or number(detail)}"
     return f"{event} {number(detail)}"
+
+
+def counters(value: int) -> str:
+    """The counters in CKDATA0, lowest first; those above the last one that is shown are 0, and not sent."""
+    count = max(-(-value.bit_length() // _COUNTER_BITS), 1)
+    shown = [f"{value >> _COUNTER_BITS * i & (1 << _COUNTER_BITS) - 1:#06x}" for i in range(min(count, _COUNTERS))]
+    return " ".join(shown) + (" .." if count > _COUNTERS else "")
 
 
 def data(message: Message, options: Options) -> str:

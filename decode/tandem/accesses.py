@@ -4,7 +4,7 @@ They are made when they are asked for: which groups have one is found out once, 
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import overload
 
@@ -37,20 +37,23 @@ class _Reaches(dict[int, Reach | None]):
 
 
 class TandemAccesses(Sequence[Access]):
-    """One for each instruction that retired and accesses something; *groups*: the history's, by position."""
+    """One for each instruction that retired and accesses something.
 
-    def __init__(self, index: Index, groups: "array[int]") -> None:
-        self._index, self._groups = index, groups
+    *groups*: the history's, by position; *gaps*: which of these positions are gaps, whose groups are others' or none.
+    """
+
+    def __init__(self, index: Index, groups: "array[int]", gaps: Iterable[int] = ()) -> None:
+        self._index, self._groups, self._gaps = index, groups, frozenset(gaps)
         self._reaches = _Reaches(index.trace.parameters.xlen)
 
     @cached_property
     def _positions(self) -> "array[int]":
         """The positions that have one."""
-        trace, retired, reaches = self._index.trace, self._index.retired, self._reaches
+        trace, retired, reaches, gaps = self._index.trace, self._index.retired, self._reaches, self._gaps
         plans = [plan_of(shape) for shape in trace.automaton.shapes]
         found = array("I")
         for position, group in enumerate(self._groups):
-            if not retired[group]:
+            if position in gaps or not retired[group]:
                 continue
             plan = plans[trace.shapes[group]]
             if plan is None:
@@ -78,6 +81,8 @@ class TandemAccesses(Sequence[Access]):
 
     def at(self, position: int) -> Access | None:
         """That of the instruction at a position, where one retired; None: it accesses nothing."""
+        if position in self._gaps:
+            return None
         elements = self._index.trace.elements(self._groups[position])
         word = next((element.word for element in elements if isinstance(element, Instr)), None)
         return None if word is None or self._reaches[word] is None else self._access(position)

@@ -37,13 +37,13 @@ class ArrivingDecoder:
         self._indexer = Indexer(self._index)
         self._flow = Flow(self._index, program, builder=builder, stop_at_error=stop_at_error)
         self._base = self._first = self._before = 0
+        self._state = self._indexer.state
 
     def feed(self, data: bytes) -> None:
         """The next bytes."""
         self._trace.feed(data)
         if len(self._trace) > self._first or len(self._trace.data) > _WAITING:
-            self._follow(more=True)
-            self._forget()
+            self._forget(self._follow(more=True))
 
     def finish(self) -> None:
         """The end of the trace."""
@@ -51,29 +51,33 @@ class ArrivingDecoder:
         self._follow(more=False)
         self._flow.finish()
 
-    def _follow(self, *, more: bool) -> None:
-        self._indexer.renew(self._index)
+    def _follow(self, *, more: bool) -> int:
+        """Before which group it ended: those behind it wait for more."""
+        self._indexer.renew(self._index, self._state)
         self._indexer.run(self._first, len(self._trace))
         if not more:
             self._indexer.finish()
-        self._flow.follow(self._first, more=more)
+        pcs = self._index.pcs[:]  # as the groups tell them, believed or not
+        waits = more and len(self._trace.data) <= _WAITING
+        stop = self._flow.follow(self._first, more=more, waits=waits)
+        self._state = self._indexer.state if stop == len(pcs) else (pcs[stop - 1], self._indexer.state[1])
+        return stop
 
-    def _forget(self) -> None:
-        """What the next pieces do not need."""
+    def _forget(self, stop: int) -> None:
+        """What the next pieces do not need: they begin with group *stop*, which is looked at again with them."""
         old, self._index = self._index, Index(self._trace)
-        count = len(self._trace)
-        keep = max(_carry(old.registers, self._index.registers, count), 1)
-        self._base += self._trace.forget(keep)
+        keep = max(_carry(old.registers, self._index.registers, stop), 1)
+        self._base += self._trace.forget(stop, keep)
         self._index.pcs.extend([NOWHERE] * keep)
         self._index.retired.extend(bytes(keep))
-        self._first, self._before = keep, self._before + count - keep
+        self._first, self._before = keep, self._before + stop - keep
         self._flow.renew(self._index, self._base, self._before)
 
 
-def _carry(old: Registers, new: Registers, count: int) -> int:
-    """Tells *new* the last writes of *count* groups to each register in *old*; in how many groups they are now."""
-    writes = [(regno, column.last(count)) for regno, column in old.columns.items()]
-    lost, dirty = old.marks()
+def _carry(old: Registers, new: Registers, stop: int) -> int:
+    """Tells *new* the last writes before group *stop* to each register in *old*; in how many groups they are now."""
+    writes = [(regno, column.last(stop - 1)) for regno, column in old.columns.items()]
+    lost, dirty = old.marks(stop)
     numbers = sorted({write.group for _, write in writes if write is not None} | {*lost, *dirty})
     places = {number: place for place, number in enumerate(numbers)}
     for regno, write in writes:

@@ -60,8 +60,11 @@ class Part(NamedTuple):
     delegated: bool = False
 
 
-def parts(xlen: int) -> dict[int, Part]:
-    """All registers that are parts of another, or have parts, by number."""
+def parts(xlen: int, sstatus: int = 0, sie: int = 0) -> dict[int, Part]:
+    """All registers that are parts of another, or have parts, by number.
+
+    *sstatus*, *sie*: the bits that sstatus, and sie and sip, have in a hart that differs from the specification there.
+    """
     everything = (1 << xlen) - 1
     top = 1 << xlen - 1 | (3 << 32 if xlen == 64 else 0)
     return {
@@ -69,11 +72,11 @@ def parts(xlen: int) -> dict[int, Part]:
         FFLAGS: Part(FCSR, 0x1F),
         FRM: Part(FCSR, 0xE0, 5),
         MSTATUS: Part(MSTATUS, everything),
-        SSTATUS: Part(MSTATUS, _SSTATUS | top),
+        SSTATUS: Part(MSTATUS, (sstatus or _SSTATUS) | top),
         MIE: Part(MIE, everything),
-        SIE: Part(MIE, everything, 0, True),
+        SIE: Part(MIE, sie or everything, 0, not sie),
         MIP: Part(MIP, everything),
-        SIP: Part(MIP, everything, 0, True),
+        SIP: Part(MIP, sie or everything, 0, not sie),
     }
 
 

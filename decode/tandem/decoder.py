@@ -2,19 +2,21 @@
 
 from bisect import bisect_left, bisect_right
 
-from decode.history import EventKind, History
+from decode.events import EventKind, Loss
+from decode.history import History
 from decode.streams import Program
 from decode.tandem.accesses import TandemAccesses
 from decode.tandem.csrs import PRIVILEGE
 from decode.tandem.flow import Flow
 from decode.tandem.group import AdditionalState, Element, FullRegister, IncrementalRegister, IncrementalRegisterOr
+from decode.tandem.index import Index
 from decode.tandem.indexing import index_of
 from decode.tandem.layout import State as StateId
 from decode.tandem.memory import Store
 from decode.tandem.parameters import Parameters
 from decode.tandem.spaces import PHYSICAL
 from decode.tandem.state import Place, State
-from decode.tandem.trace import Trace
+from decode.tandem.trace import PIECE, Trace
 from support.progress import Progress, silent
 
 __all__ = ["Decoder", "Parameters", "Tandem", "decode"]
@@ -29,14 +31,21 @@ class Tandem:
     """
 
     def __init__(
-        self, trace: Trace, program: Program, progress: Progress = silent, *, stop_at_error: bool = False
+        self,
+        trace: Trace,
+        program: Program,
+        progress: Progress = silent,
+        *,
+        stop_at_error: bool = False,
+        index: Index | None = None,
     ) -> None:
+        """*index*: of the trace, if it is there already."""
         self.trace = trace
-        self.index = index_of(trace, progress)
+        self.index = index_of(trace, progress) if index is None else index
         flow = Flow(self.index, program, progress, stop_at_error=stop_at_error)
         self.history: History = flow.build()
         self._groups = flow.groups
-        self.history.accesses = TandemAccesses(self.index, flow.groups)
+        self.history.accesses = TandemAccesses(self.index, flow.groups, self.history.gap_positions)
         self.history.shadow = self
 
     def group_of(self, position: int) -> int:
@@ -121,13 +130,45 @@ def decode(
     No bytes make it fail: what cannot be read is in the history. *stop_at_error*: all that is behind the first loss is
     part of it. Raises only what *progress* raises.
     """
-    found = Tandem(Trace.of(data, parameters, progress, wrapped=wrapped), program, progress)
-    loss = next((event for event in found.history.events if event.kind is EventKind.LOSS), None)
-    if not stop_at_error or loss is None:
-        return found
-    trace = Trace.of(data[: loss.offset], parameters, progress, wrapped=wrapped)
-    trace.give_up(data[loss.offset :], loss.text)
-    return Tandem(trace, program, progress, stop_at_error=True)
+    return Decoding(data, program, parameters, wrapped=wrapped, stop_at_error=stop_at_error).result(progress)
+
+
+class Decoding:
+    """The same when it may be interrupted: what was read and indexed until then is kept."""
+
+    def __init__(
+        self, data: bytes, program: Program, parameters: Parameters, *, wrapped: bool, stop_at_error: bool
+    ) -> None:
+        self._data, self._program, self._parameters, self._wrapped = data, program, parameters, wrapped
+        self._stop_at_error = stop_at_error
+        self._trace = Trace(parameters, wrapped=wrapped)
+        self._read = 0
+        self._index: Index | None = None
+        self._whole: Tandem | None = None
+
+    def result(self, progress: Progress) -> Tandem:
+        """The trace. Raises only what *progress* raises, and goes on there when it is asked for again."""
+        if self._whole is None:
+            self._whole = self._of_all(progress)
+        loss = next((event for event in self._whole.history.events if event.kind is EventKind.LOSS), None)
+        if not self._stop_at_error or loss is None:
+            return self._whole
+        trace = Trace.of(self._data[: loss.offset], self._parameters, progress, wrapped=self._wrapped)
+        assert isinstance(loss.fact, Loss)
+        trace.give_up(self._data[loss.offset :], loss.fact)
+        return Tandem(trace, self._program, progress, stop_at_error=True)
+
+    def _of_all(self, progress: Progress) -> Tandem:
+        total = len(self._data)
+        while self._read < total:
+            progress("reading", self._read, total)
+            piece = self._data[self._read : self._read + PIECE]
+            self._trace.feed(piece)
+            self._read += len(piece)
+        if self._index is None:
+            self._trace.finish()
+            self._index = index_of(self._trace, progress)
+        return Tandem(self._trace, self._program, progress, index=self._index)
 
 
 class Decoder:

@@ -28,6 +28,8 @@ _STATES: dict[int, int] = {
 }
 _ADDRESSES_AND_DATA = frozenset({State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS, *STORE_DATA})
 _SRET = 0x1020_0073
+_MODES = (0, 1, 3)
+_CAUSES = 64
 
 _Register = FullRegister | IncrementalRegister | IncrementalRegisterOr
 
@@ -167,3 +169,24 @@ def _complete_return(word: int, status: int | None, written: dict[int, int | Non
     written.setdefault(csrs.PRIVILEGE, mode)
     if not written.keys() & csrs.STATUS:
         written[csrs.MSTATUS] = None
+
+
+def impossible(seen: Effects) -> str:
+    """What a group tells that no hart does: it is damaged; "" for nothing.
+
+    Privileged Architecture, "Privilege Levels" (2 is reserved) and "Machine Cause" (codes from 64 on are reserved);
+    ISA, "Base Instruction-Length Encoding": the low bits of an instruction say whether it has 16 bits.
+    """
+    for mode in seen.states(State.PRIVILEGE_MODE):
+        if mode not in _MODES:
+            return f"privilege mode {mode}"
+    for pc in (seen.pc, seen.own):
+        if pc is not None and pc & 1:
+            return f"a pc of 0x{pc:x}"
+    if seen.trap is not None:
+        cause = 0 if seen.trap.cause == UNTOLD_CAUSE else seen.trap.cause
+        return f"trap cause 0x{cause:x}" if cause >= _CAUSES else ""
+    instr = seen.instr
+    if instr is not None and (instr.word & 3 == 3) != (instr.length == 4):
+        return f"the instruction 0x{instr.word:x} of {8 * instr.length} bits"
+    return ""

@@ -5,15 +5,25 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from decode.causes import trap_text
 from decode.errors import CodeMissing
-from decode.history import Context, EventKind, History, HistoryBuilder, Path
+from decode.events import (
+    Context,
+    EventKind,
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    StartReason,
+    Stop,
+)
+from decode.history import History, HistoryBuilder, Path
 from decode.image import Image
 from decode.streams import Program
 from decode.tandem import csrs
-from decode.tandem.framing import CUT_OFF, NO_BEGIN
+from decode.tandem.belief import AHEAD, TRACE, Before, Beliefs
 from decode.tandem.group import Instr
-from decode.tandem.index import UNTOLD_CAUSE, Break, Index, Trapped
+from decode.tandem.index import Break, Index, Trapped
 from decode.tandem.steps import NOWHERE
 from decode.tandem.trace import Flaw
 from support.progress import Progress, silent
@@ -21,8 +31,6 @@ from support.progress import Progress, silent
 _PIECE = 1 << 15  # groups taken at a time
 _LONGEST = 1 << 10  # instructions of one path
 _MOST_PATHS = 1 << 16
-_TRACE = "the trace"  # what code is from that a program does not have
-_NO_ADDRESS = "the address of an instruction is not told"
 
 
 class Flow:
@@ -54,6 +62,10 @@ class Flow:
         self._initialized: tuple[int, int] | None = None  # from which byte on, how often: more may follow
         self._reset_at: int | None = None  # the byte of a reset; what follows says where it went on
         self._resuming = True
+        self._stop = 0  # of the groups that are followed now
+        self._last = Before()  # of the groups before them
+        self._is_unbelieved = False  # where the hart is before them
+        self._beliefs = Beliefs(index, 0, (), self._last)
         self.groups = array("I")
 
     def build(self) -> History:
@@ -70,42 +82,62 @@ class Flow:
             for paths in self._known.values():
                 paths.clear()
 
-    def follow(self, first: int, *, more: bool = False) -> None:
-        """What groups from *first* on did. *more*: others will follow them."""
-        if not self._stopped:
+    def follow(self, first: int, *, more: bool = False, waits: bool = False) -> int:
+        """What groups from *first* on did; before which group it ended. *more*: others will follow them.
+
+        *waits*: groups in doubt wait for those behind them.
+        """
+        self._beliefs = Beliefs(self._index, first, list(self._trace.flaws(first)), self._last)
+        self._stop = len(self._index.pcs)
+        if waits:
+            self._stop = next(
+                (
+                    group
+                    for group in range(max(first, self._stop - AHEAD), self._stop)
+                    if group in self._beliefs.waiting
+                ),
+                self._stop,
+            )
+        if self._is_unbelieved:
+            self._forget_pc(first - 1)
+        if not self._stopped and self._stop > first - (not more):
             self._follow(first, more=more)
+        self._last = self._beliefs.last(self._stop, self._image)
         for image, missing in self._missing.items():
             for start, code in _stretches(missing):
-                image.add_code(start, code, _TRACE)
+                image.add_code(start, code, TRACE)
             missing.clear()
+        return self._stop
 
     def _follow(self, first: int, *, more: bool) -> None:
         index = self._index
         self._resets = frozenset(index.resets)
         marks = self._marks(first)
-        if first < len(index.pcs):
+        if first < self._stop:
             self._tell_reset(index.origin(first))
         self._initialize(marks, first, more=more)
         at = first
         for group in sorted(marks):
+            if group >= self._stop and more:
+                break
             self._plain(at, group)
             for mark in marks[group]:
                 if isinstance(mark, Break):
                     self._break(mark)
             if self._is_stopped():
                 return
-            if group < len(index.pcs):
+            if group < self._stop:
                 self._marked(group, marks[group])
             at = group + 1
-        self._plain(at, len(index.pcs))
+        self._plain(at, self._stop)
 
     def finish(self) -> None:
         """No more groups follow."""
         self._tell_reset(NOWHERE)
         self._tell_initialized()
         if len(self._mismatches) > 1:
-            text = f"{len(self._mismatches) - 1} more places where the trace and {self._image.origin(0)} do not agree"
-            self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), text)
+            more = Note(NoteCause.MORE_PLACES, (len(self._mismatches) - 1, self._image.origin(0)))
+            self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), more)
 
     def _is_stopped(self) -> bool:
         return self._stopped
@@ -115,7 +147,7 @@ class Flow:
 
     def _initialize(self, marks: dict[int, list[object]], first: int, *, more: bool) -> None:
         """State initializations in a row are one event, also where the trace comes in pieces."""
-        last = len(self._index.pcs)
+        last = self._stop
         runs = sorted((group, mark) for group, found in marks.items() for mark in found if isinstance(mark, int))
         if self._initialized is not None and runs and runs[0][0] == first:
             _, count = runs.pop(0)
@@ -124,7 +156,7 @@ class Flow:
             if more and first + count == last:
                 return
         self._tell_initialized()
-        if more and runs and sum(runs[-1]) == last:
+        if more and runs and sum(runs[-1]) == last and not self._index.retired[last - 1]:
             group, count = runs[-1]
             marks[group].remove(count)
             self._initialized = self._offset(group), count
@@ -136,8 +168,7 @@ class Flow:
             self._initialized_by(count, offset)
 
     def _initialized_by(self, count: int, offset: int) -> None:
-        what = "a state initialization" if count == 1 else f"{count} state initializations"
-        self._builder.event(EventKind.NOTE, offset, f"{what} from outside the hart")
+        self._builder.event(EventKind.NOTE, offset, Note(NoteCause.INITIALIZED, (count,)))
 
     def _marks(self, start: int) -> dict[int, list[object]]:
         """What there is to say of some groups, by number."""
@@ -152,8 +183,11 @@ class Flow:
             for group in groups:
                 if group >= start:
                     marks.setdefault(group, [])
-        for first, last in _runs(index.initializations):
+        for first, last in _runs(group for group in index.initializations if group < self._stop):
             marks.setdefault(first, []).append(last - first + 1)
+        for group in self._beliefs.doubted:
+            if start <= group < self._stop:
+                marks.setdefault(group, [])
         return marks
 
     def _marked(self, group: int, marks: list[object]) -> None:
@@ -163,14 +197,40 @@ class Flow:
             self._reset(group)
         for mark in marks:
             if isinstance(mark, Flaw):
-                builder.event(EventKind.NOTE, offset, f"group {self._before + group + 1}: {mark.problem.value}")
+                flaw = Note(NoteCause.FLAW, (self._before + group + 1, mark.problem.value))
+                builder.event(EventKind.NOTE, offset, flaw)
             elif isinstance(mark, int):
                 self._initialized_by(mark, offset)
+        if group in self._beliefs.doubted:
+            self._doubt(group)
         self._plain(group, group + 1)
         for mark in marks:
             if isinstance(mark, Trapped):
                 self._trap(mark)
         self._states(group)
+
+    def _doubt(self, group: int) -> None:
+        """A group beside damage: its instruction is not listed where too much speaks against its address."""
+        index, beliefs = self._index, self._beliefs
+        origin = index.origin(group)
+        if not index.retired[group] or beliefs.believes(group, self._image):
+            return
+        index.retired[group] = 0
+        self._forget_pc(group)
+        if not self._resuming:
+            length, loss = self._builder.position, Loss(LossCause.NOT_BELIEVED, (f"{origin:x}",))
+            self._builder.gap(
+                EventKind.LOSS, self._offset(group), Loss(LossCause.NO_ADDRESS) if origin == NOWHERE else loss
+            )
+            self._added(length, group)
+
+    def _forget_pc(self, group: int) -> None:
+        """Where a group that nobody believes went on is not known, unless what follows is in the program there."""
+        index = self._index
+        following = next((after for after in range(group + 1, self._stop) if index.retired[after]), self._stop)
+        self._is_unbelieved = following == self._stop
+        if following not in index.origins and not self._beliefs.agrees(following, self._image):
+            index.pcs[group:following] = array("Q", [NOWHERE] * (following - group))
 
     def _reset(self, group: int) -> None:
         self._reset_at = self._offset(group)
@@ -182,15 +242,16 @@ class Flow:
         """*following*: where the instruction behind it is."""
         if self._reset_at is not None:
             next_pc = None if following == NOWHERE else following
-            self._builder.event(EventKind.SYNC, self._reset_at, "hart reset", next_pc=next_pc)
+            self._builder.event(EventKind.SYNC, self._reset_at, Start(StartReason.RESET), next_pc=next_pc)
             self._reset_at = None
 
     def _trap(self, trapped: Trapped) -> None:
-        text = "trap, cause not told" if trapped.cause == UNTOLD_CAUSE else trap_text(trapped.cause, trapped.interrupt)
         offset = self._offset(trapped.group)
         last = trapped.epc if trapped.epc is not None else self._index.origin(trapped.group)
-        epc = None if last == NOWHERE else last
-        self._builder.event(EventKind.TRAP, offset, text, last_pc=epc, next_pc=trapped.handler)
+        beliefs = self._beliefs
+        epc = last if last != NOWHERE and beliefs.origin(trapped.group, self._image) else None
+        handler = trapped.handler if beliefs.handler(trapped.group) else None
+        self._builder.event(EventKind.TRAP, offset, trapped.fact, last_pc=epc, next_pc=handler)
 
     def _states(self, group: int) -> None:
         """The privilege mode and the time after a group."""
@@ -213,15 +274,14 @@ class Flow:
     def _break(self, mark: Break) -> None:
         """What is missing before a group."""
         builder, offset = self._builder, self._base + mark.offset
-        if mark.why in (CUT_OFF, NO_BEGIN):
-            builder.event(EventKind.NOTE, offset, mark.why)
+        if isinstance(mark.cause, Note):
+            builder.event(EventKind.NOTE, offset, mark.cause)
             return
         length = builder.position
-        untraced = self._trace.parameters.dialect.untraced_below and not mark.loss
-        kind = EventKind.TRACE_OFF if untraced else EventKind.LOSS
-        builder.gap(kind, offset, mark.why)
+        kind = EventKind.TRACE_OFF if isinstance(mark.cause, Stop) else EventKind.LOSS
+        builder.gap(kind, offset, mark.cause)
         if self._stop_at_error and kind is EventKind.LOSS:
-            builder.event(EventKind.NOTE, offset, "decoding stopped here, at the first loss, as asked")
+            builder.event(EventKind.NOTE, offset, Note(NoteCause.STOPPED_AT_LOSS))
             self._stopped = True
         self._added(length, mark.group)
         self._enter(None)
@@ -262,7 +322,7 @@ class Flow:
                 begin = end + 1
                 if not self._resuming:
                     length = self._builder.position
-                    self._builder.gap(EventKind.LOSS, self._offset(groups[end]), _NO_ADDRESS)
+                    self._builder.gap(EventKind.LOSS, self._offset(groups[end]), Loss(LossCause.NO_ADDRESS))
                     self._added(length, groups[end])
         self._run(origins[begin:], groups[begin:])
 
@@ -288,8 +348,8 @@ class Flow:
 
     def _resume(self, pc: int, group: int) -> None:
         if not self._builder.position and not self._was_reset:
-            self._builder.event(EventKind.SYNC, self._offset(group), "the trace begins", next_pc=pc)
-        self._builder.resume(pc)
+            self._builder.event(EventKind.SYNC, self._offset(group), Start(StartReason.BEGINNING), next_pc=pc)
+        self._builder.resume(pc, self._offset(group))
         self._resuming = False
 
     def _check(self, block: tuple[int, ...], groups: range | list[int]) -> None:
@@ -303,18 +363,15 @@ class Flow:
             except CodeMissing:
                 missing[pc] = code
                 continue
-            if found != code and self._image.origin(pc) != _TRACE:
+            if found != code and self._image.origin(pc) != TRACE:
                 self._mismatch(pc, group, code, found)
 
     def _mismatch(self, pc: int, group: int, code: bytes, found: bytes) -> None:
         self._mismatches.add(pc)
         if len(self._mismatches) == 1:
-            self._builder.event(
-                EventKind.MISMATCH,
-                self._offset(group),
-                f"trace does not match {self._image.origin(pc)} at 0x{pc:x}: the instruction 0x{code[::-1].hex()} ran,"
-                f" and 0x{found[::-1].hex()} is there",
-            )
+            detail = (self._image.origin(pc), pc, code[::-1].hex(), found[::-1].hex())
+            mismatch = Loss(LossCause.OTHER_INSTRUCTION, detail)
+            self._builder.event(EventKind.MISMATCH, self._offset(group), mismatch)
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,8 @@ be read. The bytes themselves are kept: they are the most compact form of what i
 from array import array
 from typing import NamedTuple
 
+from decode.event_wording import words
+from decode.events import Loss, LossCause, Note, NoteCause
 from decode.tandem.layout import Opcode
 from decode.tandem.shapes import Automaton, Bad
 
@@ -16,17 +18,24 @@ _GROUPS_TO_TRUST = 4  # in a row, before reading goes on after damage
 _BYTES_TO_TRUST = 128  # which those have at most, each; real encoders send 72 at most
 
 
-CUT_OFF = "the trace ends in the middle of a group"
-NO_BEGIN = "the trace does not begin with a group"
+CUT_OFF, NO_BEGIN = Note(NoteCause.GROUP_CUT_OFF), Note(NoteCause.NO_BEGIN)
+
+Cause = Loss | Note
+"""Why bytes are no group. A note: nothing is lost by it."""
 
 
-class Loss(NamedTuple):
+class Hole(NamedTuple):
     """Bytes that are no group: *length* from *offset* on, before group number *group*."""
 
     group: int
     offset: int
     length: int
-    why: str
+    cause: Cause
+
+    @property
+    def why(self) -> str:
+        """The cause, in words."""
+        return words(self.cause)
 
 
 class Framer:
@@ -46,12 +55,12 @@ class Framer:
         self.data = bytearray()
         self.offsets = array("Q")
         self.shapes = array("H")
-        self.losses: list[Loss] = []
+        self.losses: list[Hole] = []
         self._start = self._at = 0  # of the group that is being read, and of the element
         self._node = automaton.root
         self._begun = False
         self._forgotten = 0  # bytes before those in `data`
-        self._damaged = NO_BEGIN if wrapped else None  # looking for where to go on, since this was found
+        self._damaged: Cause | None = NO_BEGIN if wrapped else None  # looking for where to go on, since this was found
         self._candidate = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
@@ -73,30 +82,36 @@ class Framer:
         """Where the bytes begin that are in no group and no loss yet; before 0 where some of them were let go of."""
         return self._start
 
-    def give_up(self, rest: bytes, why: str) -> None:
+    def give_up(self, rest: bytes, why: Cause) -> None:
         """What comes behind the end is lost."""
         self.data += rest
         self._lose(len(self.data), why)
 
-    def forget(self, keep: int) -> int:
-        """Lets go of the groups so far; how many bytes they had. *keep* empty groups stand for all of them.
+    def forget(self, stop: int, keep: int) -> int:
+        """Lets go of the groups before *stop*; how many bytes they had. *keep* empty groups stand for all of them.
 
         Offsets count from behind those bytes from then on: a loss that goes on has begun at a negative one.
         """
-        done = min(self._start if self._damaged is None else max(self._start, self._candidate), len(self.data))
         count = len(self.offsets)
+        done = self.offsets[stop] if stop < count else self._done
         self.losses = [
-            loss._replace(group=loss.group - count + keep, offset=loss.offset - done)
+            loss._replace(group=loss.group - stop + keep, offset=loss.offset - done)
             for loss in self.losses
-            if loss.group >= count
+            if loss.group >= stop
         ]
         self._forgotten += done
-        shape = self.shapes[-1] if count else 0
-        del self.data[:done], self.offsets[:], self.shapes[:]
-        self.offsets.extend([0] * keep)
-        self.shapes.extend([shape] * keep)
+        shape = self.shapes[stop - 1] if stop else 0
+        offsets = [offset - done for offset in self.offsets[stop:]]
+        del self.data[:done], self.offsets[:], self.shapes[:stop]
+        self.offsets.extend([*[0] * keep, *offsets])
+        self.shapes[:0] = array("H", [shape] * keep)
         self._start, self._at, self._candidate = self._start - done, self._at - done, self._candidate - done
         return done
+
+    @property
+    def _done(self) -> int:
+        """Up to where nothing is needed any more, where no group is."""
+        return min(self._start if self._damaged is None else max(self._start, self._candidate), len(self.data))
 
     @property
     def lost(self) -> int:
@@ -110,7 +125,7 @@ class Framer:
             try:
                 self._read()
             except Bad as bad:
-                self._damaged = f"{bad.why} (at 0x{self._forgotten + self._at:x})"
+                self._damaged = Loss(LossCause.NO_GROUP, (bad.why, self._forgotten + self._at))
                 self._candidate = self._start + 1
             else:
                 return
@@ -193,8 +208,8 @@ class Framer:
             return False
         return False
 
-    def _lose(self, end: int, why: str) -> None:
+    def _lose(self, end: int, why: Cause) -> None:
         if end > self._start:
-            self.losses.append(Loss(len(self.offsets), self._start, end - self._start, why))
+            self.losses.append(Hole(len(self.offsets), self._start, end - self._start, why))
         self._start = self._at = end
         self._node = self.automaton.root

@@ -4,6 +4,8 @@ from array import array
 from functools import cached_property
 from typing import NamedTuple
 
+from decode.event_wording import words
+from decode.events import Loss, Note, Stop, Trap, TrapKind
 from decode.tandem.loads import loads_of
 from decode.tandem.memory import MemoryWrites
 from decode.tandem.physical import PhysicalMemory
@@ -17,7 +19,10 @@ UNTOLD_CAUSE = -1
 
 
 class Trapped(NamedTuple):
-    """A group that took a trap. *epc*, *tval*, *handler*: None where the trace does not say."""
+    """A group that took a trap. *epc*, *tval*, *handler*: None where the trace does not say.
+
+    *interrupt*: where the cause is not told, what it was most often; `fact` has what is known.
+    """
 
     group: int
     cause: int
@@ -25,6 +30,13 @@ class Trapped(NamedTuple):
     epc: int | None
     tval: int | None
     handler: int | None
+
+    @property
+    def fact(self) -> Trap:
+        """What the trace tells of it."""
+        if self.cause == UNTOLD_CAUSE:
+            return Trap(TrapKind.UNKNOWN)
+        return Trap.of(self.cause, self.tval, interrupt=self.interrupt)
 
 
 class Break(NamedTuple):
@@ -35,8 +47,13 @@ class Break(NamedTuple):
 
     group: int
     offset: int
-    why: str
+    cause: Loss | Stop | Note
     loss: bool
+
+    @property
+    def why(self) -> str:
+        """The cause, in words."""
+        return words(self.cause)
 
 
 class Index:
@@ -55,7 +72,7 @@ class Index:
         self.trace = trace
         self.pcs = array("Q")
         self.origins: dict[int, int] = {}
-        self.registers = Registers(trace.parameters.xlen)
+        self.registers = Registers(trace.parameters.xlen, trace.parameters.dialect)
         self.memory: dict[int, MemoryWrites] = {}
         self.spaces: list[tuple[int, int]] = [(-1, UNKNOWN)]
         self.retired = bytearray()

@@ -6,8 +6,9 @@ trace does not tell what something became, a write of an unknown value is record
 
 from collections.abc import Sequence
 
+from decode.events import Loss, LossCause, Note, Stop, StopReason
 from decode.tandem import csrs
-from decode.tandem.effects import Effects
+from decode.tandem.effects import Effects, impossible
 from decode.tandem.group import MemoryRequest
 from decode.tandem.index import Break, Index
 from decode.tandem.layout import FPR, FPR_END, GPR, State
@@ -78,8 +79,14 @@ class Indexer:
         self._losses = iter(self._trace.losses)
         self._loss = next(self._losses, None)
 
-    def renew(self, index: Index) -> None:
+    @property
+    def state(self) -> tuple[int, bool]:
+        """What is known before the next group, besides registers."""
+        return self._pc, self._mprv
+
+    def renew(self, index: Index, state: tuple[int, bool]) -> None:
         """Goes on in another index of the same trace, which was told what is known of registers."""
+        self._pc, self._mprv = state
         if index.pcs:
             index.pcs[-1] = self._pc
         self._index = index
@@ -89,7 +96,7 @@ class Indexer:
         """Groups *start* to *stop* - 1."""
         while start < stop:
             while self._loss is not None and self._loss.group == start:
-                self._break(start, self._loss.why, self._loss.offset, loss=True)
+                self._break(start, self._loss.cause, self._loss.offset, loss=True)
                 self._loss = next(self._losses, None)
             end = stop if self._loss is None else min(stop, self._loss.group)
             self._run(start, end)
@@ -98,7 +105,7 @@ class Indexer:
     def finish(self) -> None:
         """What is lost at the end."""
         for loss in filter(None, (self._loss, *self._losses)):
-            self._break(loss.group, loss.why, loss.offset, loss=True)
+            self._break(loss.group, loss.cause, loss.offset, loss=True)
 
     def _run(self, start: int, stop: int) -> None:
         """Groups between which nothing is lost. Plain ones are taken here, others in `_general`."""
@@ -158,13 +165,16 @@ class Indexer:
         index, trace = self._index, self._trace
         loose = trace.shape(group).loose
         seen = Effects(group, trace.elements(group), trace.parameters, index.registers, loose=loose)
+        noise = impossible(seen)
+        if noise:
+            return self._noise(group, noise)
         if seen.is_reset:
             self._reset(group)
             pc = NOWHERE
         if seen.initializes:
             index.initializations.append(group)
         origin = self._origin(seen, pc)
-        if origin != pc or (group == 0 and origin != NOWHERE):
+        if origin != (index.pcs[-1] if index.pcs else NOWHERE):
             index.origins[group] = origin
         self._memory(seen)
         written = seen.registers()
@@ -180,6 +190,15 @@ class Indexer:
         if written.keys() & _MAY_MOVE or seen.is_reset:
             self._move(group)
         return next_pc
+
+    def _noise(self, group: int, what: str) -> int:
+        """A group that tells what cannot be tells nothing."""
+        index = self._index
+        self._break(group, Loss(LossCause.IMPOSSIBLE, (what,)), self._trace.offsets[group], loss=False)
+        index.origins[group] = NOWHERE
+        index.pcs.append(NOWHERE)
+        index.retired.append(0)
+        return NOWHERE
 
     def _origin(self, seen: Effects, pc: int) -> int:
         """Where the hart was before the group. Notes a break where it cannot have been at *pc*."""
@@ -205,10 +224,12 @@ class Indexer:
         return own
 
     def _miss(self, group: int, pc: int, found: str) -> None:
-        why = f"groups are missing: the pc was 0x{pc:x}, and what follows is {found}"
+        cause: Loss | Stop = Loss(LossCause.GROUPS_MISSING, (pc, found))
+        if self._dialect.untraced_below:
+            cause = Stop(StopReason.GROUPS_MISSING, detail=(pc, found))
         if pc < self._dialect.untraced_below:
-            why = f"below 0x{self._dialect.untraced_below:x}, where the hart went on at 0x{pc:x}, is no trace"
-        self._break(group, why, self._trace.offsets[group], loss=False)
+            cause = Stop(StopReason.UNTRACED, detail=(self._dialect.untraced_below, pc))
+        self._break(group, cause, self._trace.offsets[group], loss=False)
 
     def _next_pc(self, seen: Effects, origin: int) -> int:
         """Where the hart goes on after the group."""
@@ -278,8 +299,8 @@ class Indexer:
         self._index.registers.forget(group)
         self._index.registers.add(group, csrs.PRIVILEGE, _MACHINE)
 
-    def _break(self, group: int, why: str, offset: int, *, loss: bool) -> None:
-        self._index.breaks.append(Break(group, offset, why, loss))
+    def _break(self, group: int, cause: Loss | Stop | Note, offset: int, *, loss: bool) -> None:
+        self._index.breaks.append(Break(group, offset, cause, loss))
         self._index.registers.forget(group)
         self._index.memory_forgotten.append(group)
         self._index.spaces.append((group - 1, self._unknown))

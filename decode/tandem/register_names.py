@@ -8,6 +8,7 @@ import re
 from decode.csr_names import CSRS
 from decode.tandem.csrs import MTIME, PRIVILEGE
 from decode.tandem.layout import FPR, FPR_END, GPR
+from support.text import number_in
 
 X = (
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{i}" for i in range(8)),
@@ -46,5 +47,6 @@ def number_of(text: str) -> int | None:
     """As `regno_of`, of what a user writes: $MSTATUS, 0x300, privilege, mtime, too."""
     name = text.removeprefix("$").lower()
     if _NUMBER.fullmatch(name):
-        return int(name, 0) if int(name, 0) < FPR_END else None
+        number = number_in(name)
+        return number if number < FPR_END else None
     return _STATES.get(name, regno_of(name))

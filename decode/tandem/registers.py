@@ -1,12 +1,17 @@
 """What registers held after any group, as far as the trace determines it."""
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from decode.tandem.columns import Columns, Written
 from decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, PC_PHYSICAL, Part, is_counter, parts
+from decode.tandem.dialect import Dialect
 from decode.tandem.layout import GPR
+
+_MOST_MIDELEGS = 32
+"""How many values of mideleg are looked back through."""
 
 
 class _Seen(NamedTuple):
@@ -21,12 +26,12 @@ class _Seen(NamedTuple):
 class Registers:
     """The writes to all registers, and what follows from them. Numbers are those of the Debug Specification."""
 
-    def __init__(self, xlen: int) -> None:
+    def __init__(self, xlen: int, dialect: Dialect) -> None:
         self.columns = Columns()
         self.dirty = array("I")
         """Groups that changed floating-point state and did not tell mstatus: its FS is Dirty from there on."""
         self._forgotten: list[int] = []
-        self._parts = parts(xlen)
+        self._parts = parts(xlen, dialect.sstatus, dialect.sie)
         self._families: dict[int, list[int]] = {}
         for regno, part in self._parts.items():
             self._families.setdefault(part.whole, []).append(regno)
@@ -40,9 +45,10 @@ class Registers:
         """What was written before *group* no longer holds."""
         self._forgotten.append(group)
 
-    def marks(self) -> tuple[list[int], list[int]]:
-        """The last group from which on nothing holds that was written before, and the last one in `dirty`; or none."""
-        return self._forgotten[-1:], list(self.dirty[-1:])
+    def marks(self, stop: int) -> tuple[list[int], list[int]]:
+        """Before group *stop*: the last from which on nothing holds that was written before, the last in `dirty`."""
+        lost, dirty = bisect_left(self._forgotten, stop), bisect_left(self.dirty, stop)
+        return self._forgotten[max(lost - 1, 0) : lost], list(self.dirty[max(dirty - 1, 0) : dirty])
 
     def value(self, regno: int, group: int) -> int | None:
         """What a register held after *group*; None: not determined."""
@@ -108,13 +114,34 @@ class Registers:
         for regno in self._families[whole]:
             written = self._written(regno, group)
             if written is not None:
-                part = self._parts[regno]
-                mask = self._mask(part, written.group)
-                bits = None if written.value is None or mask is None else written.value << part.shift
-                if mask is None and written.value is not None and regno != whole:
-                    mask, bits = self._parts[whole].mask, None  # some bits of the whole changed, nobody knows which
-                found.append(_Seen(written.group, regno, self._parts[whole].mask if mask is None else mask, bits))
+                found.append(self._said(regno, written))
+                if self._parts[regno].delegated:
+                    found += self._delegated_before(regno, written, group)
         return found
+
+    def _said(self, regno: int, written: Written) -> _Seen:
+        """What a write says of the whole."""
+        part = self._parts[regno]
+        whole, mask = self._parts[part.whole].mask, self._mask(part, written.group)
+        if mask is None:  # some bits of the whole changed, nobody knows which
+            return _Seen(written.group, regno, whole, written.value if regno == part.whole else None)
+        return _Seen(written.group, regno, mask, None if written.value is None else written.value << part.shift)
+
+    def _delegated_before(self, regno: int, written: Written, group: int) -> Iterator[_Seen]:
+        """The last writes to sie or sip while mideleg was another: they say other bits. Newest first.
+
+        Back to the last write to the whole; what is far behind that is not known.
+        """
+        whole = self._written(self._parts[regno].whole, group)
+        first = max(self._since(group), 0 if whole is None else whole.group)
+        for _ in range(_MOST_MIDELEGS):
+            moved = self._written(MIDELEG, written.group)
+            before = None if moved is None or not moved.group else self._written(regno, moved.group - 1)
+            if before is None or before.group < first:
+                return
+            yield self._said(regno, before)
+            written = before
+        yield _Seen(written.group, regno, self._parts[self._parts[regno].whole].mask, None)
 
     def _mask(self, part: Part, group: int) -> int | None:
         """Which bits of the whole it has, None where that is not known."""

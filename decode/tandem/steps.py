@@ -12,10 +12,10 @@ _REMEMBERED = 1 << 16
 
 
 class Anywhere:
-    """Contains every distance."""
+    """Contains every distance there can be between two instructions."""
 
     def __contains__(self, distance: object) -> bool:
-        return True
+        return not isinstance(distance, int) or not distance & 1
 
 
 _ANYWHERE = Anywhere()

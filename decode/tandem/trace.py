@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from decode.history import Accounting
-from decode.tandem.framing import Framer, Loss
+from decode.tandem.framing import Cause, Framer, Hole
 from decode.tandem.group import Element, Ending, Group, maker_of
 from decode.tandem.parameters import Parameters
 from decode.tandem.problems import Problem, problems_of
 from decode.tandem.shapes import Automaton, Shape
 from support.progress import Progress, silent
 
-_PIECE = 1 << 20  # bytes read between two reports of progress
+PIECE = 1 << 20  # bytes read between two reports of progress
 
 
 class Flaw(NamedTuple):
@@ -42,9 +42,9 @@ class Trace:
     def of(cls, data: bytes, parameters: Parameters, progress: Progress = silent, *, wrapped: bool = False) -> "Trace":
         """The groups of a whole trace. *wrapped*: as for `Framer`. Raises only what *progress* raises."""
         trace = cls(parameters, wrapped=wrapped)
-        for start in range(0, len(data), _PIECE):
+        for start in range(0, len(data), PIECE):
             progress("reading", start, len(data))
-            trace.feed(data[start : start + _PIECE])
+            trace.feed(data[start : start + PIECE])
         trace.finish()
         return trace
 
@@ -61,19 +61,19 @@ class Trace:
         """See `Framer.pending`."""
         return self._framer.pending
 
-    def give_up(self, rest: bytes, why: str) -> None:
+    def give_up(self, rest: bytes, why: Cause) -> None:
         """What comes behind the end is lost."""
         self._framer.give_up(rest, why)
 
-    def forget(self, keep: int) -> int:
+    def forget(self, stop: int, keep: int) -> int:
         """See `Framer.forget`."""
-        return self._framer.forget(keep)
+        return self._framer.forget(stop, keep)
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     @property
-    def losses(self) -> list[Loss]:
+    def losses(self) -> list[Hole]:
         """Bytes that are no group, in order."""
         return self._framer.losses
 

@@ -67,8 +67,7 @@ def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
         asking = gdb.asking
         if asking is not None:
             return asking.monitor(command)
-        printed: str = gdb.do("monitor", command=command)
-        return printed
+        return gdb.monitor(command)
 
     return OpenOcdAccess(Monitored(monitor), "OpenOCD", hart, _version(way))
 

@@ -1,6 +1,6 @@
 """CSRs through gdb: its registers by name, and what all ways through gdb share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from controlregs.csr_access import Access, Answer, CsrAccess
@@ -9,6 +9,7 @@ from session.asking import CannotAsk, NotDone
 from session.ctr.access_errors import ErrorsHidden, NoWay
 from session.ctr.csr_names import spellings
 from session.debugger import Debugger
+from session.params import PROTOCOL, BadRequest
 from session.proxy import Asking
 from session.session import Session
 from support.progress import Progress, silent
@@ -28,8 +29,31 @@ class Gdb:
     def __init__(self, session: Session, hart: int | None, connection: int | None = None) -> None:
         self._session, self.hart, self._connection = session, hart, connection
 
-    def do(self, what: str, **params: Any) -> Any:
-        """Raises HartRuns, NoWay, CannotAsk, Cancelled."""
+    def registers(self, accesses: list[list[Any]]) -> tuple[int, list[Answer]]:
+        """XLEN, and the values of registers by name. Raises as `_do`."""
+        found = self._do("registers", accesses=accesses)
+        if isinstance(found, dict):
+            xlen, answers = found.get("xlen"), found.get("answers")
+            if xlen in (32, 64) and isinstance(answers, list) and all(isinstance(one, int | str) for one in answers):
+                return xlen, answers
+        raise _no_answer("registers", found)
+
+    def packets(self, packets: Sequence[str], *, stop: bool) -> list[str]:
+        """The replies to packets; *stop*: up to the first that refuses. Raises as `_do`."""
+        found = self._do("packets", packets=packets, stop=stop)
+        if isinstance(found, list) and all(isinstance(one, str) for one in found) and (found or stop):
+            return found
+        raise _no_answer("packets", found)
+
+    def monitor(self, command: str) -> str:
+        """What a command prints. Raises as `_do`."""
+        found = self._do("monitor", command=command)
+        if isinstance(found, str):
+            return found
+        raise _no_answer("monitor", found)
+
+    def _do(self, what: str, **params: Any) -> Any:
+        """Raises HartRuns, NoWay, CannotAsk, Cancelled; BadRequest for what is no answer to that."""
         if self._session.ask is None:
             raise CannotAsk
         try:
@@ -83,15 +107,18 @@ class NamedAccess:
         return self._do([[_names(register), value] for register, value in accesses])
 
     def _do(self, wanted: list[list[Any]]) -> list[Answer]:
-        found: Mapping[str, Any] = self._gdb.do("registers", accesses=wanted)
-        self._xlen = int(found["xlen"])
-        return list(found["answers"])
+        self._xlen, answers = self._gdb.registers(wanted)
+        return answers
 
     def _check_honest(self) -> None:
         """Reads what cannot be there: it must be refused."""
-        if not any(isinstance(self._do([[[name], None]])[0], str) for name in NOWHERE):
+        if not any(isinstance(answer, str) for name in NOWHERE for answer in self._do([[[name], None]])):
             raise ErrorsHidden
         self._unchecked = False
+
+
+def _no_answer(what: str, found: object) -> BadRequest:
+    return BadRequest(f"{what}: the answer is {found!r:.60}, which is not what protocol {PROTOCOL} says")
 
 
 def _names(register: int | str) -> list[str]:

@@ -93,7 +93,7 @@ class PacketAccess:
     def _exchange(self, accesses: Sequence[Access], packets: Sequence[str]) -> list[str]:
         """The replies up to and with the first that refuses."""
         if self._gdb.asking is None and not self._gdb.through_proxy:
-            return list(self._gdb.do("packets", packets=packets, stop=True))
+            return self._gdb.packets(packets, stop=True)
         parts = [BARRIER * _waits(access) + packet for access, packet in zip(accesses, packets, strict=True)]
         hart = "" if self._gdb.hart is None else f"{self._gdb.hart}"
         reply = self._send(f"{batch(parts)}{HART}{hart}")
@@ -105,8 +105,7 @@ class PacketAccess:
         """The reply to one packet, as gdb or the proxy gets it."""
         asking = self._gdb.asking
         if asking is None:
-            reply: str = self._gdb.do("packets", packets=[packet], stop=False)[0]
-            return reply
+            return self._gdb.packets([packet], stop=False)[0]
         body = packet.encode("latin-1")
         own = asking.extended(body)
         return (asking.transact(body) if own is None else own).decode("latin-1")

@@ -31,8 +31,9 @@ def record_of(entry: Entry, offset: int = 0) -> Record | None:
     """What an entry says, None where it is not valid. A source or target of 0 is in a mode that is not recorded."""
     if not entry.valid:
         return None
-    kind = IType(entry.type) if entry.type in RECORDABLE else IType.NONE
-    return Record(entry.source_pc, entry.target_pc, kind, entry.mispredicted, entry.cycles, entry.saturated, offset)
+    kind, reserved = (IType(entry.type), 0) if entry.type in RECORDABLE else (IType.NONE, int(entry.type))
+    cycles, saturated = entry.cycles, entry.saturated
+    return Record(entry.source_pc, entry.target_pc, kind, entry.mispredicted, cycles, saturated, offset, reserved)
 
 
 def items(data: bytes) -> Iterator[Item]:

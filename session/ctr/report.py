@@ -14,6 +14,7 @@ from session.captured import CapturedRecords
 from session.ctr.items import items
 from session.report import line
 from support.errors import RvtraceError
+from support.lines import warning
 
 _MODES = ("m", "s", "u", "vs", "vu")
 _PLURALS = {"not-taken branch": "not-taken branches", "taken branch": "taken branches"}
@@ -26,12 +27,12 @@ def target(access: CsrAccess) -> str:
 
 def recording(how: CtrInForce) -> str:
     """E.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at breakpoints"."""
-    return line(how.name, f"CTR {how.version}, {how.depth} entries, {_what(how)}")
+    return line(how.name, f"CTR {how.version}, {how.depth} entries, {_what(how)}", encoder=(how.name, "stopped"))
 
 
 def held(records: CapturedRecords) -> str:
     """How many records were read."""
-    return line(records.in_force.name, _filled(records))
+    return line(records.in_force.name, _filled(records), records=_counted(records))
 
 
 def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> list[str]:
@@ -39,10 +40,11 @@ def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> li
     how = now.in_force if isinstance(now, CtrStatus) else records.in_force
     lines = [recording(how)]
     if isinstance(now, CtrStatus):
-        lines.append(line("state", _state(now)))
+        state = "frozen" if settings(how).frozen else "recording"
+        lines.append(line("state", _state(now), encoder=(how.name, state), records=(now.recorded, how.depth)))
     else:
-        lines.append(line("read", _filled(records)))
-    return [*lines, *([f"warning: {now}"] if isinstance(now, RvtraceError) else [])]
+        lines.append(line("read", _filled(records), records=_counted(records)))
+    return [*lines, *([warning(now)] if isinstance(now, RvtraceError) else [])]
 
 
 def notes(texts: Sequence[str]) -> list[str]:
@@ -51,7 +53,7 @@ def notes(texts: Sequence[str]) -> list[str]:
 
 def failure(error: RvtraceError | None) -> list[str]:
     """Why what was read is not all there is."""
-    return [] if error is None else [f"warning: the records were not read: {error}"]
+    return [] if error is None else [warning(f"the records were not read: {error}")]
 
 
 def _what(how: CtrInForce) -> str:
@@ -95,9 +97,14 @@ def _state(now: CtrStatus) -> str:
     return f"{frozen}; {now.recorded} of {now.in_force.depth} entries have records, WRPTR {found.write_pointer}"
 
 
+def _counted(records: CapturedRecords) -> tuple[int, int]:
+    """How many entries have records, of how many."""
+    return sum(item.record is not None for item in items(records.data)), records.in_force.depth
+
+
 def _filled(records: CapturedRecords) -> str:
-    valid = sum(item.record is not None for item in items(records.data))
-    there, depth = len(records.data) // ENTRY_BYTES, records.in_force.depth
+    valid, depth = _counted(records)
+    there = len(records.data) // ENTRY_BYTES
     full = ", full: older ones were overwritten" if there == valid == depth else ""
     return f"{valid} of {depth} entries have records{full}"
 

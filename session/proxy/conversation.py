@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 
 from session.past import Past
 from session.proxy.breakpoints import Breakpoints
+from session.proxy.caretaker import OF_FRAMES, Caretaker
 from session.proxy.descriptions import Descriptions
 from session.proxy.errors import StubAbsent, StubGone
 from session.proxy.packets import Item, Kind, escape, frame, unescape
@@ -21,7 +22,7 @@ from session.proxy.present import Present
 from session.proxy.replay import Replay
 from session.proxy.shared import Shared
 from session.proxy.stub import Stub
-from session.proxy.threads import Threads
+from session.proxy.threads import ASKS_FOR_ALL, Threads
 from session.proxy.walk import Walk
 from session.proxy.wire import MUCH, Wire, WireGone
 from support.errors import RvtraceError
@@ -29,7 +30,6 @@ from support.errors import RvtraceError
 _ATTEMPTS = 20  # to connect to a stub that ends the connection before it has said anything
 _AGAIN_SECONDS = 0.1
 _SILENCE_SECONDS = 8.0  # until something that has said nothing yet is taken for no stub; OpenOCD may probe flash first
-_OF_FRAMES = (b"m", b"x", b"p")  # what gdb reads when it finds frames
 _KNOCKING_SECONDS = 0.5  # that gdb, too, may be this one, whose end is still to be read
 _NO_STUB = "what is there does not speak gdb's protocol"
 _Side = Wire | socket.socket
@@ -61,6 +61,7 @@ class Conversation:
 
     def run(self) -> None:
         """Until gdb is gone or the proxy closes. Nothing of gdb is left in the past or in the stub then."""
+        self._caretaker = Caretaker(self.gdb.connection)
         try:
             self._replay.begin()
             self.shared.asking = self
@@ -86,13 +87,19 @@ class Conversation:
         if stub is not None:
             self._turn_to_stub(stub, read=stub.wire in readable, write=stub.wire in writable)
         if gdb in readable:
+            self._caretaker.owes(gdb.packet_to_come() or self._owed())
             self._arrived += gdb.receive()
         while self._arrived:
             self._take(self._arrived.popleft())
         gdb.settle()
         if self.stub is not None:
             self._settle(self.stub)
+        self._caretaker.owes(self._owed())
         self._refuse_others(knocks=self.shared.listener in readable)
+
+    def _owed(self) -> bytes:
+        """The packet of gdb that the stub is to answer yet, if any."""
+        return self.stub.asked[-1] if self.stub is not None and self.stub.asked else b""
 
     def _wait(self, stub: Stub | None) -> tuple[list[_Side], list[_Side]]:
         """Who has sent something, and who takes more."""
@@ -153,6 +160,7 @@ class Conversation:
 
     def _take(self, item: Item) -> None:
         if item.kind is Kind.PACKET:
+            self._caretaker.owes(item.body)
             try:
                 self._route(item)
             except StubGone as error:
@@ -165,6 +173,8 @@ class Conversation:
                 self.shared.interrupted = True
 
     def _route(self, item: Item) -> None:
+        if item.body.startswith(ASKS_FOR_ALL):
+            self.walk.user_sees()
         if self._lost is not None and not self.away():
             self._take_without_present(item, self._lost)
         elif self.stub is None or (not self.stub.running and self.away()):
@@ -174,7 +184,7 @@ class Conversation:
 
     def _take_without_present(self, item: Item, why: StubGone) -> None:
         """gdb 13 and 16 crash when the connection ends while they find frames, so not at a packet of those."""
-        if item.body[:1] not in _OF_FRAMES:
+        if item.body[:1] not in OF_FRAMES:
             raise Ended from why
         self.send(b"E01")
 
@@ -188,6 +198,7 @@ class Conversation:
                     self.breakpoints.remove_all(self.transact)
             stub.close()
         self.gdb.close()
+        self._caretaker.dismiss()
 
     # For the present and the past
 
@@ -267,7 +278,7 @@ class Conversation:
             log.warning("%s", told)
             self.shared.say(str(told))
         self._lost = error
-        if not self.away() and (self.leaving or any(body[:1] not in _OF_FRAMES for body in stub.asked)):
+        if not self.away() and (self.leaving or any(body[:1] not in OF_FRAMES for body in stub.asked)):
             raise Ended from error
         for _ in stub.asked:
             self.send(b"E01")
@@ -288,9 +299,13 @@ class Conversation:
         return False
 
     def extend(self, body: bytes) -> bool:
-        """Answers a packet that an extension knows."""
+        """Answers a packet that an extension knows. One that breaks off nobody knows."""
         try:
-            answer = self.extended(unescape(body))
+            packet = unescape(body)
+        except ValueError:
+            return False
+        try:
+            answer = self.extended(packet)
         except StubGone:
             raise
         except RvtraceError as error:

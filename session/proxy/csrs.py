@@ -10,6 +10,7 @@ current thread.
 from collections.abc import Iterator, Sequence
 
 from session.proxy.extension import Asking
+from support.text import is_number
 
 _PREFIX = "qRvtrace.registers:"
 NEXT, BARRIER, HART = ";", "|", "@"
@@ -38,7 +39,7 @@ class Csrs:
         if not asking.live():
             return RUNS
         content, _, number = packet.decode("latin-1").removeprefix(_PREFIX).rpartition(HART)
-        hart = int(number) if number.isdecimal() else None
+        hart = int(number) if is_number(number) else None
         replies: list[str] = []
         for group in _groups(content.split(NEXT)):
             for reply in asking.transact_all([part.encode("latin-1") for part in group], hart):

@@ -57,9 +57,12 @@ class Descriptions:
         return True
 
     def note_g(self, body: bytes) -> None:
-        """The stub's answer to g: how long it is."""
+        """The stub's answer to g: how long it is. One that breaks off says nothing."""
         if body and body[:1] != b"E":
-            body = unescape(body)
+            try:
+                body = unescape(body)
+            except ValueError:
+                return
             self._it.shared.unreadable = False
             self._live[self._it.threads.current] = body
             self._g_sizes[self._process()] = len(body) // 2

@@ -1,6 +1,7 @@
 """What can go wrong between gdb and the stub."""
 
 from support.errors import RvtraceError
+from support.text import printable
 
 
 class StubAbsent(RvtraceError):
@@ -8,7 +9,7 @@ class StubAbsent(RvtraceError):
 
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(
-            f"no OpenOCD and no other gdb stub at {host}:{port}: {why} (start it first; another place:"
+            f"no OpenOCD and no other gdb stub at {printable(host)}:{port}: {why} (start it first; another place:"
             " `trace connect HOST:PORT`)"
         )
         self.host, self.port = host, port
@@ -18,13 +19,14 @@ class StubGone(RvtraceError):
     """The stub ended the connection, or does not answer any more."""
 
     def __init__(self, host: str, port: int, why: str = "closed the connection") -> None:
-        super().__init__(f"OpenOCD ({host}:{port}) {why}; what was traced is kept: `trace history`, `trace save`")
+        place = f"{printable(host)}:{port}"
+        super().__init__(f"OpenOCD ({place}) {why}; what was traced is kept: `trace history`, `trace save`")
         self.host, self.port = host, port
 
 
 class ListenFailed(RvtraceError):
-    """gdb cannot be waited for. *port*: where."""
+    """gdb cannot be waited for. *where*: "port N", or a path."""
 
-    def __init__(self, port: int, why: str) -> None:
-        super().__init__(f"cannot wait for gdb at port {port}: {why}")
-        self.port = port
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"cannot wait for gdb at {where}: {why}")
+        self.where = where

@@ -14,6 +14,7 @@ from session.proxy.description import in_hex
 from session.proxy.packets import Item, Kind, frame, unescape
 from session.proxy.resuming import resume_of
 from session.proxy.threads import stopped_thread
+from support.lines import warning
 
 if TYPE_CHECKING:
     from session.proxy.conversation import Conversation
@@ -127,7 +128,7 @@ class Present:
         assert stub is not None
         for refused in self._it.breakpoints.insert_missing(self._it.transact):
             what = "watchpoint" if refused.watches else "breakpoint"
-            self._it.say(f"warning: the {what} at {refused.address:#x} was refused by the target")
+            self._it.say(warning(f"the {what} at {refused.address:#x} was refused by the target"))
         self._it.shared.resumes += 1
         self._it.descriptions.forget_live()
         stub.running = True
@@ -165,10 +166,10 @@ class Present:
             self.answered[asked] = body
         if asked == b"g":
             self._it.descriptions.note_g(body)
-        elif asked in (b"qfThreadInfo", b"qsThreadInfo", b"qC"):
-            self._it.threads.listed(body)
         elif body == b"OK":
             self._done(asked)
+        else:
+            self._it.threads.listed_by(asked, body)
         return None
 
     def _stopped(self, body: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The proxy between gdb and the stub (OpenOCD, QEMU): a port at which gdb finds its target, with a past.
+"""The proxy between gdb and the stub (OpenOCD, QEMU): a place at which gdb finds its target, with a past.
 
 One gdb at a time; after it another one. A thread of its own does it all.
 """
@@ -12,18 +12,25 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from session.past import Past
+from session.proxy import listening
 from session.proxy.conversation import Conversation
-from session.proxy.errors import ListenFailed, StubAbsent, StubGone
+from session.proxy.errors import StubAbsent, StubGone
 from session.proxy.extension import Asking, Extension
+from session.proxy.listening import Listening
 from session.proxy.shared import Harts, Shared
 from session.proxy.stub import Stub
 from session.proxy.threads import HartOf, hart_of
 from session.proxy.wire import Wire
 from support.errors import RvtraceError
+from support.memory import OutOfMemory
 
 log = logging.getLogger("rvtrace.session")
-_HOST = "127.0.0.1"
 _END_SECONDS = 5.0
+_NOT_TOLD = (
+    "note: gdb is in the past, and the trace tells what ran there, not what memory held: only code and constants are"
+    " known. A tandem trace tells memory, too"
+)
+_THE_PRESENT = "; `trace live` returns to the present"
 
 
 class Proxy:
@@ -43,11 +50,21 @@ class Proxy:
         harts: Harts = lambda: [0],
     ) -> None:
         self._shared = Shared(past, lock, stub, hart_of, extensions, xlen, harts)
-        self._listener: socket.socket | None = None
+        self._listening: Listening | None = None
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
-        self.port = 0
         self.connected = False
+        self._noted = False  # that memory is not told, since gdb is in the past
+
+    @property
+    def where(self) -> str:
+        """What gdb is to be told: `target extended-remote` it."""
+        return "" if self._listening is None else self._listening.where
+
+    @property
+    def port(self) -> int:
+        """At which gdb is waited for, 0: at none."""
+        return 0 if self._listening is None else self._listening.port
 
     @property
     def resumes(self) -> int:
@@ -82,6 +99,17 @@ class Proxy:
     def shown(self) -> None:
         """gdb has stopped, and the user sees it: what resumes now is meant."""
         self._shared.holding = self._shared.end_hidden = self._shared.interrupted = False
+        self._shared.shown += 1
+
+    def memory_note(self, *, away: bool) -> list[str]:
+        """A line if gdb was not told what memory held, once as long as it is in the past."""
+        shared = self._shared
+        if not away:
+            shared.unknown = self._noted = False
+        if not shared.unknown or self._noted:
+            return []
+        self._noted = True
+        return [_NOT_TOLD + ("" if shared.where is None else _THE_PRESENT)]
 
     def said(self) -> list[str]:
         """The lines for the user since this was asked last."""
@@ -91,19 +119,17 @@ class Proxy:
         """Where the next packet that resumes leads (c, s, vCont, bs, bc), None: to the present."""
         self._shared.jump(hart, position)
 
-    def start(self, listen_port: int = 0) -> None:
-        """Connect to the stub, and wait for gdb at a port (0: any). Raises StubAbsent, StubGone, ListenFailed."""
-        try:
-            self._listener = socket.create_server((_HOST, listen_port))
-        except (OSError, OverflowError) as error:
-            raise ListenFailed(listen_port, getattr(error, "strerror", None) or str(error)) from error
+    def start(self, port: int = 0, path: str | None = None) -> None:
+        """Connect to the stub, and wait for gdb at a port (0: any), or at a socket with a path ("": in a folder of our
+        own). Raises StubAbsent, StubGone, ListenFailed.
+        """
+        found = listening.at_port(port) if path is None else self._at_socket(path)
         try:
             self._stub = self._connect()
         except RvtraceError:
-            self._listener.close()
+            found.close()
             raise
-        self._shared.listener = self._listener
-        self.port = self._listener.getsockname()[1]
+        self._listening, self._shared.listener = found, found.socket
         self._wake = self._shared.wake
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._thread.start()
@@ -113,14 +139,20 @@ class Proxy:
         self._shared.close()
         if self._thread is not None:
             self._thread.join(_END_SECONDS)
-        if self._listener is not None:
-            self._listener.close()
+        if self._listening is not None:
+            self._listening.close()
+
+    def _at_socket(self, path: str) -> Listening:
+        found = listening.at_path(path) if path else listening.in_private()
+        if found is None:
+            self._shared.say(listening.NONE_PRIVATE)
+        return found or listening.at_port(0)
 
     def _connect(self) -> Stub | None:
         return Stub.connect(self._shared, self._shared.where) if self._shared.where else None
 
     def _run(self) -> None:
-        listener, shared = self._listener, self._shared
+        listener, shared = self._shared.listener, self._shared
         assert listener is not None
         while not shared.closing.is_set():
             if listener not in select.select([listener, self._wake], [], [])[0]:
@@ -149,6 +181,8 @@ class Proxy:
             shared.say(str(error))
         except RvtraceError as error:
             shared.say(str(error))
+        except MemoryError:
+            shared.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
         except Exception as error:
             log.exception("the connection to gdb")
             what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -151,6 +151,8 @@ class Replay:
             return self._none()
         with it.shared.lock:
             known = it.past.memory(it.hart, address, size)
+            tells_none = not known and it.past.told(it.hart) is None
+        it.shared.unknown = it.shared.unknown or tells_none
         if not known:
             return self._none()
         if body[:1] == b"x":
@@ -250,8 +252,6 @@ class Replay:
 
     def _query(self, body: bytes) -> bool:
         it = self._it
-        if body == b"qfThreadInfo":
-            it.walk.user_sees()
         if it.shared.prefixes and body.startswith(it.shared.prefixes) and it.extend(body):
             return True
         if it.descriptions.serve(body):

@@ -21,8 +21,10 @@ class Shared:
                 with the rest of `stepi 7` after "No more reverse-execution history", which would run the target
     holding     that is so now
     end_hidden  a step forward came to the end of the past, and gdb was not told so by its answer, see `walk`
+    shown       how often gdb's Python said that the user sees a stop
     interrupted gdb sent Ctrl-C in the past while nothing was worked on
     unreadable  the target did not say its registers when it was asked last: it has lost power, or runs
+    unknown     gdb was not told, in the past, what memory held that the trace does not tell of
     listener    where gdb is waited for
     asking      the conversation with the gdb that is connected
     closing     the proxy is to end
@@ -41,10 +43,10 @@ class Shared:
         self.past, self.lock, self.where = past, lock, where
         self.hart_of, self.extensions, self.xlen, self.harts = hart_of, tuple(extensions), xlen, harts
         self.prefixes = tuple(prefix for extension in self.extensions for prefix in extension.prefixes)
-        self.resumes = 0
+        self.resumes = self.shown = 0
         self.stub_lost = self.unreadable = False
         self.holds = self.holding = self.end_hidden = False
-        self.interrupted = False
+        self.interrupted = self.unknown = False
         self.closing = threading.Event()
         self.listener: socket.socket | None = None
         self.asking: Asking | None = None

@@ -10,6 +10,7 @@ from session.proxy.errors import StubAbsent, StubGone
 from session.proxy.packets import Item, Kind, frame, unescape
 from session.proxy.shared import Shared
 from session.proxy.wire import Wire, WireGone
+from support.text import why_not
 
 ANSWER_SECONDS = 20.0  # gdb itself waits 2 seconds, three times; a slow adapter takes its time
 CONNECT_SECONDS = 5.0
@@ -36,8 +37,8 @@ class Stub:
         """Raises StubAbsent, StubGone."""
         try:
             connection = socket.create_connection(where, CONNECT_SECONDS)
-        except (OSError, OverflowError) as error:
-            raise StubAbsent(*where, getattr(error, "strerror", None) or str(error)) from error
+        except (OSError, OverflowError, ValueError) as error:
+            raise StubAbsent(*where, why_not(error)) from error
         return cls(shared, connection, where)
 
     def is_alive(self) -> bool:

@@ -11,6 +11,10 @@ from collections.abc import Callable
 HARTS_AT_MOST = 4096  # threads of an operating system, and the one of a target that has none, have large numbers
 _THREAD = re.compile(rb"(?:p(-?[0-9a-fA-F]+)\.)?(-?[0-9a-fA-F]+)$")
 _STOPPED = re.compile(rb"[;0-9a-fA-F]thread:([^;]+)")
+_LISTED = re.compile(rb"<thread\s[^>]*?\bid=[\"']([^\"']+)[\"']")
+_LIST = b"qXfer:threads:read:"
+ASKS_FOR_ALL = (b"qfThreadInfo", _LIST)
+"""How gdb asks which threads there are: it does at every stop that it shows, in the one way or the other."""
 
 HartOf = Callable[[str], int | None]
 
@@ -106,6 +110,13 @@ class Threads:
         if found is not None:
             self._known[found] = None
             self.selected = self.selected or found
+
+    def listed_by(self, asked: bytes, reply: bytes) -> None:
+        """A stub's answer to a question that gdb asked, which may have been another one."""
+        if asked in (b"qfThreadInfo", b"qsThreadInfo", b"qC"):
+            self.listed(reply)
+        elif asked.startswith(_LIST):
+            self.listed(b",".join(_LISTED.findall(reply)))
 
     def listed(self, reply: bytes) -> None:
         """The answer to qfThreadInfo or qC."""

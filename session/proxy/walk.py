@@ -46,6 +46,7 @@ class Walk:
         self._it = it
         self._watchpoints_told = False
         self._stepping = Stepping(it.tell)
+        self._shown = 0
 
     def takes_jump(self) -> bool:
         """Goes where `trace goto` said instead of what a packet says that resumes; False: it said nothing."""
@@ -120,6 +121,9 @@ class Walk:
             it.send(f"E.{_NON_STOP}".encode())
             return
         it.gdb.settle()  # it may take long
+        if it.shared.shown != self._shown:
+            self._shown = it.shared.shown
+            self.user_sees()
         it.shared.holding = False
         with it.shared.lock:
             thread = resume.thread

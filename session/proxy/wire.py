@@ -9,6 +9,7 @@ import socket
 from session.proxy.packets import Item, Kind, Stream, TooLong, frame
 
 _AT_ONCE = 1 << 17  # bytes
+_LOOKED_AT = 256
 MUCH = 1 << 20  # bytes not taken by the other end: reason enough not to read more for it
 
 
@@ -39,12 +40,23 @@ class Wire:
         return self.connection.fileno()
 
     def close(self) -> None:
+        """Also for another process that has it."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
     @property
     def unsent(self) -> int:
         """Bytes that the other end has not taken yet."""
         return len(self._unsent)
+
+    def packet_to_come(self) -> bytes:
+        """How the newest packet begins that has arrived and is still to be received; nothing where there is none."""
+        try:
+            _, begin, body = self.connection.recv(_LOOKED_AT, socket.MSG_PEEK).rpartition(b"$")
+        except OSError:
+            return b""
+        return body[:1] if begin else b""
 
     def receive(self) -> list[Item]:
         """The packets, notifications and interrupts that are there now, acknowledged. Raises WireGone."""

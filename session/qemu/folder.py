@@ -37,9 +37,11 @@ def made(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
 
 
 def remove_left(base: Path) -> None:
-    """Removes what is there of runs that were killed."""
+    """Removes what is there of our runs that were killed; others may have folders of such names, too."""
     for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(OSError):
+            if os.lstat(lock.parent).st_uid != os.geteuid():
+                continue
             file = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it is in use

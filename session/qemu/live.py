@@ -27,6 +27,7 @@ class QemuTrace:
         self.tracing = self.behind = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
+        self._change = ""  # the one of them that says that code changed
         self._folder, self._program = folder, program
         self._ring = Ring.opened(folder)
         self._recorded_before = self._ring.recording
@@ -168,7 +169,8 @@ class QemuTrace:
     def _say_changed(self) -> None:
         if self._code.changed is not None:
             note = report.changed(self._code.changed)
-            self.notes = [note, *(it for it in self.notes if not it.startswith(report.CHANGED))]
+            self.notes = [note, *(it for it in self.notes if it is not self._change)]
+            self._change = note
 
     def _tell_code(self) -> None:
         """The program's image gets what ran and is not in its ELF: a boot ROM, what a loader put there."""

@@ -21,7 +21,9 @@ def encoders(made: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
     state = "tracing" if tracing else "off"
     return [
         common.line(
-            "encoder", f"{it.in_force.name}, hart {it.hart}, in software: {state}, {common.protocol(it.in_force)}"
+            "encoder",
+            f"{it.in_force.name}, hart {it.hart}, in software: {state}, {common.protocol(it.in_force)}",
+            encoder=(it.in_force.name, state),
         )
         for it in made
     ]
@@ -35,13 +37,14 @@ def ring(it: Ring, traces: Sequence[HartTrace]) -> str:
 
 def harts(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
     """How much there is of each."""
-    lines = []
+    lines: list[str] = []
     for it in traces:
         data = it.sink
         text = f"{data.in_force.name}: {it.instructions} instructions, {len(data.data)} bytes"
         text += ", older trace was overwritten" if it.overwritten else ""
-        text += "" if read or not it.behind else f", {_WORD * it.behind} bytes of the ring are not read yet"
-        lines.append(common.line("sink", text))
+        unread = 0 if read else _WORD * it.behind
+        text += f", {unread} bytes of the ring are not read yet" if unread else ""
+        lines.append(common.line("sink", text, filled=(len(data.data), 0), unread=unread))
     return lines
 
 
@@ -50,15 +53,15 @@ def notes(said: Iterable[str]) -> list[str]:
 
 
 def failure(error: RvtraceError | None) -> list[str]:
-    return [] if error is None else [f"warning: the trace is not complete: {error}"]
-
-
-CHANGED = "the code changed while it ran, "
+    return [] if error is None else [common.incomplete(error)]
 
 
 def changed(address: int) -> str:
     """Code that ran is not what the program has there; a history is made with the latter."""
-    return f"{CHANGED}lowest at 0x{address:x}: the history has it as it was before, and gaps where that leads elsewhere"
+    return (
+        f"the code changed while it ran, lowest at 0x{address:x}: the history has it as it was before, and gaps where"
+        " that leads elsewhere"
+    )
 
 
 def gone(it: Ring) -> str:

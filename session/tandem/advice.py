@@ -5,22 +5,24 @@ from collections.abc import Iterator
 from decode.tandem import guess
 from decode.tandem.parameters import Parameters
 from session.captured import CapturedTandem
+from support import lines
 
 
 def warning(captured: CapturedTandem) -> list[str]:
     """A line when it was not, or none."""
     told, name = captured.in_force.parameters, captured.in_force.name
     text = advice(captured.data, told, wrapped=captured.wrapped)
-    return [f"warning: {name}: {text}"] if text else []
+    return [lines.warning(f"{name}: {text}")] if text else []
 
 
 def advice(data: bytes, told: Parameters, *, wrapped: bool = False) -> str:
     """What is wrong with the parameters, and the options that say others; "" if nothing is."""
     text = guess.advice(data, told, wrapped=wrapped)
-    other = guess.better(data, told, wrapped=wrapped) if text else None
+    other = guess.looks_like(data, told, wrapped=wrapped) if text else None
     if other is None:
         return text
-    return f"{text} (`rvtrace import --tandem ... {' '.join(_options(told, other))}`)"
+    options = " ".join(_options(told, other))
+    return f"{text}: raw bytes want {options}; a capture is made anew, `rvtrace import --tandem ... {options}`"
 
 
 def _options(told: Parameters, other: Parameters) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.tandem.framing import Loss
+from decode.tandem.framing import Hole
 from decode.tandem.group import Group
 from decode.tandem.parameters import Parameters
 from decode.tandem.problems import Problem
@@ -71,7 +71,7 @@ class Itemizer:
         self._before += len(trace)
         trace.losses.clear()
         self._head = _bytes(trace, trace.pending, MOST_RAW, self._head)
-        self._base += trace.forget(0)
+        self._base += trace.forget(len(trace), 0)
         return iter(found)
 
     def _placed(self, item: Item) -> Item:
@@ -81,7 +81,7 @@ class Itemizer:
         return item._replace(offset=offset, number=self._before + item.number, group=placed)
 
 
-def _items(trace: Trace, first: int, last: int, losses: list[Loss], head: bytes = b"") -> Iterator[Item]:
+def _items(trace: Trace, first: int, last: int, losses: list[Hole], head: bytes = b"") -> Iterator[Item]:
     """The groups *first* to *last* - 1, and losses among and behind them. *head*: see `_bytes`."""
     for loss in losses:
         yield from (_item(trace, number) for number in range(first, loss.group))

@@ -71,10 +71,14 @@ class TandemTrace:
 
     def started(self) -> list[str]:
         lines = [
-            report.line("tracing", f"{it.made.name}, hart {it.hart}: tandem, {it.made.parameters}, from {it.file.path}")
+            report.line(
+                "tracing",
+                f"{it.made.name}, hart {it.hart}: tandem, {it.made.parameters}, from {it.file.path}",
+                begun=True,
+            )
             for it in self._ports
         ]
-        return lines + [report.line("note", note) for note in self.notes]
+        return [*lines, *(report.line("note", note) for note in self.notes)]
 
     def status(self) -> list[str]:
         lines = self._lines(tracing=self.tracing)

@@ -14,6 +14,7 @@ from decode.tandem.layout import GPR
 from decode.tandem.register_names import number_of
 from decode.tandem.wording import register_name
 from support.errors import RvtraceError
+from support.text import number_in
 
 ALL = (1 << 64) - 1
 STORES, TRAP_STATUS, ADDRESSES = "stores", "trap-status", "addresses"
@@ -33,11 +34,11 @@ _NUMBER = re.compile(r"(?i)0x[0-9a-f]{1,16}|[0-9]{1,20}")
 
 
 class BadMask(RvtraceError):
-    """A mask that cannot be read. *text*: as it was given."""
+    """A mask that cannot be read. *text*: as it was given; *where*: in a file, if it was."""
 
-    def __init__(self, text: str, why: str) -> None:
-        self.text = text
-        super().__init__(f"mask {text!r}: {why}")
+    def __init__(self, text: str, why: str, where: str = "") -> None:
+        self.text, self.why = text, why
+        super().__init__(f"mask {text!r}: {where}{why}")
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Masks:
         if colon and not _NUMBER.fullmatch(bits):
             raise BadMask(text.strip(), f"{bits!r} are no bits: a number as 0x600")
         regno = _number_of(name, text.strip())
-        self.ignored[regno] = self.ignored.get(regno, 0) | (int(bits, 0) if colon else ALL)
+        self.ignored[regno] = self.ignored.get(regno, 0) | (number_in(bits) if colon else ALL)
 
     def add_file(self, path: str | Path) -> None:
         """A mask a line, # begins a comment. Raises BadMask, OSError, UnicodeDecodeError."""
@@ -66,7 +67,7 @@ class Masks:
                 try:
                     self.add(text)
                 except BadMask as error:
-                    raise BadMask(error.text, f"{path}:{number}: {str(error).partition(': ')[2]}") from None
+                    raise BadMask(error.text, error.why, f"{path}:{number}: ") from None
 
     def soft(self, regno: int) -> int:
         """The bits of a register that need not be the same."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.errors import RvtraceError
 from support.progress import Progress
+from support.text import why_not
 
 _PIECE = 1 << 20
 
@@ -31,8 +32,8 @@ class PortFile:
         self.data = bytearray()
         try:
             self._file = FileIO(path, "r")
-        except OSError as error:
-            raise PortFileError(path, f"cannot be read: {error.strerror}; is the port's other end running?") from None
+        except (OSError, ValueError) as error:
+            raise PortFileError(path, f"cannot be read: {why_not(error)}; is the port's other end running?") from None
         if not Path(path).is_file():
             self._file.close()
             raise PortFileError(path, "is no file: the trace has to arrive in one")

@@ -81,6 +81,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
         " --data-diff-width 1 --data-difference --data-reference --csr-width 32 --mmacas-ext --full-address"
         " --implicit-exception --sijump --implicit-return on --branch-prediction --jump-target-cache --resync-disabled"
         " --data-no-address --data-no-data --data-full-address --data-full-data --unfiltered --pin-modes"
+        " --sync-packets 64"
         " --support standard --dialect qemu --trap-vector 0x80000101 --trap-handler 2=0x80000200"
         " --trap-handler i7=0x80000300 --encapsulation smi --src-bits 3 --timestamp-bytes 5 --type-bits 2"
         " --instruction-type 1 --data-type 3 --extend-bit 5 --bit-packed --block-size 512 --block-start 8 --src 5"
@@ -96,6 +97,7 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
         "f0s_width": 2, "data_width": 128, "daddress_width": 48, "lrid_width": 4, "data_format_width": 2,
         "data_diff_width": 1, "csr_width": 32, "src_bits": 3, "timestamp_bytes": 5, "type_bits": 2,
         "instruction_type": 1, "data_type": 3, "extend_bit": 5, "block_size": 512, "block_start": 8,
+        "sync_packets": 64,
     }  # fmt: skip
     switches = (
         "iret_ext", "ecall_retires", "data_difference", "data_reference", "mmacas_ext", "full_address",
@@ -107,6 +109,11 @@ def test_every_option_is_said_to_the_decoder(tmp_path: Path, rom: str) -> None:
     handlers = {"2": "0x80000200", "i7": "0x80000300"}
     wanted = made({**numbers, **dict.fromkeys(switches, True), **names, "trap_handlers": handlers})
     assert options_of(feeding(capture.sinks[0], capture.encoders)) == wanted
+
+
+NO_NUMBER = "cache_size is 'many', which is no number"
+TOO_WIDE = "iaddress_width is 99, must be a number from 2 to 64"
+NO_PARAMETERS = "--parameters text: has neither lines like `iaddress_width_p = 64` nor JSON with such names"
 
 
 def said(*words: object) -> ETrace:
@@ -203,9 +210,9 @@ def test_another_program_makes_no_hint(rom: str, tmp_path: Path, capsys: pytest.
         ),
         ("dump {raw} --etrace --parameters none", "--parameters none: cannot be read: No such file or directory"),
         ("dump {raw} --etrace --parameters {elf}", "--parameters {elf}: is no text"),
-        ("dump {raw} --etrace --parameters text", "--parameters text: has no lines like `iaddress_width_p = 64`"),
-        ("dump {raw} --etrace --parameters wide", "--iaddress-width is 99, must be a number from 2 to 64"),
-        ("dump {raw} --etrace --parameters word", "--parameters word: cache_size is 'many', which is no number"),
+        ("dump {raw} --etrace --parameters text", NO_PARAMETERS),
+        ("dump {raw} --etrace --parameters wide", f"--parameters wide: {TOO_WIDE}"),
+        ("dump {raw} --etrace --parameters word", f"--parameters word: line 1: {NO_NUMBER}"),
         ("data {raw} --etrace --elf {elf}", NO_ACCESSES),
         ("encode --etrace --elf {elf} --pcs x --branch-prediction", "--branch-prediction needs a --bpred-size"),
         (

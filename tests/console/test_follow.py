@@ -29,7 +29,7 @@ from session.following import Following, Source
 from session.following_reading import Spool
 from session.importing import with_settings
 from tests import reference
-from tests.console.under_way import meanwhile
+from tests.console.under_way import meanwhile, stdin
 from tests.decode.etrace_vectors import ROOT
 from tests.waiting import PATIENCE, until
 
@@ -407,7 +407,7 @@ def test_a_capture_that_cannot_be_written_leaves_the_bytes(
 
     with meanwhile(spoil):
         assert main(["decode", "--follow", str(fifo), *MADE, "--quiet", "-o", str(file)]) == 1
-    assert f"; the bytes are in {file}.part\n" in capfd.readouterr().err
+    assert f"; the {len(STREAM)} bytes are in {file}.part\n" in capfd.readouterr().err
     assert (tmp_path / "x.rvt.part").read_bytes() == STREAM
     file.rmdir()
     assert "is there, with the bytes of a run that was killed" in refused(capfd, str(fifo), *MADE, "-o", str(file))
@@ -468,12 +468,3 @@ def test_who_has_to_wait_is_told(
     with open(reference.FOLDER / "median.1.nex", "rb") as file, stdin(file.fileno()):
         assert main(["decode", "--follow", "-", *MADE, "--quiet"]) == 0
     assert capfd.readouterr().err == ""
-
-
-@contextlib.contextmanager
-def stdin(fd: int) -> Iterator[None]:
-    before = os.dup(0)
-    os.dup2(fd, 0)
-    yield
-    os.dup2(before, 0)
-    os.close(before)

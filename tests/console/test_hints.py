@@ -7,6 +7,7 @@ import pytest
 
 from console.main import main
 from tests import reference
+from tests.decode.ntrace_messages import groups
 from tests.vectors import sifive
 
 FITS = "hint:     the trace fits far better "
@@ -72,6 +73,30 @@ def test_the_option_of_the_reference_streams_is_named(
 def test_no_option_makes_up_for_the_wrong_program(mode: int, capsys: pytest.CaptureFixture[str]) -> None:
     stream, elf = reference.FOLDER / f"median.{mode}.nex", reference.FOLDER / "towers.elf"
     assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) is None
+
+
+def without_flow(kind: str) -> bytes:
+    """Traces of SiFive's encoders that hold nothing but their own messages: PC samples, or text the program writes."""
+    if kind == "text":
+        return b"".join(groups((7, 6), (0, 0), (letter, 0)) for letter in b"Hello, World!" * 3)
+    first = groups((35, 6), (15, 4), (0, 2), (0x10001AC0, 0))
+    return first + b"".join(groups((34, 6), (15, 4), (0, 2), (0x28 + i, 0)) for i in range(40))
+
+
+@pytest.mark.parametrize("kind", ["samples", "text"])
+@pytest.mark.parametrize("command", ["decode", "import", "dump"])
+def test_a_trace_without_flow_leads_to_the_dialect_that_has_its_messages(
+    kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "raw.bin").write_bytes(without_flow(kind))
+    program = () if command == "dump" else ("--elf", reference.FOLDER / "median.elf")
+    output = ("-o", tmp_path / "x.rvt") if command == "import" else ()
+    words = [str(word) for word in (command, tmp_path / "raw.bin", "--ntrace", *program, *output)]
+    main(words)
+    said = "".join(capsys.readouterr())
+    assert "with --dialect sifive\n" in said
+    main([*words[:-2], "--dialect", "sifive", *words[-2:]])
+    assert "hint:" not in "".join(capsys.readouterr())
 
 
 def test_a_trace_that_contradicts_itself_has_no_hint(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from console.main import main, parser
 from console.output import Output
+from support.lines import hint, warning
 from tests import reference
 from tests.gdb.running import HOME
 
@@ -133,7 +134,7 @@ def test_quiet_keeps_what_was_asked_for_and_what_goes_wrong(
         assert run(*words, "--quiet") == (run(*words)[0], "")
     assert main(["decode", str(tmp_path / "none.rvt"), "--quiet"]) == 1
     assert capsys.readouterr().err.startswith("rvtrace: ")
-    Output(Namespace(quiet=True)).say(["trace:    RV64", "warning: it is another", "hint:     so it fits", "note: no"])
+    Output(Namespace(quiet=True)).say(["trace:    RV64", warning("it is another"), hint("so it fits"), "note: no"])
     assert capsys.readouterr().err.splitlines() == ["warning: it is another", "hint:     so it fits"]
 
 

@@ -61,13 +61,17 @@ def test_the_help_fits_80_columns(
 
 
 STREAM, ELF = reference.FOLDER / "median.1.nex", reference.FOLDER / "median.elf"
-COMMANDS = [
+COMMANDS: list[list[object]] = [
     ["dump", STREAM, "--ntrace"],
     ["dump", STREAM, "--ntrace", "1,2"],
     ["decode", STREAM, "--ntrace", "--elf", ELF],
     ["decode", STREAM, "--ntrace", "--elf", ELF, "--events"],
     ["encode", "--elf", reference.FOLDER / "t1.elf", "--pcs", reference.FOLDER / "t1.pcs.gz", "--dump"],
     ["gdb-script"],
+    ["decode", "--help"],
+    ["--version"],
+    ["run", "--verbs"],
+    ["import", STREAM, "--ntrace", "--elf", ELF, "-o", "/dev/null"],
 ]
 
 
@@ -88,7 +92,32 @@ def test_a_full_disk_is_one_line(words: Sequence[object]) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", "| head -c 1", "| true"])
+def test_a_closed_output_is_one_line(words: Sequence[object]) -> None:
+    """What was asked for went nowhere."""
+    done = shell(words, ">&-")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "rvtrace: standard output: cannot be written: it is closed"
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_what_the_system_refuses_is_not_blamed_on_the_output() -> None:
+    """Three files are open from the beginning; gdb or objdump for the text of the instructions needs more."""
+    line = shlex.join([sys.executable, "-m", "console.main", *map(str, COMMANDS[2])])
+    done = shell(["--version"], f"> /dev/null; ulimit -n 8; {line} > /dev/null")
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert said == "rvtrace: Too many open files; `ulimit -n` says how many one process may have open"
+
+
+def test_a_closed_input_is_one_line() -> None:
+    for words in (["decode", "-"], ["dump", "-", "--ntrace"], ["run", "-"], ["tandem", "show", "-"], ["console"]):
+        done = shell(words, "<&-")
+        assert done.returncode in (1, 2), words
+        assert re.fullmatch(r"rvtrace: (standard input|-): .*(closed|Bad file descriptor)\n", done.stderr), words
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(map(str, words[:1])))
+@pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full > /dev/null", "| head -c 1", "| true"])
 def test_nobody_reads_the_output(words: Sequence[object], redirection: str) -> None:
     done = shell(words, redirection)
     assert done.returncode == 0
@@ -105,3 +134,17 @@ def test_captures_are_read_from_pipes(tmp_path: Path) -> None:
     assert raw.stdout == shell(["decode", file], "").stdout
     assert "imported from standard input," in raw.stderr
     assert shell(["decode", "-"], "< /dev/null").stderr == "rvtrace: standard input: is empty\n"
+
+
+def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("console.decode.run", full)
+    monkeypatch.setattr("support.memory._limit", lambda: 700000 << 10)
+    assert main(["decode", "x.rvt"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "rvtrace: there is not enough memory for this (this program may have 683.6 MiB, see `ulimit -v`): raise that"
+        " limit, or trace less: a smaller buffer, or filters (`trace start`); what was captured is kept\n",
+    )

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,14 @@ def test_a_file_that_the_maps_name_and_nobody_has_is_named(tmp_path: Path, capsy
     at = words.index("--vdso")
     assert main(words[:at] + words[at + 2 :]) == 0
     assert ", [vdso] is missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["--ntrace"], ["--elf", "no.elf"], ["--tandem"]])
+def test_a_capture_is_not_imported(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever else is missing."""
+    file = tmp_path / "my.rvt"
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr("capture.json", "{}")
+    assert main(["import", str(file), *words, "-o", str(tmp_path / "x.rvt")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"rvtrace: {file}: is a capture (a ZIP file)") and "needs no `rvtrace import`" in said

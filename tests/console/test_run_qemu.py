@@ -150,11 +150,12 @@ def test_what_the_hart_recorded_itself(tmp_path: Path) -> None:
         trace ctr show
         assert ran classify
         assert order classify finish
+        assert order classify fib
         save"""
     elf = demo(tmp_path)
     with qemu10.running(elf, tmp_path) as target:
         done = run_script(tmp_path, text, "--elf", elf, "--connect", f":{target.port}", "-o", tmp_path / "o.rvt")
     assert "assert ran classify" in done.err + done.out, done
-    assert (done.status, done.err) == (1, "x.rvts:7: assert order classify finish: finish did not run\n")
+    assert (done.status, done.err) == (1, "x.rvts:8: assert order classify fib: fib did not run\n")
     offline = run_script(tmp_path, f"open {tmp_path / 'o.rvt'}\nassert ran classify\nassert ran fib", "--elf", elf)
     assert offline.asserts == [True, False]

@@ -4,8 +4,9 @@ import pytest
 
 from console.console_status import Status
 from console.engine_state import Running
-from console.engine_trace import TraceState, trace_state
+from console.engine_trace import TraceState
 from console.mi import GdbError
+from tests.console.status_lines import read
 
 CHIP = """target:   demo, OpenOCD at localhost:6666, hart 0
 hart:     halted
@@ -52,7 +53,7 @@ sink:     hart0: 1111 bytes"""
     ],
 )
 def test_what_is_traced(said: str, shown: str) -> None:
-    assert str(trace_state(said.splitlines())) == shown
+    assert str(read(said.splitlines())) == shown
 
 
 class Gone:
@@ -61,10 +62,13 @@ class Gone:
     def __init__(self, problem: str) -> None:
         self.state = Running()
         self.problem = problem
-        self.told: list[tuple[str, str]] = []
+        self.said_to_user: list[tuple[str, str]] = []
 
     def said(self, kind: str, text: str) -> None:
-        self.told.append((kind, text))
+        self.said_to_user.append((kind, text))
+
+    def told(self) -> dict[str, object]:
+        return {"encoders": [{"name": "encoder0", "state": "tracing"}], "captured": "1116", "size": "65536"}
 
     def trace_state(self) -> TraceState:
         raise GdbError(self.problem)
@@ -81,12 +85,12 @@ def test_what_is_said_once_is_not_lost(problem: str, shown: str, told: int) -> N
     """Looking at the trace for the status line is told that the session is gone: who types would not be, any more."""
     engine = Gone(problem)
     status = Status(engine)  # type: ignore[arg-type]
-    status.heard("trace status", CHIP)
+    status.heard("trace status", "")
     status.refresh()
     assert str(status) == f"not connected | {shown}"
-    assert engine.told == [("log", f"{problem}\n")] * told
+    assert engine.said_to_user == [("log", f"{problem}\n")] * told
 
 
 def test_when_it_is_worth_to_look_again() -> None:
-    states = [trace_state(said.splitlines()).tracing for said in (CHIP, CLUSTER, QEMU.format("off, "), OPENED, CTR)]
+    states = [read(said.splitlines()).tracing for said in (CHIP, CLUSTER, QEMU.format("off, "), OPENED, CTR)]
     assert states == [True, True, False, False, True]

@@ -62,7 +62,7 @@ def golden_lines(name: str) -> list[str]:
     if name.startswith("flute_rv64si"):
         text = text.replace("c770_medeleg 0x000000000000b108", "c770_medeleg 0x000000000000b109")
     if name == "flute_rv64ui-v-add":
-        text = re.sub(r"(\(0x(?:30079073|10200073)\) c768_mstatus 0x8000000a0000)60([02]0\n)", r"\g<1>66\2", text)
+        text = re.sub(r"( c768_mstatus 0x8000000a000[04]6)0", r"\g<1>6", text)  # VS, from its first write on
     if name == "flute_rv64mi-p-csr":  # the first that tells fflags, which nobody knew before
         text = text.replace("f0  0xffffffff00000000\n", "f0  0xffffffff00000000 c1_fflags 0x0000000000000000\n")
     return of_program(text.splitlines())
@@ -288,7 +288,7 @@ def test_a_loss_is_in_the_log_and_readers_go_over_it(tmp_path: Path, capsys: pyt
         (("--to", "spike", "-o", "/dev/full"), 1, "/dev/full: cannot be written: No space left on device"),
         (("--to", "spike", "-o", "/nonexistent/x"), 1, "/nonexistent/x: cannot be written: No such file or directory"),
         (("--to", "spike", "-o", "-", "--json"), 1, "--json and -o - would both write to standard output"),
-        (("--to", "spike", "-o", "-", "900"), 1, "Range out of bounds."),
+        (("--to", "spike", "-o", "-", "900"), 1, "Range out of bounds: numbers go from 1 to "),
         (("--to", "spike", "-o", "-", "--hart", "7"), 1, "--hart 7: there is no tandem trace of it, only of 0"),
     ],
 )  # fmt: skip

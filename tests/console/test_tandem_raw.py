@@ -138,7 +138,7 @@ def test_facts_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ("words", "line"),
     [
         ("decode {tvt} --tandem --btm", "--btm is an option of N-Trace, not of tandem traces"),
-        ("decode {tvt} --tandem --trap-vector 16", "--trap-vector is an option of E-Trace, not of tandem traces"),
+        ("decode {tvt} --tandem --trap-vector 0x10", "--trap-vector is an option of E-Trace, not of tandem traces"),
         ("decode {tvt} --tandem --src-bits 2", "--src-bits is an option of encoders, not of tandem traces"),
         ("dump {tvt} --tandem --src 2", "--src is an option of encoders, not of tandem traces"),
         (
@@ -182,7 +182,10 @@ def test_what_makes_no_sense_is_one_line(
 def test_wrong_parameters_are_named_with_the_option_to_give(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Piccolo's RV32 trace, read as the RV64 that is the default."""
     tvt, file = DATA / "tandem/piccolo_rv32-hello.tvt", tmp_path / "x.rvt"
-    advice = "this looks like RV32, FLEN 64, MLEN 32, specification (`rvtrace import --tandem ... --xlen 32`)"
+    advice = (
+        "this looks like RV32, FLEN 64, MLEN 32, specification: raw bytes want --xlen 32; a capture is made anew,"
+        " `rvtrace import --tandem ... --xlen 32`"
+    )
     lines, _ = said(capsys, "import", tvt, "--tandem", "-o", file)
     [warning] = [line for line in lines if "looks like" in line]
     assert warning.startswith("warning: tandem0: the trace cannot be read as RV64, FLEN 64, MLEN 64, specification")
@@ -263,7 +266,7 @@ def test_what_arrives_is_listed_as_what_was_recorded(
     assert load(kept).tandem[0].in_force.parameters.dialect is FLUTE
     assert load(kept).tandem[0].data == data
     _, err = followed(capfd, fifo, data, "--xlen", "32")
-    assert [line for line in err if "this looks like RV64" in line and line.endswith("--xlen 64`)")]
+    assert [line for line in err if "this looks like RV64" in line and line.endswith("--xlen 64`")]
     damaged = data[:3000] + b"\xee" * 50 + data[3000:]
     out, err = followed(capfd, fifo, damaged, "--elf", ELF, "--stop-at-error")
     (tmp_path / "damaged").write_bytes(damaged)

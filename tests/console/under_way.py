@@ -1,5 +1,6 @@
 """Whether work is under way: what interrupts it comes neither before it nor after it, however slow the machine is."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,3 +54,13 @@ def interrupt(engine: Engine, times: int = 1) -> None:
 
 def _making(file: Path) -> str:
     return f"open({str(file)!r}, 'w').close()"
+
+
+@contextmanager
+def stdin(fd: int) -> Iterator[None]:
+    """Standard input is *fd*."""
+    before = os.dup(0)
+    os.dup2(fd, 0)
+    yield
+    os.dup2(before, 0)
+    os.close(before)

@@ -10,6 +10,7 @@ from decode.calls import index
 from decode.elf import Elf, Section, Symbol
 from decode.history import GAP, Accounting, Event, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.image import Image
+from tests.facts import lost
 
 Piece = tuple[int, ...] | Path | RepeatPath
 
@@ -43,7 +44,7 @@ def history_of(pcs: Sequence[int], events: Sequence[Event] = (), rng: random.Ran
             for piece in _pieces(tuple(pcs[begin:position]), rng):
                 builder.append(piece)
             if position < len(pcs):
-                builder.gap(EventKind.LOSS, position, "lost")
+                builder.gap(EventKind.LOSS, position, lost())
             begin = position + 1
     history = builder.finish(Accounting(0, 0, 0, 0))
     history.events = sorted([*history.events, *events], key=lambda event: event.position)

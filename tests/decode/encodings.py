@@ -112,6 +112,7 @@ def decoder_options(options: EncoderOptions) -> Options:
         sequential_jump=options.sequential_jump,
         all_jumps=options.all_jumps,
         extend_addr_msb=options.extend_addr_msb,
+        sync_period=1 << options.sync_max + 4 if options.sync_mode is SyncMode.MESSAGES else None,
         dialect=options.dialect,
     )
 

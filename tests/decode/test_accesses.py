@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import pytest
 
 from decode.access_wording import touches, words
-from decode.accesses import AMBIGUOUS, BEYOND, DISAGREE, NOT_IN_SYNC, TOO_FAR, attach
+from decode.accesses import attach
 from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
 from decode.image import Image
-from decode.memory_access import ATOMIC, CSR, LOAD, LOST_AFTER, MULTIPLE, NO_REQUEST, STORE, STORE_FAILURE, Access
+from decode.memory_access import ATOMIC, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access, AccessNote
 from tests.decode.etrace_vectors import expected, image
 from tests.decode.test_etrace_data_differences import reference_accesses
+from tests.facts import lost
 
 # Encodings: the RISC-V Instruction Set Manual, volume I; `test_memory_access` holds ours against objdump.
 LW, LD, SW, SB = 0x0005_2583, 0x0005_3583, 0x00B5_2023, 0x00B5_0023  # of a1, 0(a0)
@@ -32,7 +33,7 @@ def history(code: Sequence[int], *parts: Sequence[int]) -> tuple[History, Image]
     builder = HistoryBuilder()
     for number, part in enumerate(parts):
         if number:
-            builder.gap(EventKind.LOSS, 0, "some bytes")
+            builder.gap(EventKind.LOSS, 0, lost())
         builder.append(Path([tuple(places[index] for index in part)]))
     return builder.finish(Accounting(0, 0, 0, 0)), program
 
@@ -41,12 +42,13 @@ def placed(found: tuple[History, Image], *accesses: Access) -> list[int | None]:
     return [access.position for access in attach(*found, accesses)]
 
 
-def notes(found: tuple[History, Image], *accesses: Access) -> list[str]:
-    return [access.note for access in attach(*found, accesses)]
+def notes(found: tuple[History, Image], *accesses: Access) -> list[AccessNote | None]:
+    """The last note of each."""
+    return [access.notes[-1] if access.notes else None for access in attach(*found, accesses)]
 
 
-def load(size: int = 4, sync: int = 0, note: str = "") -> Access:
-    return Access(LOAD, size, sync=sync, note=note)
+def load(size: int = 4, sync: int = 0, *notes: AccessNote) -> Access:
+    return Access(LOAD, size, sync=sync, notes=notes)
 
 
 def store(size: int = 4, sync: int = 0) -> Access:
@@ -64,8 +66,8 @@ def test_nothing_to_attach() -> None:
 
 def test_another_kind_or_size_gets_no_place() -> None:
     ran = history([LW, NOP, SW, LD], range(4))
-    assert notes(ran, load(), load(), load(8)) == [DISAGREE] * 3
-    assert notes(ran, load(), store(), load(4)) == [DISAGREE] * 3
+    assert notes(ran, load(), load(), load(8)) == [AccessNote.DISAGREE] * 3
+    assert notes(ran, load(), store(), load(4)) == [AccessNote.DISAGREE] * 3
 
 
 def test_kinds_the_encoder_does_not_trace_are_passed_over() -> None:
@@ -79,7 +81,7 @@ def test_atomics_and_csrs() -> None:
     told = [Access(ATOMIC, 4, "add", sync=0), Access(CSR, 8, "rs", 0xF14, sync=0), Access(CSR, 8, "rw", 0x340, sync=0)]
     assert placed(ran, *told) == [0, 1, 2]
     other = [told[0], told[1]._replace(address=0x340), told[2]]
-    assert notes(ran, *other) == [DISAGREE] * 3
+    assert notes(ran, *other) == [AccessNote.DISAGREE] * 3
 
 
 def test_several_accesses_of_one_instruction() -> None:
@@ -98,7 +100,7 @@ def test_a_store_conditional_may_fail_silently() -> None:
 
 def test_which_of_two_failed_is_not_known() -> None:
     ran = history([SC, SC, LW], range(3))
-    assert notes(ran, store(), load()) == [AMBIGUOUS, ""]
+    assert notes(ran, store(), load()) == [AccessNote.AMBIGUOUS, None]
     assert placed(ran, store(), load()) == [None, 2]
 
 
@@ -110,13 +112,13 @@ def test_vector_loads_have_any_number() -> None:
 def test_instructions_after_the_last_packet_are_not_in_the_history() -> None:
     ran = history([LW, SW], range(2))
     assert placed(ran, load(), store(), load(8)) == [0, 1, None]
-    assert notes(ran, load(), store(), load(8)) == ["", "", BEYOND]
+    assert notes(ran, load(), store(), load(8)) == [None, None, AccessNote.BEYOND]
 
 
 def test_too_few_accesses() -> None:
     """Nothing tells which of many loads are missing."""
     ran = history([LW] * 9, range(9))
-    assert notes(ran, *[load()] * 4) == [AMBIGUOUS] * 4
+    assert notes(ran, *[load()] * 4) == [AccessNote.AMBIGUOUS] * 4
     assert placed(ran, *[load()] * 9) == list(range(9))
 
 
@@ -127,7 +129,7 @@ def test_a_stretch_that_does_not_agree_leaves_the_next_alone() -> None:
     told = [a._replace(sync=0) for a in stretch] + [load(4, 4), store(4, 4), load(2, 4), store(1, 4)]
     told += [a._replace(sync=8) for a in stretch]
     assert placed(ran, *told) == [0, 1, 2, 3, None, None, None, None, 8, 9, 10, 11]
-    assert notes(ran, *told)[4:8] == [DISAGREE] * 4
+    assert notes(ran, *told)[4:8] == [AccessNote.DISAGREE] * 4
 
 
 def test_an_access_that_is_missing_leaves_certain_ones_their_places() -> None:
@@ -163,7 +165,7 @@ def test_the_first_access_was_told_before_the_first_synchronization() -> None:
 def test_what_is_missing_may_be_missing_anywhere() -> None:
     """Of four stores three are in the trace: which ones, only another kind of access among them tells."""
     alike = history([SW] * 4, range(4))
-    assert notes(alike, *[store()] * 3) == [AMBIGUOUS] * 3
+    assert notes(alike, *[store()] * 3) == [AccessNote.AMBIGUOUS] * 3
     ends_alike = history([LW, SB, SW, SW, SW], range(5))
     assert placed(ends_alike, load(), store(1), store(), store()) == [0, 1, None, None]
     differ = history([SW, LW, SW, LD], range(4))
@@ -201,17 +203,18 @@ def test_what_has_a_place_has_the_right_one(seed: int) -> None:
 
 def test_accesses_while_out_of_sync() -> None:
     ran = history([LW, SW], range(2))
-    late = load(4, -1, NO_REQUEST)
-    assert notes(ran, load(4, -1), load(4, 0), late, store(4, 0)) == [NOT_IN_SYNC, "", NO_REQUEST, ""]
+    late = load(4, -1, AccessNote.NO_REQUEST)
+    told = (load(4, -1), load(4, 0), late, store(4, 0))
+    assert notes(ran, *told) == [AccessNote.NOT_IN_SYNC, None, AccessNote.NO_REQUEST, None]
     assert placed(ran, load(4, -1), load(4, 0), late, store(4, 0)) == [None, 0, None, 1]
-    assert notes(ran, load(4, -1)) == [NOT_IN_SYNC]
+    assert notes(ran, load(4, -1)) == [AccessNote.NOT_IN_SYNC]
 
 
 def test_a_loss_of_data_packets_ends_a_stretch() -> None:
     """The six stores after the load were lost; nothing is known until the next synchronization."""
     ran = history([LW, *[SW] * 6, LD, SB], range(9))
-    assert placed(ran, load(4, 0, LOST_AFTER), store(1, -1), load(8, 7), store(1, 7)) == [0, None, 7, 8]
-    assert notes(ran, load(4, 0), store(1, -1), load(8, 7), store(1, 7))[1] == NOT_IN_SYNC
+    assert placed(ran, load(4, 0, AccessNote.LOST_AFTER), store(1, -1), load(8, 7), store(1, 7)) == [0, None, 7, 8]
+    assert notes(ran, load(4, 0), store(1, -1), load(8, 7), store(1, 7))[1] == AccessNote.NOT_IN_SYNC
 
 
 def test_a_gap_ends_a_stretch() -> None:
@@ -222,7 +225,7 @@ def test_a_gap_ends_a_stretch() -> None:
 
 def test_code_that_is_missing_accesses_nothing() -> None:
     found, _ = history([LW, SW], range(2))
-    assert notes((found, Image(64)), load(), store()) == [BEYOND, BEYOND]
+    assert notes((found, Image(64)), load(), store()) == [AccessNote.BEYOND, AccessNote.BEYOND]
 
 
 def test_a_history_out_of_proportion_is_not_looked_through() -> None:
@@ -236,7 +239,7 @@ def test_a_history_out_of_proportion_is_not_looked_through() -> None:
         builder.append(Path([(0, 8)]))
         ran = builder.finish(Accounting(0, 0, 0, 0))
         told = [load(4, 0), store(4, 0), store(4, 3 + 10**12)]
-        assert notes((ran, program), *told) == [TOO_FAR] * 3
+        assert notes((ran, program), *told) == [AccessNote.TOO_FAR] * 3
         late = [load(4, 3 + 10**12), store(4, 3 + 10**12)]
         assert placed((ran, program), *late) == [3 + 10**12, 4 + 10**12]
 
@@ -249,7 +252,7 @@ def test_what_spike_says_of_qsort() -> None:
     told = [access._replace(sync=0) for access in reference_accesses()]
     found = attach(ran, image("qsort"), told)
     assert sum(access.position is not None for access in found) == 8754
-    assert all(access.note == (BEYOND if number >= 8754 else "") for number, access in enumerate(found))
+    assert all(access.notes == ((AccessNote.BEYOND,) if number >= 8754 else ()) for number, access in enumerate(found))
     positions = [access.position for access in found[:8754]]
     assert positions == sorted(positions, key=lambda position: position or 0)
 
@@ -263,7 +266,9 @@ def test_words() -> None:
         == "atomic add 8 bytes at 0x00000010, operand 0x0000000000000001"
     )
     assert words(Access(CSR, 4, "rs", 0x300, 8, 1), 32) == "csr rs 0x300 = 0x00000008, operand 0x00000001"
-    assert words(Access(LOAD, 2, failed=True, note="why"), 32) == "load 2 bytes, failed # why"
+    assert words(Access(LOAD, 2, failed=True, notes=(AccessNote.BEYOND,)), 32) == (
+        "load 2 bytes, failed # its place is not known: its instruction is not in the history"
+    )
 
 
 def test_touches() -> None:

@@ -16,6 +16,7 @@ from decode.image import Image
 from support.errors import Cancelled
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
+from tests.facts import INTERRUPT
 
 BASE = 0x1000
 RA, T0, T1 = 1, 5, 6
@@ -48,7 +49,7 @@ class Code:
     def trap(self, position: int, epc: str | None, handler: str) -> Event:
         """What the trace says of an interrupt."""
         last = None if epc is None else self.at(epc)
-        return Event(position, EventKind.TRAP, 0, "interrupt", last, self.at(handler))
+        return Event(position, EventKind.TRAP, 0, INTERRUPT, last, self.at(handler))
 
     def listing(self, places: str, *traps: Event) -> list[str]:
         """What ran, one line for each function: indented, and behind it how it came to run."""

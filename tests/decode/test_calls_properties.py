@@ -13,6 +13,7 @@ from tests.decode.call_histories import history_of, in_small_blocks, with_symbol
 from tests.decode.executions import Habits, execute
 from tests.decode.naive_calls import NaiveCalls, Ran
 from tests.decode.synthetic import MIXES, Program
+from tests.facts import INTERRUPT
 
 WHY = {
     Kind.BEGIN: "begin", Kind.CALL: "call", Kind.TAIL: "tail", Kind.SWITCH: "switch", Kind.RETURN: "return",
@@ -49,7 +50,7 @@ class Case:
                 chains.setdefault(position, []).append((trap.epc, trap.handler))
         chains.pop(0, None)
         self.events = [
-            Event(position, EventKind.TRAP, position, "interrupt", epc, handler)
+            Event(position, EventKind.TRAP, position, INTERRUPT, epc, handler)
             for position, chain in chains.items()
             for epc, handler in chain
         ]

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -16,6 +17,7 @@ from decode.wanted import entries_of
 from support.errors import Cancelled
 from tests.decode.test_history import NOTHING, built, flat
 from tests.decode.test_search import BRANCH, CALL, HANDLER, LEAVE, WAIT, WAITED, program, ran
+from tests.facts import lost
 
 addresses = st.integers(0, 5)
 tuples = st.lists(addresses, min_size=1, max_size=5).map(tuple)
@@ -40,7 +42,7 @@ def history_of(pieces: list[tuple[Path | RepeatPath, int]], gaps: set[int]) -> t
             builder.append(path)
             pcs += flat(path)
         if i in gaps and pcs and pcs[-1] != GAP:
-            builder.gap(EventKind.LOSS, i, "lost")
+            builder.gap(EventKind.LOSS, i, lost())
             pcs.append(GAP)
     return builder.finish(NOTHING), pcs
 
@@ -152,3 +154,26 @@ def test_entries_are_those_that_a_search_finds(seed: int) -> None:
     found = entered(counts(history), image, {WAIT: WAIT + 12, CALL: CALL + 8, HANDLER: HANDLER + 8})
     for function, count in found.items():
         assert count == len(Search(calls, entries_of(function, image))), hex(function)
+
+
+def test_all_of_the_counting_can_be_watched_and_interrupted() -> None:
+    """Of a whole history whose calls are known, too, and of a part of one."""
+    history, _ = history_of([(Path([(1, 2, 3)]), 3), (Path([(4, 5)]), 2)], {0})
+    calls = CallHistory(history, program())
+    for wanted, known in ((None, calls), (None, None), ([range(1, len(history) - 1)], None)):
+        labels: list[str] = []
+
+        def note(label: str, done: int, total: int | None = None, labels: list[str] = labels) -> None:
+            labels.append(label)
+
+        counts(history, wanted, note, known)
+        assert {"looking at what is counted (parts)", "counting instructions (parts)"} <= set(labels)
+        for patience in range(len(labels)):
+            left = iter(range(patience))
+
+            def watch(label: str, done: int, total: int | None = None, left: Iterator[int] = left) -> None:
+                if next(left, None) is None:
+                    raise Cancelled
+
+            with pytest.raises(Cancelled):
+                counts(history, wanted, watch, known)

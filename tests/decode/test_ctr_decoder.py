@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from decode.ctr.decoder import Decoded, decode_records
-from decode.ctr.record import Options, Record
+from decode.ctr.record import Options, Record, impossible
 from decode.ctr.wording import TYPE_NAMES, text
 from decode.history import GAP, EventKind
 from decode.image import Image
@@ -298,7 +298,7 @@ def test_a_wrong_program_is_named(records: list[Record], why: str) -> None:
 def test_code_that_is_not_there() -> None:
     code = image(asm.jal(4), NOP)
     decoded = decode(row((0, 1, JUMP), (9, 0, RET)), code)
-    assert lines(decoded) == [0, 1, GAP, 9]
+    assert lines(decoded) == [0, 1, GAP]  # what ran where there is no code nobody can say
     assert "there is no code" in decoded.stretches[1].why and said(decoded, EventKind.MISMATCH)
     fault = decode(row((0, 9, JUMP), (9, 0, EXCEPTION)), image(asm.jal(36)))
     assert lines(fault) == [0] and fault.stretches[1].complete
@@ -371,7 +371,9 @@ def test_the_calls_under_way() -> None:
     decoded = decode(row((1, 7, CALL), (8, 10, CALL)), code, Options(ras=True, end=at(11)))
     assert lines(decoded) == [1, 7, 8, 10]
     over = decode(
-        row((1, 7, CALL), (8, 10, CALL)), image(*[NOP] * 7, asm.jal(-8, 1), asm.jal(8, 1), RET_CODE), Options(ras=True)
+        row((1, 7, CALL), (8, 10, CALL)),
+        image(NOP, asm.jal(24, 1), *[NOP] * 5, asm.jal(-8, 1), asm.jal(8, 1), RET_CODE),
+        Options(ras=True),
     )
     assert lines(over) == [1, GAP, 8]
 
@@ -384,7 +386,10 @@ def test_no_records() -> None:
 
 def test_rows_of_records() -> None:
     record = Record(at(0), None, XRET, True, 12, True)
-    assert text(record) == "Record source=0x80000000 target=? TYPE=3 cycles=>=12 # trap return, mispredicted"
+    columns = "Record source=0x80000000 target=? TYPE=3 MISP=1 cycles=12 saturated=1"
+    assert text(record) == f"{columns} # trap return, mispredicted"
+    record = Record(at(0), at(8), XRET)
+    assert text(record) == "Record source=0x80000000 target=0x80000020 TYPE=3 MISP=0 # trap return"
     assert set(TYPE_NAMES) == set(IType)
 
 
@@ -393,3 +398,44 @@ def test_behind_a_trap_return_no_register_is_known() -> None:
     code = image(asm.jal(12, 1), NOP, asm.jal(-8), NOP, MRET, NOP, RET_CODE)
     decoded = decode(row((0, 3, CALL), (4, 5, XRET), (2, 0, JUMP)), code, Options(ALL - {RET}))
     assert lines(decoded) == [0, 3, 4, 5, 6, GAP, 2]
+
+
+# Records that no hart writes, or that are not of this program
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [
+        (Record(at(1), at(3), IType.NONE, reserved=6), "a record of type 6"),
+        (Record(at(1), at(3), IType.NONE, reserved=7), "a record of type 7"),
+        (Record(at(1) | 1 << 60, at(3), JUMP), "a record whose source is 0x1000000080000004"),
+        (Record(at(1), 0x7FFF_FFFF_0000_0000, JUMP), "a record whose target is 0x7fffffff00000000"),
+    ],
+)
+def test_what_no_hart_records_is_a_gap(noise: Record, words: str) -> None:
+    """1.0, "Control Transfer Type Definitions": 6 and 7 are reserved; addresses have 57 bits at most, sign-extended."""
+    code = image(asm.jal(4), asm.jal(8), NOP, asm.jal(8), NOP, asm.jal(-20))
+    before, after = row((0, 1, JUMP)), row((3, 5, JUMP), (5, 0, JUMP))
+    decoded = decode([*before, noise._replace(offset=24), *(one._replace(offset=48) for one in after)], code)
+    assert lines(decoded) == [0, GAP, 3, 5]
+    (loss,) = [event for event in decoded.history.events if event.kind is EventKind.LOSS]
+    assert loss.text == f"{words}: that cannot be, and what is told with it is not believed" and loss.offset == 24
+    assert [stretch.complete for stretch in decoded.stretches][1:3] == [False, False]
+    first = decode([noise, *after], code)
+    assert lines(first) == [3, 5] and said(first, EventKind.LOSS)
+    assert lines(decode([*before, noise], code)) == [0, GAP]
+    for address in (0xFFFF_FFFF_8000_0000, 0x00FF_FFFF_FFFF_F000):
+        assert impossible(Record(address, address, JUMP), 64) == ""
+    assert impossible(Record(1 << 31, 1 << 31, JUMP), 32) == ""
+
+
+@pytest.mark.parametrize("source", [1000, 4])
+def test_a_source_that_the_program_does_not_have_is_no_row(source: int) -> None:
+    """There is no code, or an instruction that is no jump: that it ran there nobody can say."""
+    code = image(asm.jal(4), NOP, asm.jal(8), NOP, NOP, asm.jal(-20))
+    decoded = decode(row((0, 1, JUMP), (source, 5, JUMP), (5, 0, JUMP)), code)
+    assert at(source) not in list(decoded.history.pcs())
+    assert lines(decoded) == [0, GAP, 5]
+    assert said(decoded, EventKind.MISMATCH)
+    direct = decode(row((0, source, JUMP), (source, 5, JUMP), (5, 0, JUMP)), image(asm.jal(4 * source), *[NOP] * 4))
+    assert lines(direct)[:2] == [0, GAP]

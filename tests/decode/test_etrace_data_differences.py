@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from decode.access_wording import note_words
 from decode.etrace.data import DataDecoder
 from decode.etrace.data.encoder import Compression, DataEncoder
 from decode.etrace.options import Modes, Parameters
@@ -19,12 +20,11 @@ from decode.memory_access import (
     CAS_FAILURE,
     CSR,
     LOAD,
-    LOST_AFTER,
     MULTIPLE,
-    NO_REQUEST,
     STORE,
     STORE_FAILURE,
     Access,
+    AccessNote,
 )
 from tests.decode.etrace_data_fields import payload
 
@@ -95,7 +95,7 @@ def test_a_synchronization_begins_anew() -> None:
     assert [(a.address, a.value, a.sync) for a in decoder.accesses] == [
         (0x400, 1, -1), (None, 2, 7), (0x800, 3, 7), (0x804, 7, 7)
     ]  # fmt: skip
-    assert decoder.accesses[1].note == "told by how it differs from an access that is not in the trace"
+    assert note_words(decoder.accesses[1]) == "told by how it differs from an access that is not in the trace"
 
 
 def test_after_a_loss_nothing_is_known_to_differ_from() -> None:
@@ -110,8 +110,8 @@ def test_after_a_loss_nothing_is_known_to_differ_from() -> None:
         (None, None, -1),
         (None, 5, -1),
     ]
-    assert LOST_AFTER in decoder.accesses[0].note
-    assert decoder.accesses[2].note == NO_REQUEST
+    assert AccessNote.LOST_AFTER in decoder.accesses[0].notes
+    assert decoder.accesses[2].notes == (AccessNote.NO_REQUEST,)
 
 
 def test_a_csr_number_may_differ_from_the_one_before() -> None:

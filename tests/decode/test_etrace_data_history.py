@@ -8,7 +8,6 @@ from functools import cache
 
 import pytest
 
-from decode.accesses import NOT_IN_SYNC
 from decode.etrace.data.encoder import DataEncoder
 from decode.etrace.decoder import Decoder, decode
 from decode.etrace.encapsulation import Encapsulation, Kind
@@ -16,7 +15,7 @@ from decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
 from decode.etrace.options import Modes, Parameters
 from decode.history import History
 from decode.ingress import Block
-from decode.memory_access import LOST_AFTER, Access
+from decode.memory_access import Access, AccessNote
 from tests.decode.etrace_encoder_vectors import image, items
 from tests.decode.etrace_vectors import expected
 from tests.decode.test_etrace_data_differences import reference_accesses
@@ -120,7 +119,7 @@ def test_each_access_is_in_its_place(modes: Modes) -> None:
         for access in accessed()
     ]
     assert facts(list(history.accesses)) == facts(want)
-    assert not any(access.note for access in history.accesses)
+    assert not any(access.notes for access in history.accesses)
 
 
 def test_as_smi() -> None:
@@ -150,7 +149,7 @@ def test_packets_that_are_missing_without_a_word() -> None:
     assert {a.position for a in got} > {None}
     assert all(a.position in (None, b.position) for a, b in zip(got, right, strict=True))
     assert sum(a.position is not None for a in got) > len(right) // 2
-    assert all(bool(a.note) == (a.position is None) for a in got)
+    assert all(bool(a.notes) == (a.position is None) for a in got)
 
 
 def test_a_damaged_data_packet_stops_the_counting_until_the_next_synchronization() -> None:
@@ -165,8 +164,8 @@ def test_a_damaged_data_packet_stops_the_counting_until_the_next_synchronization
     unknown = [number for number in range(4000, len(clean)) if clean[number].sync == clean[4000].sync]
     for number, access in enumerate(history.accesses):
         assert access.position == (None if number in unknown else clean[number].position)
-    assert history.accesses[3999].note == LOST_AFTER
-    assert {history.accesses[number].note for number in unknown} == {NOT_IN_SYNC} and unknown
+    assert history.accesses[3999].notes == (AccessNote.LOST_AFTER,)
+    assert {history.accesses[number].notes for number in unknown} == {(AccessNote.NOT_IN_SYNC,)} and unknown
     assert any("te_data" in event.text and event.offset == where for event in history.events)
 
 

@@ -5,6 +5,7 @@ data_width 64: size has 2 bits. Values in a packet are told full unless a test s
 
 import pytest
 
+from decode.access_wording import note_words
 from decode.etrace.data import DataDecoder, DataOptions
 from decode.etrace.data.encoder import Compression, DataEncoder
 from decode.etrace.data.packet import parse
@@ -159,7 +160,7 @@ def test_a_packet(title: str, parameters: Parameters, modes: Modes, fields: Fiel
 def test_two_phases(title: str, modes: Modes, request_fields: Fields, response: Fields, told: Access) -> None:
     decoder = DataDecoder(SPLIT, modes)
     decoder.packet(payload(*request_fields))
-    assert decoder.accesses[0].note == "no response in the trace"
+    assert note_words(decoder.accesses[0]) == "no response in the trace"
     decoder.packet(payload(*response))
     assert decoder.accesses == [told]
     sent: list[bytes] = []

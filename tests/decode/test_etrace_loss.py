@@ -116,7 +116,9 @@ def test_packets_while_tracing_is_off(status: int) -> None:
     """They cannot be: the encoder has said that it stopped."""
     history = after([start(0x100), support(Modes(), status), to(2), start(0x300)])
     assert list(history.pcs()) == [0x100, GAP, 0x300]
-    assert "while tracing is off" in history.events[-2].text
+    stopped, lost, again = history.events[-3:]
+    assert "while tracing is off" in lost.text
+    assert (stopped.end, lost.end) == (lost.offset, again.offset) and stopped.offset < lost.offset < again.offset
     assert history.gap_at(1).kind in (EventKind.TRACE_OFF, EventKind.LOSS)
 
 

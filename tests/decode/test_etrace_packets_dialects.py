@@ -87,18 +87,29 @@ def test_pulp_full_map() -> None:
 
 
 @pytest.mark.parametrize(
+    ("payload", "outcomes", "address"),
+    [
+        ("01920c00100000", 0x2000_1924, 0),  # gpios_all: all four such packets
+        ("8124490280300000", 0x4_9249, 0xC2),
+        ("0192240180300000", 0x2_4924, 0xC2),
+        ("01dbb60580cf7f00", 0xB_6DB6, -0xC2),
+    ],
+)
+def test_pulp_maps_of_a_number_that_was_not_sent(payload: str, outcomes: int, address: int) -> None:
+    """rv_tracer sends 0 for 16 to 30 branches that end at no uninferable discontinuity."""
+    fields = {"branches": 0, "branch_map": outcomes, "address": address, **flags()}
+    both_ways(bytes.fromhex(payload), Packet(1, None, fields), Dialect.PULP, PLAIN)
+
+
+@pytest.mark.parametrize(
     ("payload", "why"),
     [
-        ("01920c00100000", "the number of its 16 to 30 branches was not sent"),  # gpios_all: all four such packets
-        ("8124490280300000", "the number of its 16 to 30 branches was not sent"),
-        ("0192240180300000", "the number of its 16 to 30 branches was not sent"),
-        ("01dbb60580cf7f00", "the number of its 16 to 30 branches was not sent"),
+        ("01000000300000", "format 1 with an address and 31 branches"),  # the last bit of the map is 1
         ("0d03", "format 1 with 3 branches and no address"),
         ("02", "too short for an address: 1 byte$"),
     ],
 )
 def test_pulp_packets_without_meaning(payload: str, why: str) -> None:
-    """rv_tracer sends 0 for 16 to 30 branches that end at no uninferable discontinuity."""
     with pytest.raises(Malformed, match=why):
         parse(bytes.fromhex(payload), options(Dialect.PULP), PLAIN)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decode.history import GAP, Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
+from tests.facts import STARTS, STOPS, SYNCHRONIZED, lost
 
 NOTHING = Accounting(0, 0, 0, 0)
 
@@ -59,17 +60,17 @@ def test_positions_outside_are_an_error() -> None:
 
 def test_a_gap_is_one_position_with_its_cause() -> None:
     builder = HistoryBuilder()
-    builder.event(EventKind.SYNC, 0, "start", next_pc=0x10)
+    builder.event(EventKind.SYNC, 0, STARTS, next_pc=0x10)
     builder.append(Path([(0x10, 0x12)]))
-    builder.gap(EventKind.OVERFLOW, 7, "messages lost")
-    builder.gap(EventKind.LOSS, 9, "bytes skipped")
-    builder.resume(0x40)
-    builder.event(EventKind.SYNC, 12, "again", next_pc=0x40)
+    builder.gap(EventKind.OVERFLOW, 7, lost("messages lost"))
+    builder.gap(EventKind.LOSS, 9, lost("bytes skipped"))
+    builder.resume(0x40, 12)
+    builder.event(EventKind.SYNC, 12, SYNCHRONIZED, next_pc=0x40)
     builder.append(Path([(0x40, 0x42)]))
     history = builder.finish(NOTHING)
     assert list(history.pcs()) == [0x10, 0x12, GAP, 0x40, 0x42]
     assert (len(history), history.instructions, history.gaps) == (5, 4, 1)
-    assert history.gap_at(2) == (2, EventKind.OVERFLOW, 7, "messages lost", 0x12, 0x40)
+    assert history.gap_at(2) == (2, EventKind.OVERFLOW, 7, lost("messages lost"), 0x12, 0x40, 9)
     assert [(e.position, e.kind) for e in history.events] == [
         (0, EventKind.SYNC),
         (2, EventKind.OVERFLOW),
@@ -84,8 +85,8 @@ def test_a_gap_is_one_position_with_its_cause() -> None:
 
 def test_what_is_lost_before_the_first_instruction_is_an_event_and_no_position() -> None:
     builder = HistoryBuilder()
-    builder.gap(EventKind.LOSS, 0, "noise")
-    builder.resume(0x10)
+    builder.gap(EventKind.LOSS, 0, lost("noise"))
+    builder.resume(0x10, 4)
     builder.append(Path([(0x10,)]))
     history = builder.finish(NOTHING)
     assert list(history.pcs()) == [0x10]
@@ -96,17 +97,17 @@ def test_what_is_lost_before_the_first_instruction_is_an_event_and_no_position()
 def test_a_stop_becomes_a_gap_only_when_tracing_goes_on_elsewhere() -> None:
     builder = HistoryBuilder()
     builder.append(Path([(0x10,)]))
-    builder.event(EventKind.TRACE_OFF, 5, "stopped")
-    builder.resume(0x12)
-    builder.event(EventKind.TRACE_ON, 6, "here")
+    builder.event(EventKind.TRACE_OFF, 5, STOPS)
+    builder.resume(0x12, 6)
+    builder.event(EventKind.TRACE_ON, 6, STARTS)
     builder.append(Path([(0x12,)]))
-    builder.event(EventKind.TRACE_OFF, 7, "stopped")
+    builder.event(EventKind.TRACE_OFF, 7, STOPS)
     builder.add_gap()
-    builder.resume(0x80)
+    builder.resume(0x80, 9)
     builder.append(Path([(0x80,)]))
     history = builder.finish(NOTHING)
     assert list(history.pcs()) == [0x10, 0x12, GAP, 0x80]
-    assert history.gap_at(2)[2:] == (7, "stopped", 0x12, 0x80)
+    assert history.gap_at(2)[2:] == (7, STOPS, 0x12, 0x80, 9)
 
 
 def test_a_billion_instructions_in_memory() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from decode.history import Accounting, EventKind, History, HistoryBuilder, Path
 from decode.merged import Run, runs, untimed
+from tests.facts import lost
 
 
 def history(*steps: tuple[int | None, int]) -> History:
@@ -50,7 +51,7 @@ def test_gaps_are_positions_too() -> None:
     builder = HistoryBuilder()
     builder.time(5)
     builder.append(Path(((0, 4),)))
-    builder.gap(EventKind.LOSS, 0, "lost")
+    builder.gap(EventKind.LOSS, 0, lost())
     builder.time(9)
     builder.append(Path(((8,),)))
     harts = {0: builder.finish(Accounting(0, 0, 0, 0)), 1: history((7, 1))}

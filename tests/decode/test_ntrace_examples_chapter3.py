@@ -5,8 +5,21 @@ import pytest
 from decode.history import EventKind
 from decode.ntrace.framing import Batch, Framer, is_idle
 from decode.ntrace.message import parse
+from decode.ntrace.options import Options
+from decode.ntrace.streams import decode_streams
 from tests.decode import assembler as asm
-from tests.decode.ntrace_messages import decoded, groups, image_of, message, read, split, started, stopped, vendor
+from tests.decode.ntrace_messages import (
+    decoded,
+    groups,
+    image_of,
+    message,
+    of_kind,
+    read,
+    split,
+    started,
+    stopped,
+    vendor,
+)
 
 IMAGE = image_of((0x100, [asm.C_NOP] * 0x7C + [asm.c_jr(6)]), (0x200, [asm.C_NOP] * 4))
 
@@ -129,3 +142,42 @@ def test_chapter_3_a_trace_of_zeros() -> None:
     assert len(history) == 0
     assert history.accounting == (200_000, 0, 0, 200_000)
     assert history.events
+
+
+# Filling of other bytes than 0xFF: what the encoder of tenstorrent/tt-dfd (f8a2186, Apache-2.0) sent, simulated, with
+# a byte 0x03 after each ResourceFull. 41 rounds of two branches, the first never taken, the second back to the start.
+OF_RTL = bytes.fromhex(
+    "244001000000000007 08000f 6c40a0a8a8a8a82b 03 6c40505454545437 03 70000825008150545417 70003100810f 84009507"
+)
+ITS_CODE = image_of(
+    (0x8000_0000, [*[asm.NOP] * 3, asm.beq(16), *[asm.NOP] * 2, asm.beq(-24), asm.NOP, asm.jalr(0, 6)]),
+    (0x8000_1000, [*[asm.NOP] * 2, asm.beq(12), *[asm.NOP] * 4, asm.jalr(0, 6)]),
+    xlen=64,
+)
+
+
+@pytest.mark.parametrize("src_id", [None, 0], ids=["all harts", "one hart"])
+def test_any_byte_with_mseo_11_between_messages_is_idle(src_id: int | None) -> None:
+    """As other decoders take it; a message has two bytes at least. 578 halfwords are 41 rounds of 14 and two more."""
+    ran = decoded(ITS_CODE, OF_RTL, src_bits=4, src_id=src_id)
+    assert (ran.instructions, ran.gaps) == (41 * 7 + 2 + 6 + 1, 0)
+    assert ran.accounting == (50, 48, 2, 0)
+    (note,) = of_kind(ran, EventKind.NOTE)
+    assert (note.offset, note.text) == (0x14, "a byte 0x03 between messages is taken for idle, which is 0xff")
+
+
+def test_what_is_said_of_such_bytes_is_said_once_whoever_speaks() -> None:
+    stream = b"\x03" + message("Ownership", (2, 1), process=0xC) + b"\x07\x03" + started_by(2) + b"\x03"
+    streams = decode_streams(stream, IMAGE, Options(src_bits=2))
+    notes = [
+        (note.offset, note.text[:11]) for ran in streams.histories.values() for note in of_kind(ran, EventKind.NOTE)
+    ]
+    assert notes == [(0, "a byte 0x03")]
+    assert streams.accounting.idle == 4
+    alone = decoded(IMAGE, b"\x03\x07", started(), stopped(1), b"\x03")
+    assert [note.offset for note in of_kind(alone, EventKind.NOTE)] == [0]
+    assert list(alone.pcs()) == [0x100]
+
+
+def started_by(source: int) -> bytes:
+    return message("ProgTraceSync", (2, source), sync=3, icnt=0, faddr=0x80)

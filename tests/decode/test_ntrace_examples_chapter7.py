@@ -2,6 +2,7 @@
 
 import pytest
 
+from decode.event_wording import context_words
 from decode.history import Context, EventKind
 from decode.ingress import Block, Trap
 from decode.ntrace.layout import Sync
@@ -69,7 +70,7 @@ def test_section_7_1_ownership_examples(process: int, context: Context) -> None:
     history = decoded(IMAGE, started(), message("Ownership", process=process), stopped(2))
     assert list(history.pcs()) == [0x100, 0x102]
     assert history.context_at(0) == history.context_at(1) == context
-    assert [(e.position, e.text) for e in of_kind(history, EventKind.CONTEXT)] == [(0, str(context))]
+    assert [(e.position, e.text) for e in of_kind(history, EventKind.CONTEXT)] == [(0, context_words(context))]
 
 
 def test_section_7_1_two_consecutive_messages() -> None:

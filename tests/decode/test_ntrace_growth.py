@@ -72,8 +72,8 @@ def test_repeated_history_of_any_length() -> None:
     """9.3: HREPEAT times the same outcomes, as many as one likes."""
     image = Image(32)
     image.add_code(0x100, asm.C_NOP + asm.c_beqz(-2) + asm.C_NOP)
-    full = message("ResourceFull", rcode=2, rdata=0b111, hrepeat=4 * 10**9)
-    history = decoded(image, started(0x100), full, started(0x100, Sync.RESTART_FROM_FIFO_OVERRUN))
+    full = message("ResourceFull", rcode=2, rdata=0b111, hrepeat=250_000)
+    history = decoded(image, started(0x100), full * 16_000, started(0x100, Sync.RESTART_FROM_FIFO_OVERRUN))
     assert history.instructions == 16 * 10**9
     assert history.pc(8 * 10**9 + 1) == 0x102
 
@@ -101,27 +101,42 @@ def test_calls_without_end(btm: bool) -> None:
 
 
 def test_branches_repeated_without_end() -> None:
-    """B-CNT of 32 bits: a jump to itself, a loop."""
+    """B-CNT of 18 bits, the most there is (1.0, "Maximum Field Sizes"), again and again: a jump to itself, a loop."""
     image = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.C_NOP, asm.c_jr(6)]))
-    many = (1 << 32) - 1
-    repeat = message("RepeatBranch", bcnt=many)
-    history = decoded(image, started(), message("DirectBranch", icnt=2), repeat, stopped(1, None), btm=True)
+    most = (1 << 18) - 1
+    repeats, many = message("RepeatBranch", bcnt=most) * 4_000, 4_000 * most
+    history = decoded(image, started(), message("DirectBranch", icnt=2), repeats, stopped(1, None), btm=True)
     assert history.instructions == 2 * (many + 1) + 1
     itself = message("IndirectBranchHist", b_type=0, icnt=1, uaddr=0, hist=1)
-    history = decoded(image, started(0x106), itself, repeat, stopped(1))
+    history = decoded(image, started(0x106), itself, repeats, stopped(1))
     assert history.instructions == many + 2
 
 
-def test_counts_that_nothing_can_be() -> None:
-    """More repetitions than any counter holds: told, and passed over."""
+@pytest.mark.parametrize("count", [1 << 18, 41_674_017, (1 << 32) - 1, 1 << 80])
+def test_counts_that_nothing_can_be(count: int) -> None:
+    """More repetitions than the 18 bits HREPEAT and B-CNT have: told, and passed over."""
     image = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2)]), (0x200, [asm.C_NOP]))
-    full = message("ResourceFull", rcode=2, rdata=0b11, hrepeat=1 << 80)
+    full = message("ResourceFull", rcode=2, rdata=0b11, hrepeat=count)
     history = decoded(image, started(), full, AGAIN, stopped(1))
-    assert history.pc(len(history) - 1) == 0x200
+    assert list(history.pcs(0, 9)) == [0x200]
     assert of_kind(history, EventKind.LOSS)
-    branch, repeat = message("DirectBranch", icnt=2), message("RepeatBranch", bcnt=1 << 80)
+    branch, repeat = message("DirectBranch", icnt=2), message("RepeatBranch", bcnt=count)
     history = decoded(image, started(), branch, repeat, AGAIN, stopped(1, None), btm=True)
-    assert list(history.pcs()) == [0x100, 0x102, -1, 0x200]
+    assert list(history.pcs(0, 9)) == [0x100, 0x102, -1, 0x200]
+
+
+def test_an_instruction_count_of_any_size_where_history_leads_that_far() -> None:
+    """I-CNT of 23 to 40 bits, as the HIST bits before it have led over the code; what is beyond them is as ever."""
+    image = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.c_j(0)]))
+    full = message("ResourceFull", rcode=2, rdata=0b11, hrepeat=(1 << 18) - 1)
+    for times in (8, 1 << 10, 1 << 16):
+        halfwords = 2 * times * ((1 << 18) - 1)
+        for more in (2, 5):
+            history = decoded(image, started(), full * times, stopped(halfwords + more, 0b10))
+            assert (history.instructions, history.gaps) == (halfwords + more, 0)
+        beyond = decoded(image, started(), full * times, stopped(halfwords + (1 << 22), 0b10))
+        assert beyond.instructions == halfwords
+        assert "bits" in beyond.gap_at(halfwords).text
 
 
 def test_repeated_history_over_calls_without_end() -> None:

@@ -1,7 +1,10 @@
 """Loss is shown, never papered over: what can go wrong in a trace, what is reported, and where decoding goes on."""
 
+from typing import Any
+
 import pytest
 
+from decode.events import Loss, LossCause
 from decode.history import GAP, EventKind, History
 from decode.image import Image
 from decode.ntrace.decoder import Options, decode
@@ -9,7 +12,8 @@ from decode.ntrace.framing import MAX_FRAME
 from decode.ntrace.layout import Sync
 from support.errors import Cancelled
 from tests.decode import assembler as asm
-from tests.decode.ntrace_messages import message, started
+from tests.decode.ntrace_messages import decoded as of_image
+from tests.decode.ntrace_messages import image_of, message, of_kind, started, stopped
 from tests.decode.ntrace_messages import stopped as stop
 
 
@@ -55,7 +59,7 @@ def test_contradictions_between_trace_and_code(bad: bytes, why: str) -> None:
     (cause,) = [event for event in history.events if event.kind is EventKind.MISMATCH]
     assert why in cause.text
     assert "trace does not match the program at 0x" in cause.text
-    assert cause.offset == len(START)
+    assert (cause.offset, cause.end) == (len(START), len(START + bad + jump(3, 0x55)))
     at = cause.position
     assert history.pc(at) == GAP or at == 0
     assert list(history.pcs(len(history) - 2)) == [0x200, 0x202]
@@ -63,6 +67,20 @@ def test_contradictions_between_trace_and_code(bad: bytes, why: str) -> None:
     if at:
         assert history.gap_at(at) == cause
         assert (cause.last_pc, cause.next_pc) == (history.pc(at - 1), 0x200)
+
+
+def test_the_bytes_of_losses_in_a_row_lie_side_by_side() -> None:
+    """Each up to the next one, the last up to where decoding goes on; what nothing follows, up to the end."""
+    bad, noise = jump(5, 0, 0b1), b"\x02\x03"  # MSEO 10 is reserved
+    history = decoded(START, bad, noise, jump(3, 0x55), AGAIN, jump(9, 0))
+    first, second = len(START), len(START + bad)
+    again = second + len(noise + jump(3, 0x55))
+    causes = [event for event in history.events if isinstance(event.fact, Loss)]
+    assert [(event.kind, event.offset, event.end) for event in causes] == [
+        (EventKind.MISMATCH, first, second),
+        (EventKind.LOSS, second, again),
+        (EventKind.MISMATCH, again + len(AGAIN), None),
+    ]
 
 
 def test_hist_and_i_cnt_that_never_meet() -> None:
@@ -182,7 +200,7 @@ def test_unknown_and_other_messages_are_noted_and_passed_over() -> None:
     [
         (b"\x06\x03", "reserved MSEO value 10"),
         (START[:2] + b"\x02" + START[2:], "reserved MSEO value 10"),
-        (b"\x07", "bytes that do not start a message"),
+        (b"\x05\x07", "bytes that do not start a message"),
         (b"\x01\x00\x03", "bytes that do not start a message"),
         (bytes(MAX_FRAME) + b"\x03", f"no end of message within {MAX_FRAME} bytes"),
         (bytes(100_000) + b"\x03", f"no end of message within {MAX_FRAME} bytes"),
@@ -271,3 +289,56 @@ def test_progress_is_told_and_can_cancel() -> None:
         decode(data, IMAGE, Options(), progress=watch)
     assert seen[0] == (1 << 16, len(data))
     assert len(seen) == 3
+
+
+# Noise that fits the framing, and is no message an encoder sends
+
+
+def test_a_field_too_many_is_noise_where_no_synchronization_has_a_timestamp() -> None:
+    """8.5: "All synchronization messages emit a full TSTAMP field (if enabled)": one without says that it is off."""
+    bad = message("IndirectBranchHist", b_type=0, icnt=1, uaddr=0, hist=1, tstamp=5)
+    history = decoded(START, message("ResourceFull", rcode=0, rdata=2), bad, AGAIN, stop(2))
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200, 0x202]
+    assert history.gap_at(2).fact == Loss(LossCause.FIELD_TOO_MANY, ("IndirectBranchHist",))
+
+
+def test_a_field_too_many_is_a_timestamp_where_synchronizations_have_one() -> None:
+    history = decoded(started(0x100, tstamp=3), message("ResourceFull", rcode=0, rdata=2, tstamp=5), stop(0))
+    assert list(history.pcs()) == [0x100, 0x102]
+    assert [event.kind for event in history.events] == [EventKind.NOTE, EventKind.TRACE_ON, EventKind.TRACE_OFF]
+
+
+@pytest.mark.parametrize("cdf", [2, 3])
+def test_a_reserved_cdf_is_noise(cdf: int) -> None:
+    """Table 23 has 0 and 1: what the fields of another one are nobody knows."""
+    end = message("ProgTraceCorrelation", evcode=0, cdf=cdf, icnt=2)
+    history = decoded(START, end, AGAIN, stop(2))
+    assert list(history.pcs()) == [0x200, 0x202]
+    assert of_kind(history, EventKind.LOSS)[0].fact == Loss(LossCause.RESERVED, ("ProgTraceCorrelation", "CDF", cdf))
+
+
+@pytest.mark.parametrize("b_type", [1, 2, 3])
+@pytest.mark.parametrize("btm", [False, True])
+def test_no_trap_follows_a_jump_whose_target_was_not_reported(b_type: int, btm: bool) -> None:
+    """A jump that retired is reported with its target before the trap is: one bit of B-TYPE was flipped."""
+    image = image_of((0x100, [asm.C_NOP, asm.c_jr(6)]), (0x200, [asm.C_NOP] * 4))
+    hist: dict[str, Any] = {} if btm else {"hist": 1}
+    name = "IndirectBranch" if btm else "IndirectBranchHist"
+    flipped = message(name, b_type=b_type, icnt=2, uaddr=(0x100 ^ 0x200) >> 1, **hist)
+    history = of_image(image, started(), flipped, stopped(1, None if btm else 1), btm=btm)
+    assert of_kind(history, EventKind.TRAP) == []
+    (mismatch,) = of_kind(history, EventKind.MISMATCH)
+    assert "a trap after a jump whose target was not reported" in mismatch.text
+    flipped = message("IndirectBranchSync", sync=2, b_type=b_type, icnt=2, faddr=0x100)
+    assert of_kind(of_image(image, started(), flipped, stopped(1, None if btm else 1), btm=btm), EventKind.MISMATCH)
+
+
+@pytest.mark.parametrize(("reason", "pc"), [(12, 0x200), (2, 0x5000)], ids=["reserved reason", "no code"])
+def test_a_synchronization_that_contradicts_the_flow_may_be_noise(reason: int, pc: int) -> None:
+    """Neither how the hart came there can be, nor that an encoder says so: a gap up to the next one, and no trap."""
+    noise = message("IndirectBranchSync", sync=reason, b_type=2, icnt=0x300, faddr=pc >> 1)
+    history = decoded(START, message("ResourceFull", rcode=0, rdata=2), noise, stop(1), AGAIN, stop(2))
+    assert [pc for pc in history.pcs() if pc >= 0x200] == [0x200, 0x202]
+    assert of_kind(history, EventKind.TRAP) == []
+    alone = decoded(message("IndirectBranchSync", sync=12, b_type=0, icnt=0, faddr=0x100), stop(2))
+    assert list(alone.pcs()) == [0x200, 0x202]  # alone, reserved reasons are reported, and decoding can start there

@@ -16,6 +16,9 @@ from decode.ntrace.decoder import Options, decode
 from decode.ntrace.encoder import Encoder, EncoderOptions
 from decode.ntrace.layout import Evcode, Sync
 from decode.ntrace.options import ImplicitReturn
+from tests.decode import assembler as asm
+from tests.decode.ntrace_messages import difference
+from tests.vectors import vector
 
 REFERENCE = Path(__file__).parent.parent / "data" / "ntrace-reference"
 # How it is built: HIST of 31 branches, sent when it is full; I-CNT far beyond what these programs reach. No traps, no
@@ -107,3 +110,44 @@ def test_the_instruction_list_of_another_simulator_survives() -> None:
     """t1 goes through our encoder and back."""
     stream = encoded(list(blocks_from_pcs(t1_pcs(), image("t1"))), "1")
     assert list(decode(stream, image("t1"), Options()).pcs()) == t1_pcs()
+
+
+# What the C reference encoder (tg-nexus-trace e0f02c6, -cs 8 -rpt 2) made of executions of LONG. Only a jump or the end
+# sends its I-CNT, of 23 and 23 bits, 25 and 24, 26 and 17. Its own decoder reads them back.
+LONG = Image(32)
+LONG.add_code(
+    0x1000, asm.NOP * 100 + asm.c_beqz(4) + asm.C_NOP + asm.jal(0x2000 - 0x1194, 1) + asm.beq(0x1000 - 0x1198)
+)
+LONG.add_code(0x119C, asm.c_jr(6))
+LONG.add_code(0x2000, asm.NOP + asm.c_jr(1))
+LONG.add_code(0x3000, asm.NOP * 100 + asm.beq(-400) + asm.C_NOP * 2)
+LONG_RUNS = {
+    "240500836cc8fcfcfcfcfd285370108078fd000005f87f6cc8fcfcfcfcfd1833844008987c49f807": (20_000, 24_000),
+    "240500836cc8fcfcfcfcfdb86807701040a47411000005f8fc1f6cc8fcfcfcfcfd488f84408824f0d51b": (90_000, 70_000),
+    "240500836cc8fcfcfcfcfd9c240f701000c4e825000005f80f6cc8fcfcfcfcfd2b8440984441f8fcfc1f": (200_000, 330),
+}
+
+
+@pytest.mark.parametrize("stream", LONG_RUNS)
+def test_an_instruction_count_beyond_the_chapters_maximum(stream: str) -> None:
+    """So many rounds of a loop with a call, a jump, so many of another loop, and two instructions."""
+    first, second = LONG_RUNS[stream]
+    history = decode(bytes.fromhex(stream), LONG, Options(implicit_return=ImplicitReturn.FULL_STACK))
+    one = [*range(0x1000, 0x1190, 4), 0x1190, 0x1194, 0x2000, 0x2004, 0x1198]
+    other = [*range(0x3000, 0x3194, 4)]
+    assert history.instructions == len(history) == len(one) * first + 1 + len(other) * second + 2
+    rounds = len(one) * (first - 2)
+    assert list(history.pcs(rounds, rounds + 2 * len(one) + 1 + len(other))) == [*one, *one, 0x119C, *other]
+    assert list(history.pcs(len(history) - len(other) - 2)) == [*other, 0x3194, 0x3196]
+    assert [event.kind for event in history.events] == [EventKind.SYNC, EventKind.TRACE_OFF]
+
+
+def test_a_repetition_count_no_encoder_sends() -> None:
+    """A stream of ours with one byte changed: HREPEAT of 26 bits. 5,995 instructions stand before it, and no more."""
+    image = Image.from_elf(vector("etrace/reference/common/qsort.riscv"))
+    data = vector("attack/ntrace-hrepeat-26-bits.bin").read_bytes()
+    history = decode(data, image, Options(implicit_return=ImplicitReturn.FULL_STACK))
+    before = decode(data[:0x2C], image, Options(implicit_return=ImplicitReturn.FULL_STACK))
+    assert history.instructions == before.instructions
+    assert not difference(history.pcs(0, len(before)), before.pcs())
+    assert (history.events[-1].kind, history.events[-1].offset) == (EventKind.LOSS, 0x2C)

@@ -19,13 +19,14 @@ from decode.history import GAP, Context, EventKind, History
 from decode.image import Image
 from decode.linux import Files, add_kernel_pages, process_image
 from decode.maps import read_maps
-from decode.ntrace.dialect import RATIFIED, SIFIVE
+from decode.ntrace.dialect import RATIFIED, SIFIVE, Dialect
 from decode.ntrace.items import Itemizer
 from decode.ntrace.options import ImplicitReturn, Options
 from decode.ntrace.streams import decode_streams
 from decode.streams import Streams
+from tests.decode import assembler as asm
 from tests.decode.elves import gdb_symbols
-from tests.decode.ntrace_messages import of_kind, read, split
+from tests.decode.ntrace_messages import image_of, located, message, of_kind, read, split, started, stopped
 from tests.vectors import sifive
 
 EQUAL = ["propertiesfile", "ca-vector-gemm", "dv-uaddr1", "e31_hello_debug", "itc_printf", "e31_coremark_release"]
@@ -306,3 +307,35 @@ def test_code_of_one_process_is_not_that_of_another() -> None:
     left = [pc for context, pcs in runs(linux(attached_to=4242)[1]) if context.scontext == GTOD for pc in pcs]
     assert {pc >> 63 for pc in left} == {1}
     assert set(left) < {pc for context, pcs in runs(linux()[1]) if context.scontext == GTOD for pc in pcs}
+
+
+# An E31 whose two synchronizations in a row both count the branch between them (byte 0xd77 of e31_coremark_debug in
+# SiFive's trace-decoder-tests, whose README calls the trace bad there): I-CNT 3 HIST T after F-ADDR two bytes before.
+
+
+def two_in_a_row(hist: int, icnt: int = 3) -> bytes:
+    first = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=4, faddr=0x2310 >> 1, hist=1)
+    again = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=icnt, faddr=0x2312 >> 1, hist=hist)
+    return started(0x2452) + first + again + stopped(3)
+
+
+ITS_LOOP = image_of((0x2310, [asm.C_NOP, asm.C_NOP, asm.NOP, asm.C_NOP]), (0x2452, [asm.NOP, asm.beq(0x2310 - 0x2456)]))
+ONCE = [0x2452, 0x2456, 0x2310, 0x2312, 0x2314]
+
+
+def test_a_branch_counted_by_two_synchronizations_ran_once() -> None:
+    ran = decode_streams(two_in_a_row(0b11), ITS_LOOP, Options(dialect=SIFIVE)).histories[0]
+    assert (list(ran.pcs()), ran.gaps) == (ONCE, 0)
+    (note,) = of_kind(ran, EventKind.NOTE)
+    assert (note.position, note.offset) == (3, [offset for offset, _ in located(two_in_a_row(0b11))][2])
+    assert "the branch at 0x2456 a second time" in note.text
+
+
+@pytest.mark.parametrize(
+    ("stream", "dialect"),
+    [(two_in_a_row(0b11), RATIFIED), (two_in_a_row(0b10), SIFIVE), (two_in_a_row(0b11, 4), SIFIVE)],
+    ids=["no encoder of the standard does so", "the other outcome", "another count"],
+)
+def test_what_does_not_fit_that_is_a_contradiction(stream: bytes, dialect: Dialect) -> None:
+    ran = decode_streams(stream, ITS_LOOP, Options(dialect=dialect)).histories[0]
+    assert of_kind(ran, EventKind.MISMATCH)

@@ -16,6 +16,7 @@ from support.errors import Cancelled
 from support.progress import Progress, silent
 from tests.decode.call_histories import in_small_blocks
 from tests.decode.test_history import NOTHING, built, flat
+from tests.facts import INTERRUPT, lost
 
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 
@@ -122,10 +123,10 @@ def ran(*pieces: tuple[int, ...] | str) -> History:
         if isinstance(piece, tuple):
             builder.append(Path([piece]))
         elif piece == "lost":
-            builder.gap(EventKind.LOSS, 0, "lost")
+            builder.gap(EventKind.LOSS, 0, lost())
         else:
             handler = WAIT if piece == "to wait" else HANDLER
-            builder.event(EventKind.TRAP, 0, "interrupt", last_pc=WAIT, next_pc=handler)
+            builder.event(EventKind.TRAP, 0, INTERRUPT, last_pc=WAIT, next_pc=handler)
     return builder.finish(NOTHING)
 
 

@@ -4,7 +4,7 @@ The golden logs are Spike's; the instruction, the registers, CSRs and bytes of m
 of the shadow state after the group that belongs to the step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import dropwhile, islice
 from typing import NamedTuple
 
@@ -28,11 +28,11 @@ from tests.decode.tandem_corpus import (
 )
 
 MSTATUS, MEDELEG, MCYCLE_INHIBIT, MIP, TDATA1 = 0x300, 0x302, 0x320, 0x344, 0x7A1
-MSTATUSH, TCONTROL, MVIEN = 0x310, 0x7A5, 0x309
+MSTATUSH, TCONTROL, MVIP = 0x310, 0x7A5, 0x309
 
 ABSENT_IN_PICCOLO = {MSTATUSH, TCONTROL}
 """Spike writes them with mret; a core of privileged architecture 1.10 does not have them."""
-SHADOWS_OF_MIP = {MVIEN}
+SHADOWS_OF_MIP = {MVIP}
 """Spike lists a register of AIA that these cores do not have together with mip."""
 
 MSTATUS_VS = 3 << 9
@@ -176,7 +176,7 @@ def test_every_trace_decodes(name: str) -> None:
     data = trace_bytes(name)
     cut = 16 if name.endswith("truncated_midgroup") else 0
     assert history.accounting == (len(data), len(data) - cut, 0, cut)
-    assert [loss.why for loss in trace.losses] == [CUT_OFF] * bool(cut)
+    assert [loss.cause for loss in trace.losses] == [CUT_OFF] * bool(cut)
     assert list(trace.flaws()) == []
     assert not history.gaps and GAP not in history.pcs()
     assert len(history) == sum(tandem.index.retired)
@@ -257,3 +257,31 @@ def one_word(tandem: Tandem, position: int) -> int:
     instr = tandem.trace.group(tandem.group_of(position)).instr
     assert instr is not None
     return instr.word
+
+
+def test_csrs_are_what_the_core_reads_in_them() -> None:
+    """What a CSR instruction reads was known right before it; of mstatus a return changes its own bits alone."""
+    reads, returned = 0, 0
+    own = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 3 << 11 | 1 << 17  # xIE, xPIE, xPP, MPRV
+    for name, number, word in of_system(TRACES):
+        tandem = decoded(name)
+        before = tandem.before(tandem.position_of(number))
+        told = tandem.trace.group(number).registers
+        if word in (0x3020_0073, 0x1020_0073) and (known := before.csr(MSTATUS)) is not None:
+            assert (known ^ told[MSTATUS]) & ~own == 0, f"mstatus, {name}, group {number}"
+            returned += 1
+        elif word >> 12 & 3 and (known := before.csr(word >> 20)) is not None:
+            read = told.get(0x1000 + (word >> 7 & 31))
+            assert read in (None, known), f"csr {word >> 20:#x}, {name}, group {number}"
+            reads += read is not None
+    assert reads > 250 and returned > 30
+
+
+def of_system(names: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Where CSR instructions and returns retired: the trace, the group, the instruction."""
+    for name in names:
+        tandem = decoded(name)
+        for number in range(len(tandem.trace)):
+            instr = tandem.trace.group(number).instr
+            if instr is not None and instr.word & 0x7F == 0x73 and tandem.index.retired[number]:
+                yield name, number, instr.word

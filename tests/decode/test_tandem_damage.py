@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decode.events import Start, StartReason
 from decode.history import GAP, GAP_KINDS, EventKind
 from decode.image import Image
 from decode.tandem.decoder import Decoder, Tandem, decode
@@ -165,7 +166,7 @@ def test_a_trace_cut_off_anywhere(name: str) -> None:
         found = decode(data[:cut], program_of(name), parameters_of(name))
         whole = sum(one.offset + one.size <= cut for one in intact.trace.groups())
         assert list(found.trace.groups()) == list(intact.trace.groups(0, whole))
-        assert [loss.why for loss in found.trace.losses] in ([], [CUT_OFF])
+        assert [loss.cause for loss in found.trace.losses] in ([], [CUT_OFF])
         assert list(found.history.pcs()) == list(intact.history.pcs(0, len(found.history)))
 
 
@@ -179,13 +180,13 @@ def test_a_trace_that_begins_anywhere() -> None:
         tail = [one for one in intact.trace.groups() if one.offset >= start]
         assert [one.elements for one in found.trace.groups()] == [one.elements for one in tail]
         skipped = tail[0].offset - start
-        assert [(loss.offset, loss.length, loss.why) for loss in found.trace.losses] == [(0, skipped, NO_BEGIN)] * (
+        assert [(loss.offset, loss.length, loss.cause) for loss in found.trace.losses] == [(0, skipped, NO_BEGIN)] * (
             skipped > 0
         )
         first = next(number for number, one in enumerate(intact.trace.groups()) if one.offset >= start)
         pcs = list(intact.history.pcs(intact.position_of(first)))
         assert list(found.history.pcs()) in (pcs, pcs[1:])  # of a jump first nobody knows where it was
-        assert not found.history.gaps and found.history.events[0].text in (NO_BEGIN, "the trace begins")
+        assert not found.history.gaps and found.history.events[0].fact in (NO_BEGIN, Start(StartReason.BEGINNING))
 
 
 def test_a_trace_that_does_not_begin_with_a_group() -> None:

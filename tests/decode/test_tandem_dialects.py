@@ -1,7 +1,10 @@
 """What encoders do differently, one switch each. Sources: see `decode/tandem/dialect.py`."""
 
+from dataclasses import replace
+
 import pytest
 
+from console.main import main
 from decode.image import Image
 from decode.tandem.decoder import Tandem, decode
 from decode.tandem.dialect import (
@@ -13,6 +16,7 @@ from decode.tandem.dialect import (
     SPECIFICATION,
     TOOOBA,
     TWO_PC,
+    Dialect,
 )  # fmt: skip
 from decode.tandem.encoder import Encoder, Retired
 from decode.tandem.group import AdditionalState, FullRegister, Instr
@@ -199,3 +203,98 @@ def test_parameters_from_the_elf(elf: str, xlen: int, flen: int) -> None:
     found = Parameters.of_elf(DATA / "riscv-tests" / elf, dialect=FLUTE)
     assert (found.xlen, found.flen, found.mlen_bits) == (xlen, flen, xlen)
     assert str(found) == f"RV{xlen}, FLEN {flen}, MLEN {xlen}, flute"
+
+
+BLUESPEC = (FLUTE, PICCOLO, PICCOLO_2018, TOOOBA)
+
+
+@pytest.mark.parametrize("dialect", BLUESPEC)
+@pytest.mark.parametrize("xlen", [32, 64])
+def test_sstatus_of_these_cores_has_no_vs(dialect: Dialect, xlen: int) -> None:
+    """CSR_MSTATUS.bsv: sstatus_mask has neither bits 10:9 nor 6, 23 and 24; mstatus of Flute keeps what is in 10:9."""
+    dirty = 1 << xlen - 1
+    line = Line(0x8000_0000)
+    line(csr(0x300, dirty | 0x0066_6680))
+    line(csr(0x100, dirty | 0x0004_6122))
+    line(csr(0x100, 0))
+    found = line.decoded(Parameters(xlen, 64, dialect=dialect))
+    assert found.after(0).csr(0x100) == dirty | 0x0004_6000
+    assert [found.after(n).csr(0x300) for n in (1, 2)] == [dirty | 0x0066_67A2, 0x0062_0680]
+    assert line.decoded(Parameters(xlen, 64)).after(2).csr(0x300) == 0x0062_0080
+
+
+@pytest.mark.parametrize("dialect", BLUESPEC)
+def test_sie_of_these_cores_is_whatever_mideleg_says(dialect: Dialect) -> None:
+    """CSR_MIE.bsv, CSR_MIP.bsv, CsrFile.bsv: sie and sip have fixed bits of mie and mip."""
+    bits = 0x222 if dialect is TOOOBA else 0x333
+    line = Line()
+    line(csr(0x304, 0xAAA))
+    line(csr(0x104, 0x020))  # mideleg was never told
+    line(csr(0x303, 0))
+    line(csr(0x104, 0x202))
+    line(csr(0x344, 0x8A2))
+    line(csr(0x144, 0x020))
+    found = line.decoded(Parameters(64, 64, dialect=dialect))
+    assert [found.after(n).csr(0x104) for n in range(4)] == [0x222, 0x020, 0x020, 0x202]
+    assert [found.after(n).csr(0x304) for n in range(4)] == [0xAAA, 0x8A8, 0x8A8, 0xA8A]
+    assert found.after(4).csr(0x144) == 0x022 and found.after(5).csr(0x344) == 0x8A0
+    line.groups[4:] = []
+    line(csr(0x304, 0xFFF))
+    assert line.decoded(Parameters(64, 64, dialect=dialect)).after(4).csr(0x104) == bits
+
+
+def sent(parameters: Parameters, steps: list[Retired]) -> bytes:
+    found: list[bytes] = []
+    encoder = Encoder(parameters, found.append)
+    encoder.reset()
+    encoder.begin(0x8000_0000)
+    for step in steps:
+        encoder.put(step)
+    encoder.finish()
+    return b"".join(found)
+
+
+def returning() -> list[Retired]:
+    """Functions that are called by mret."""
+    steps: list[Retired] = []
+    for number in range(30):
+        pc, to = 0x8000_0000 + 64 * number, 0x8000_0040 + 64 * number
+        steps += [Retired(pc + 4, NOP, gpr=(5, number)), Retired(pc + 8, NOP, csrs=((0x341, to),))]
+        steps.append(Retired(to, MRET, csrs=((0x300, 0x88),), privilege=3))
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [(TOOOBA, FLUTE), (FLUTE, TOOOBA), (PICCOLO_2018, FLUTE), (FLUTE, PICCOLO_2018)]
+)
+def test_a_dialect_whose_addresses_mean_something_else(right: Dialect, wrong: Dialect) -> None:
+    """The bytes have the same layout: what the trace says of itself tells."""
+    said = Parameters(64, 64, dialect=right)
+    raw = sent(said, returning())
+    assert advice(raw, said) == ""
+    text = advice(raw, replace(said, dialect=wrong))
+    if (right, wrong) == (FLUTE, PICCOLO_2018):  # that the pc is told in the usual way, too, is no contradiction
+        assert text == ""
+    else:
+        what = "cannot be read" if wrong is TOOOBA else "contradicts itself"  # one of Toooba's widths is another
+        assert text.startswith(f"the trace {what} as RV64, FLEN 64, MLEN 64, {wrong.name}: ")
+        assert text.endswith(f"this looks like RV64, FLEN 64, MLEN 64, {right.name}")
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_the_right_dialect_is_not_doubted(name: str) -> None:
+    right = parameters_of(name)
+    assert advice(trace_bytes(name), right) == ""
+    damaged = trace_bytes(name)[:600] + trace_bytes(name)[700:]
+    assert advice(damaged, right) == ""
+
+
+def test_a_wrong_dialect_is_not_blamed_on_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    """Read as Toooba's, Flute's mret seems to be where it returned to."""
+    tvt, elf = (str(DATA / name) for name in ("tandem/flute_rv64si-p-csr.tvt", "riscv-tests/rv64si-p-csr"))
+    assert main(["decode", tvt, "--tandem", "--dialect", "toooba", "--elf", elf]) == 0
+    err = capsys.readouterr().err
+    assert (
+        "this looks like RV64, FLEN 64, MLEN 64, flute: raw bytes want --dialect flute; a capture is made anew" in err
+    )
+    assert "is this the program that ran" not in err

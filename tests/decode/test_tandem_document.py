@@ -281,7 +281,7 @@ def test_a_trace_that_ends_inside_of_a_group() -> None:
         trace = Trace.of(raw[:cut], RV64)
         lost = cut - trace.group(0).size
         assert len(trace) == 1 and trace.accounting == (cut, cut - lost, 0, lost)
-        assert [loss.why for loss in trace.losses] == [CUT_OFF] * (lost > 0)
+        assert [loss.cause for loss in trace.losses] == [CUT_OFF] * (lost > 0)
 
 
 MEANINGS = {
@@ -354,4 +354,4 @@ def test_a_trace_that_ends_inside_of_a_change_outside_of_groups() -> None:
     raw = encode([group(pc(4), NOP), loose(csr(0x344, 8))], RV64)
     for cut in range(1, 11):
         trace = Trace.of(raw[:-cut], RV64)
-        assert len(trace) == 1 and [(loss.length, loss.why) for loss in trace.losses] == [(11 - cut, CUT_OFF)]
+        assert len(trace) == 1 and [(loss.length, loss.cause) for loss in trace.losses] == [(11 - cut, CUT_OFF)]

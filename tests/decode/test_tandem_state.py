@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from decode.events import Trap, TrapKind
 from decode.image import Image
 from decode.tandem.csrs import MTIME
 from decode.tandem.decoder import decode
@@ -157,6 +158,25 @@ def test_sie_is_the_delegated_part_of_mie() -> None:
     unknown(csr(MIE, 0xAAA))
     unknown(csr(SIE, 0x200))  # which bits of mie that changed, mideleg would tell
     assert unknown.decoded().after(1).csr(MIE) is None and unknown.decoded().after(1).csr(SIE) == 0x200
+
+
+def test_what_sie_wrote_stays_when_its_bits_become_others() -> None:
+    """Privileged Architecture, "Supervisor Interrupt Registers": a bit of sie is mie's where mideleg has it, else 0."""
+    line, bits = Line(), 0
+    line(csr(MIE, 0))
+    for delegated, written in ((0x222, 0x220), (0, 0), (0x002, 0x002), (0x200, 0), (0, 0), (0x222, 0x202)):
+        line(csr(MIDELEG, delegated))
+        line(csr(SIE, written))
+        bits = bits & ~delegated | written
+        assert line.decoded().after(len(line.groups) - 1).csr(MIE) == bits
+        assert line.decoded().after(len(line.groups) - 1).csr(SIE) == written
+    assert line.decoded().before(2).csr(MIE) == 0
+    for _ in range(100):
+        for delegated in (0x020, 0x200):
+            line(csr(MIDELEG, delegated))
+            line(csr(SIE, delegated))
+    assert line.decoded().after(len(line.groups) - 1).csr(MIE) in (None, 0x222)
+    assert line.decoded().after(len(line.groups) - 1).csr(SIE) == 0x200
 
 
 def test_counters_are_known_where_they_were_written_and_no_longer() -> None:
@@ -314,7 +334,10 @@ def test_groups_and_positions() -> None:
     assert [found.before(position).x(5) for position in range(4)] == [None, 1, 2, 3]
     assert [found.before(position).pc for position in range(4)] == [0x1000, 0x1004, 0x40, 0x44]
     trap = next(event for event in found.history.events if event.kind.value == "trap")
-    assert trap == (2, trap.kind, trap.offset, "interrupt 7 (machine timer interrupt)", 0x1008, 0x40)
+    assert trap.fact == Trap(TrapKind.INTERRUPT, 7, 0)
+    assert (trap.position, trap.text, trap.last_pc, trap.next_pc) == (
+        2, "interrupt 7 (machine timer interrupt)", 0x1008, 0x40,
+    )  # fmt: skip
 
 
 def test_a_loose_mcause_is_no_trap() -> None:
@@ -366,12 +389,12 @@ def test_the_events_of_a_history() -> None:
         more()
     found = decode(whole + b"\xee" + encode(more.groups, RV64), Image(64), RV64)
     offsets, history = found.trace.offsets, found.history
-    told = [(event.position, event.kind.value, *event[2:]) for event in history.events]
+    told = [(it.position, it.kind.value, it.offset, it.text, it.last_pc, it.next_pc, it.end) for it in history.events]
     assert told == [
-        (0, "sync", 0, "hart reset", None, 0x1000),
-        (1, "note", offsets[2], "2 state initializations from outside the hart", None, None),
-        (2, "trap", offsets[5], "interrupt 7 (machine timer interrupt)", 0x2000, 0x40),
-        (3, "loss", len(whole), f"0xee is no opcode (at 0x{len(whole):x})", 0x40, 0x3000),
+        (0, "sync", 0, "hart reset", None, 0x1000, None),
+        (1, "note", offsets[2], "2 state initializations from outside the hart", None, None, None),
+        (2, "trap", offsets[5], "interrupt 7 (machine timer interrupt)", 0x2000, 0x40, None),
+        (3, "loss", len(whole), f"0xee is no opcode (at 0x{len(whole):x})", 0x40, 0x3000, len(whole) + 1),
     ]
     assert list(history.pcs()) == [0x1000, 0x1004, 0x40, -1, 0x3000, 0x3004, 0x3008, 0x300C, 0x3010]
     assert [history.context_at(position).prv for position in range(5)] == [3, 3, 3, 3, None]

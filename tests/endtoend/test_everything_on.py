@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.rig import Rig
-from decode.history import EventKind
+from decode.events import Context, EventKind
 from tests.endtoend.everything import TARGETS, Outcome, check, traced
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
@@ -82,8 +82,8 @@ def test_the_privilege_of_every_instruction_is_known(outcomes: list[Outcome]) ->
 
 def test_both_tasks_are_known(outcomes: list[Outcome]) -> None:
     for outcome in outcomes[2:4]:
-        contexts = {str(context) for _, context in outcome.history().contexts}
-        assert contexts >= {f"{mode}-mode, scontext {task}, hcontext 5" for mode in "UM" for task in (17, 4242)}
+        contexts = {context for _, context in outcome.history().contexts}
+        assert contexts >= {Context(prv, False, task, 5) for prv in (0, 3) for task in (17, 4242)}
 
 
 def test_the_messages_are_those_of_the_mode(outcomes: list[Outcome]) -> None:

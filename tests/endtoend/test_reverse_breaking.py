@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from console.rig import Rig
+from session.proxy.watch import FIRST_STEPPING_SECONDS
 from tests.compiling import compile_program, demo
-from tests.gdb.running import SOURCE, run_gdb
+from tests.gdb.running import GDB, SOURCE, every_gdb, run_gdb
 from tests.gdb.test_interrupt import PROGRAM, Gdb
 
 POS = "print $trace_pos"
@@ -48,8 +49,8 @@ def beginning(rig: Rig, *, traced: bool = True) -> list[str]:
 class Typed(Gdb):
     """A gdb at `finish` that is typed at, with all it said."""
 
-    def __init__(self, rig: Rig, *, traced: bool = True) -> None:
-        super().__init__(rig.elf)
+    def __init__(self, rig: Rig, *, traced: bool = True, gdb: str = GDB) -> None:
+        super().__init__(rig.elf, gdb)
         self.said = ""
         for command in ("set height 0", "set width 0", "set confirm off", *beginning(rig, traced=traced)):
             self.run(command)
@@ -70,12 +71,12 @@ class Typed(Gdb):
 
 
 @contextmanager
-def typed(rig: Rig, *, traced: bool = True) -> Iterator[Typed]:
-    gdb = Typed(rig, traced=traced)
+def typed(rig: Rig, *, traced: bool = True, gdb: str = GDB) -> Iterator[Typed]:
+    session = Typed(rig, traced=traced, gdb=gdb)
     try:
-        yield gdb
+        yield session
     finally:
-        gdb.close()
+        session.close()
 
 
 @contextmanager
@@ -225,6 +226,17 @@ def test_interrupts(tmp_path: Path) -> None:
         assert gdb.place() > 0
 
 
+@every_gdb
+def test_a_user_who_thinks_between_two_steps(gdb: str, elf: Path, tmp_path: Path) -> None:
+    """Longer than a command may take before it is said how far it is."""
+    with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
+        session.run("reverse-stepi")
+        time.sleep(FIRST_STEPPING_SECONDS + 0.1)
+        session.run("reverse-stepi")
+        assert session.place() > 2000
+        assert "stepping, at number" not in session.said
+
+
 def test_breakpoints_and_registers_are_right_in_the_present(elf: Path, tmp_path: Path) -> None:
     """Looked at through the debug port's side door, not through gdb."""
     registers = "info registers pc sp ra a0 mcycle mstatus trace_pos"
@@ -269,3 +281,58 @@ def test_loaded_again_in_the_past(elf: Path, tmp_path: Path) -> None:
     assert "gdb is not connected any more" in said[f"{SOURCE} "]
     assert '"auto"' in said["show osabi"] and "is on" in said["show print finish"] and "No stack" in said["bt"]
     assert "<finish>" in said["info registers pc"]
+
+
+@every_gdb
+def test_why_memory_is_not_known_is_said_once_in_each_stay(gdb: str, elf: Path, tmp_path: Path) -> None:
+    """And not before somebody asks for it."""
+    note, returns = "the trace tells what ran there, not what memory held", "; `trace live` returns to the present"
+    with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
+        for _ in range(2):
+            for command in ("reverse-step", "reverse-next", "backtrace", "trace goto fib", "info locals", "x/2i $pc"):
+                assert note not in session.run(command)
+            said = session.run("print result")
+            assert "Cannot access memory at address" in said and said.count(note) == said.count(returns) == 1
+            assert note not in session.run("x/2xw &result")
+            session.run("trace live")
+            assert re.search(r"\$\d+ = 0\b", session.run("print result"))
+        assert session.said.count(note) == 2
+        session.run(f"trace save {tmp_path / 'x.rvt'}")
+        for command in ("trace stop", "disconnect", f"trace open {tmp_path / 'x.rvt'}", "trace replay"):
+            session.run(command)
+        said = session.run("print result")
+        assert said.count(note) == 1 and returns not in said
+
+
+@every_gdb
+def test_a_trace_alone_does_not_take_the_place_of_a_target(gdb: str, elf: Path, tmp_path: Path) -> None:
+    """It is refused, and there is a way back to the target."""
+    with Rig(elf, tmp_path / "rig") as rig, typed(rig, gdb=gdb) as session:
+        kept = tmp_path / "kept.rvt"
+        session.run(f"trace save {kept}")
+        session.run("trace stop")
+        stub = f"localhost:{rig.gdb_port}"
+        for place in ("in the present", "in the past"):
+            said = session.run("trace replay")
+            assert f"connected to a target ({stub})" in said and "`trace live` connects it again" in said, place
+            session.run("reverse-stepi")
+        assert session.place() > 2000
+        session.run("trace live")
+        for back in ("trace live", "trace goto live", "trace connect"):
+            session.run("disconnect")
+            session.run(f"trace open {kept}")
+            session.run("trace replay")
+            assert session.place() > 2000
+            assert "`trace connect` connects gdb to a target" in session.run("trace start")
+            session.run(back)
+            assert session.place() == -1
+            assert "finish (value=" in session.run("frame")
+        session.run("disconnect")
+        deadline = time.monotonic() + 60
+        while "finish (value=" not in session.run("frame"):  # OpenOCD takes one gdb, until it has noticed its end
+            assert time.monotonic() < deadline
+            session.run(f"target extended-remote :{rig.gdb_port}")
+        assert f"`trace connect :{rig.gdb_port}` connects it again" in session.run("trace replay")
+        session.run("trace connect")
+        assert session.place() == -1
+        assert "rvtrace is between gdb and the target already" in session.run("trace connect")

@@ -265,3 +265,18 @@ def test_over_the_machine_interface(program: Program) -> None:
     old, new = str(held[last]), str(held[last + 1])
     assert stopped["reason"] == again["reason"] == "watchpoint-trigger" and place == str(last + 1)
     assert stopped["value"] == {"old": new, "new": old} and again["value"] == {"old": old, "new": new}
+
+
+@pytest.mark.parametrize("setting", ["set can-use-hw-watchpoints 1", "set can-use-hw-watchpoints 0"])
+def test_a_jump_is_no_hit(program: Program, setting: str) -> None:
+    """Where what is watched has another value at the place: it changed on the way, where nobody was."""
+    held = program.held("counter", 0, 4)
+    i, j = changes(held)[-6], changes(held)[-3]
+    goto = [f"trace goto {number}" for number in (i + 1, j + 1, i + 2, j + 5, i + 1)]
+    rows = program.run([setting, f"trace goto {j + 1}", "watch counter", "watch $a0", *goto, "continue"])
+    jumps = [(number, said) for command, number, said in rows if command in goto]
+    assert [number for number, _ in jumps[1:]] == [i + 1, j + 1, i + 2, j + 5, i + 1]
+    assert "atchpoint" not in "".join(said for _, said in jumps) and "Value" not in "".join(said for _, said in jumps)
+    assert "atchpoint" in rows[-1][2]
+    values = _VALUE.findall(rows[-1][2])
+    assert len(values) >= 2 and values[0] != values[1]

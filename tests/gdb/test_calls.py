@@ -13,7 +13,6 @@ import pytest
 
 from console.main import main
 from console.rig import Rig
-from session.ranges import AT_END
 from tests.compiling import demo
 from tests.gdb.running import SOURCE, run_gdb
 from tests.gdb.test_dump import ELF
@@ -187,7 +186,7 @@ def test_answers_are_gdbs_own(exchange: Exchange, recorded: dict[str, str]) -> N
     """Ranges, modifiers and errors, word for word; number 4 on are others where gdb folds recursion."""
     said = [line.replace("  leaf", "leaf") for line in recorded[exchange.command].strip().splitlines()]
     if not exchange.lines:  # at the end gdb says nothing here, and in its instruction history what we say
-        assert said == [AT_END]
+        assert said == ["At the end of the branch trace record."]
     elif exchange.command in (f"{NATIVE} -", f"{NATIVE} 5,-2"):
         assert len(said) == len(exchange.lines)
         if exchange.command.endswith("-"):

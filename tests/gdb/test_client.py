@@ -110,12 +110,38 @@ def test_ctrl_c_in_an_answer_still_lets_things_be_put_back(make: Make) -> None:
     assert client.request("work") is None, "the line is quiet"
 
 
-def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make) -> None:
-    """Its trace is gone with it: the next request says so, the one after that has a new session."""
+SHORT = r"as happens when there is not enough memory \(a shorter trace takes less\)"
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        (signal.SIGKILL, rf"killed by signal 9, {SHORT}"),
+        (signal.SIGABRT, rf"killed by signal 6, {SHORT}"),
+        (signal.SIGTERM, "killed by signal 15"),
+    ],
+)
+def test_a_session_that_was_killed_is_not_replaced_without_a_word(make: Make, number: int, how: str) -> None:
+    """Its trace is gone with it: the next request says so, the one after that has a new session. Linux ends who has
+    most by signal 9 when memory is short, Python itself by signal 6.
+    """
     client = make(None)
-    os.kill(client.request("work_id"), signal.SIGKILL)
+    os.kill(client.request("work_id"), number)
     while client.running:
         time.sleep(0.01)
-    with pytest.raises(SessionError, match=r"^the rvtrace session has ended unexpectedly, killed by signal 9; "):
+    with pytest.raises(SessionError, match=f"^the rvtrace session has ended unexpectedly, {how}; "):
         client.request("hello")
     assert client.request("hello")["protocol"] == 1
+
+
+def test_what_a_session_that_was_killed_did_not_take(make: Make) -> None:
+    """It has ended, and that is not known yet: the next request is left half written, and the one after begins anew."""
+    client = make(None)
+    process = client.request("work_id")
+    os.kill(process, signal.SIGKILL)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "running", True)
+        with pytest.raises(SessionError, match="has ended unexpectedly, killed by signal 9"):
+            client.request("work_id")
+    assert client.request("work_id") != process

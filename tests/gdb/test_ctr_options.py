@@ -59,16 +59,17 @@ def test_options_become_a_request(words: str, asked: dict[str, Any]) -> None:
         ("-ctr-version 2", "-ctr-version takes one of 1.0, 0.1.4, got: 2."),
         (
             "-modes m,,u",
-            "-modes takes privilege modes (m, s, u, vs, vu), separated by commas, got: m,,u."
-            " See `help trace ctr start`.",
+            "-modes takes privilege modes (m, s, u, vs, vu), separated by commas, got: m,,u.",
         ),
         (
             "-only call",
-            "-only takes types of transfers, separated by commas, got: call. See `help trace ctr start`.",
+            "-only takes types of transfers, separated by commas, got: call. There are calls, returns, jumps, branches,"
+            " traps, exception, interrupt, trap-return, not-taken-branch, taken-branch, indirect-call, direct-call,"
+            " indirect-jump, direct-jump, co-routine-swap, function-return, other-indirect-jump, other-direct-jump.",
         ),
         (
             "-freeze",
-            "-freeze takes breakpoint, lcofi, or both, separated by commas, got: none. See `help trace ctr start`.",
+            "-freeze takes breakpoint, lcofi, or both, separated by commas, got: none.",
         ),
         ("-only calls -without traps", "-only and -without do not go together."),
         (

@@ -87,17 +87,18 @@ def test_no_program_is_needed_but_a_trace_is(capture: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("trace dump 1000", "Range out of bounds."),
+        ("trace dump 1000", "Range out of bounds: numbers go from 1 to {messages}."),
         ("trace dump 5,3", "Bad range."),
         ("trace dump here", "Expected positive number, got: here."),
         ("trace dump /x", "trace dump: /x is not a range. See `help trace dump`."),
         ("trace dump -offset", "trace dump: -offset takes the number of a byte, got: none."),
         ("trace dump -offset nowhere", "trace dump: -offset takes the number of a byte, got: nowhere."),
-        ("trace dump -offset 999999", "Range out of bounds."),
+        ("trace dump -offset 999999", "Range out of bounds: bytes go from 0x0 to {last:#x}."),
     ],
 )
 def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
-    assert run_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == line
+    expected = line.format(messages=len(list(split(STREAM))), last=len(STREAM) - 1)
+    assert run_gdb(ELF, [SOURCE, f"trace open {capture}", command])[command].strip() == expected
 
 
 @every_gdb

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gdbext import environment
-from tests.gdb.running import HOME, SOURCE, run_gdb
+from tests.gdb.running import HOME, SOURCE, every_gdb, run_gdb
 
 
 @pytest.fixture
@@ -57,6 +57,22 @@ def test_works_through_a_symbolic_link(tmp_path: Path) -> None:
     link.symlink_to(HOME / "rvtrace.py")
     out = run_gdb(None, [f"source {link}", "help trace start"])
     assert "Usage: trace start" in out["help trace start"]
+
+
+@every_gdb
+@pytest.mark.parametrize("how", ["gdb.execute('source {0}')", "exec(compile(open('{0}').read(), '{0}', 'exec'))"])
+def test_sourced_from_another_python_file(gdb: str, how: str, tmp_path: Path) -> None:
+    """In a file that another one sources, `__file__` is the outer one's."""
+    outer = tmp_path / "init.py"
+    outer.write_text(f"import gdb\n{how.format(HOME / 'rvtrace.py')}\n")
+    out = run_gdb(None, [f"source {outer}", "help trace start"], gdb=gdb)
+    assert "Usage: trace start" in out["help trace start"], out[f"source {outer}"]
+
+
+def test_text_that_is_executed_says_nothing_of_its_file(tmp_path: Path) -> None:
+    """What runs it is asked then: a file that lies beside the folder gdbext."""
+    command = f"python __file__ = '{HOME / 'rvtrace.py'}'; exec(open(__file__).read())"
+    assert "Usage: trace start" in run_gdb(None, [command, "help trace start"])["help trace start"]
 
 
 def test_sourcing_twice_is_harmless() -> None:

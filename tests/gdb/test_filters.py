@@ -165,7 +165,7 @@ def test_what_cannot_be_done(elf: Path, tmp_path: Path) -> None:
         "trace start -function fibb": 'trace start: -function fibb: No symbol "fibb" in current context.',
         "trace start -function": "trace start: -function takes names of functions, got: none.",
         "trace start -priv x": "trace start: -priv takes privilege modes, separated by commas, got: x."
-        " See `help trace start`.",
+        " There are u, s, m, vu, vs.",
         "trace start -priv s": "encoder0 at 0x20000000: cannot select privilege mode S"
         " (trTeFilter0MatchInst reads 0x0)",
         "trace start -function fib,main": "encoder0 at 0x20000000: has 1 filter, 2 separate ranges need one each: trace"

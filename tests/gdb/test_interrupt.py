@@ -14,7 +14,7 @@ import pytest
 
 from console.rig import Rig
 from tests.compiling import compile_program
-from tests.gdb.running import HOME, PATIENT, SOURCE, gdb_environ, in_time
+from tests.gdb.running import GDB, HOME, PATIENT, SOURCE, gdb_environ, in_time
 from tests.simulated.openocd import Tcl
 
 PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "dense.c"
@@ -39,9 +39,9 @@ class Gdb:
     It is interrupted at work, never after a while: wait with `until` for something that it prints when it is.
     """
 
-    def __init__(self, elf: Path) -> None:
+    def __init__(self, elf: Path, gdb: str = GDB) -> None:
         self.process = subprocess.Popen(
-            ["gdb-multiarch", "-q", "-nx", "-ex", PATIENT, str(elf)], cwd=HOME, env=gdb_environ(),
+            [gdb, "-q", "-nx", "-ex", PATIENT, str(elf)], cwd=HOME, env=gdb_environ(),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self._number = 0

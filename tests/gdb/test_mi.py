@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
+from console.engine_trace import trace_state
 from console.rig import Rig
 from tests.compiling import demo
+from tests.console.status_lines import read
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.test_finding import instructions, names, where
 from tests.gdb.running import GDB, GDBS, in_time
 from tests.gdbmi import GdbMi, MiError
 
 COMMANDS = [
-    "info", "start", "stop", "status", "history", "events", "gaps", "find", "functions", "calls", "who-wrote",
+    "info", "start", "stop", "status", "told", "history", "events", "gaps", "find", "functions", "calls", "who-wrote",
     "save", "open", "goto", "live", "position",
 ]  # fmt: skip
 Fields = dict[str, Any]
@@ -56,7 +58,7 @@ class Session:
             "-rvtrace-functions --begin 1 --count 4096", "-rvtrace-functions --count 2",
             "-rvtrace-calls", "-rvtrace-calls --depth 1", "-rvtrace-calls --begin 2 --count 1",
             f'-rvtrace-save "{self.folder}/x y.rvt"',
-            "-rvtrace-stop",
+            "-rvtrace-stop", "-rvtrace-told", "-rvtrace-told ",
             f'-rvtrace-open "{self.folder}/x y.rvt"',
             "-rvtrace-history --begin 1 --count 10",
         ]  # fmt: skip
@@ -202,6 +204,10 @@ def test_the_depth_of_the_tree(session: Session) -> None:
 
 def test_what_the_session_says_is_in_messages(session: Session) -> None:
     assert session["status"]["messages"] != []
+    assert trace_state(session["status"]) == read(session["status"]["messages"])
+    told = session["told"]["told"]
+    assert told["ended"] == "1" and trace_state(told) == read(session["stop"]["messages"])
+    assert session["told "] == {}
     assert any(line.startswith("target:") for line in session["status"]["messages"])
     assert session.started["messages"] != []
     assert "x y.rvt" in session.answers[f'-rvtrace-save "{session.folder}/x y.rvt"']["messages"][0]

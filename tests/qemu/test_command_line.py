@@ -22,6 +22,7 @@ from session.session import Session
 from tests.compiling import HOME, compile_program
 from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 from tests.qemu.test_all_that_ran import address
+from tests.support.others import given_away
 from tests.waiting import until
 from transport.qemu import build, control, launch
 from transport.qemu.errors import QemuError, QemuGone
@@ -76,11 +77,33 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
         build.plugin({"PATH": f"{tmp_path}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
+def test_no_plugin_is_loaded_from_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a home the cache is in the common temporary folder, where anybody can have made it before us."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = build.plugin({"PATH": os.environ["PATH"]})
+    assert found.parent == tmp_path / f"rvtrace-{os.geteuid()}"
+    given_away(found.parent, monkeypatch)
+    squatted = tmp_path / f"rvtrace-{os.geteuid()}"
+    found.parent.rename(squatted)
+    with pytest.raises(build.NoPlugin, match=rf"{squatted} belongs to somebody else .*nothing is loaded from it"):
+        build.plugin({"PATH": os.environ["PATH"]})
+
+
+def test_a_plugin_that_others_could_have_written_is_compiled_again(tmp_path: Path) -> None:
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    plugin = build.plugin(environ)
+    content = plugin.read_bytes()
+    plugin.write_bytes(b"not ours")
+    plugin.chmod(0o666)
+    assert build.plugin(environ).read_bytes() == content
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ([], "give QEMU's arguments behind --"),
         (["-o", "x.rvt", "--", "-M", "virt"], "-o needs --elf"),
+        (["-o", "x.rvt", "--", "-M", "virt", "-kernel", "/no/such.elf"], "/no/such.elf: cannot be read"),
         (["--", "-D", "x.log"], "-D: cannot be used with a recorder"),
         (["--", "-d", "in_asm"], "-d: cannot be used with a recorder"),
         (["--program", "/no/such/qemu", "--", "-M", "virt"], "/no/such/qemu: there is no such program"),

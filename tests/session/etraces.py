@@ -44,6 +44,7 @@ options = st.builds(
     modes=modes,
     pinned=st.booleans(),
     unfiltered=st.booleans(),
+    sync_packets=st.integers(0, 1 << 19),
     support=st.sampled_from(SupportLayout),
     dialect=st.sampled_from(Dialect),
     trap_handlers=st.builds(TrapHandlers, st.none() | _addresses, _handlers),

@@ -20,9 +20,10 @@ def test_rows() -> None:
         AccessRow(1, 1, 0x8000_0000, 0, "load 4 bytes at 0x80000108 <buffer+8> = 0x0000002a"),
         AccessRow(2, 3, 0x8000_0008, 0, "store 1 byte at 0x80000300 = 0x07"),
         AccessRow(
-            3, None, None, 0x1F0, "store 8 bytes at 0x800000fc = 0x0000000000000001 # its place is not known"
+            3, None, None, 0x1F0, "store 8 bytes at 0x800000fc = 0x0000000000000001"
+            " # its place is not known: more than one instruction may have made it",
         ),
-        AccessRow(4, None, None, 0x200, "load 4 bytes = 0x00000003 # why"),
+        AccessRow(4, None, None, 0x200, "load 4 bytes = 0x00000003 # no response in the trace"),
     ]  # fmt: skip
 
 

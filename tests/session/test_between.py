@@ -12,29 +12,45 @@ from hypothesis import strategies as st
 
 from console.main import main
 from decode.contexts import ContextImages
-from decode.history import Accounting, Context, EventKind, History, HistoryBuilder, Path
+from decode.events import (
+    Context,
+    ContextChange,
+    EventKind,
+    Loss,
+    LossCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
+from decode.history import Accounting, History, HistoryBuilder, Path
 from decode.image import Image
-from session.between import AT_MOST, Place, Row, Said, between
+from session.between import AT_MOST, Place, Row, between
 from session.errors import NoTrace
 from session.methods import Methods
 from session.session import Session
 from support.progress import silent
 from tests import reference
+from tests.facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, SYNCHRONIZED, lost, note
 from tests.session.test_finding import HANDLER, LEAF, MAIN, PROCESS, program
 
 ONE = Path(((MAIN,),))
 
 
-def told(history: History, begin: int = 1, end: int | None = None, *, times: bool = True) -> dict[int, list[Said]]:
+Told = tuple[str, str, Place | None]
+
+
+def told(history: History, begin: int = 1, end: int | None = None, *, times: bool = True) -> dict[int, list[Told]]:
     rows = between(history, program(), begin, len(history) + 1 if end is None else end, times=times)
-    return {row.number: row.said for row in rows if row.said}
+    return {row.number: [said[:3] for said in row.said] for row in rows if row.said}
 
 
 def finished(builder: HistoryBuilder) -> History:
     return builder.finish(Accounting(0, 0, 0, 0))
 
 
-def trap(text: str, hit: Place | None) -> Said:
+def trap(text: str, hit: Place | None) -> Told:
     return "trap", text, hit
 
 
@@ -42,12 +58,12 @@ def test_a_trap_says_where_it_hit() -> None:
     """Behind the instruction that ran last, which need not be the one that trapped; in a process with its name."""
     builder = HistoryBuilder()
     builder.append(Path(((MAIN, MAIN + 4),)))
-    builder.event(EventKind.TRAP, 5, "exception 2 (illegal instruction)", last_pc=LEAF, next_pc=HANDLER)
+    builder.event(EventKind.TRAP, 5, Trap.of(2, interrupt=False), last_pc=LEAF, next_pc=HANDLER)
     builder.append(Path(((HANDLER,),)))
     builder.context(Context(0, scontext=7))
     builder.append(Path(((PROCESS,),)))
-    builder.event(EventKind.TRAP, 9, "interrupt", last_pc=PROCESS + 4, next_pc=HANDLER)
-    builder.event(EventKind.TRAP, 9, "exception", next_pc=HANDLER)
+    builder.event(EventKind.TRAP, 9, INTERRUPT, last_pc=PROCESS + 4, next_pc=HANDLER)
+    builder.event(EventKind.TRAP, 9, EXCEPTION, next_pc=HANDLER)
     builder.context(Context(3, scontext=7))
     builder.append(Path(((HANDLER,),)))
     assert told(finished(builder)) == {
@@ -76,7 +92,7 @@ def test_of_a_context_what_is_new(before: Context, now: Context, text: str | Non
     builder.context(before)
     builder.append(ONE)
     builder.context(now)
-    builder.event(EventKind.CONTEXT, 0, str(now))
+    builder.event(EventKind.CONTEXT, 0, ContextChange(before, now))
     builder.append(ONE)
     assert told(finished(builder)).get(2) == (None if text is None else [("context", text, None)])
 
@@ -84,11 +100,11 @@ def test_of_a_context_what_is_new(before: Context, now: Context, text: str | Non
 def test_a_gap_is_not_said_twice_but_what_else_is_there() -> None:
     builder = HistoryBuilder()
     builder.append(ONE)
-    builder.event(EventKind.TRAP, 3, "interrupt")
-    builder.gap(EventKind.OVERFLOW, 16, "the encoder lost messages")
-    builder.gap(EventKind.LOSS, 20, "nonsense")
-    builder.event(EventKind.SYNC, 30, "synchronization", next_pc=MAIN)
-    builder.resume(MAIN)
+    builder.event(EventKind.TRAP, 3, INTERRUPT)
+    builder.gap(EventKind.OVERFLOW, 16, Loss(LossCause.PACKETS_LOST))
+    builder.gap(EventKind.LOSS, 20, lost("nonsense"))
+    builder.event(EventKind.SYNC, 30, SYNCHRONIZED, next_pc=MAIN)
+    builder.resume(MAIN, 30)
     builder.append(ONE)
     history = finished(builder)
     assert history.gap_at(1) and told(history) == {2: [trap("interrupt", None)]}
@@ -97,38 +113,46 @@ def test_a_gap_is_not_said_twice_but_what_else_is_there() -> None:
 def test_a_loss_that_has_no_gap_is_said() -> None:
     """Nothing had run before it."""
     builder = HistoryBuilder()
-    builder.gap(EventKind.LOSS, 0x1F, "7 bytes skipped")
-    builder.event(EventKind.SYNC, 0x26, "periodic synchronization", next_pc=MAIN)
+    builder.gap(EventKind.LOSS, 0x1F, lost("7 bytes skipped"))
+    builder.event(EventKind.SYNC, 0x26, Start(StartReason.PERIODIC), next_pc=MAIN)
     builder.append(ONE)
     assert told(finished(builder)) == {1: [("loss", "7 bytes skipped; trace byte 0x1f", None)]}
 
 
-def switched(off: str, on: str) -> History:
+def switched(off: Stop, on: Start) -> History:
     builder = HistoryBuilder()
-    builder.event(EventKind.TRACE_ON, 0, "trace enabled", next_pc=MAIN)
+    builder.event(EventKind.TRACE_ON, 0, ENABLED, next_pc=MAIN)
     builder.append(ONE)
     builder.event(EventKind.TRACE_OFF, 4, off)
     builder.event(EventKind.TRACE_ON, 8, on, next_pc=MAIN)
-    builder.resume(MAIN)
+    builder.resume(MAIN, 8)
     builder.append(ONE)
-    builder.event(EventKind.TRACE_OFF, 12, "trace disabled")
+    builder.event(EventKind.TRACE_OFF, 12, DISABLED)
     return finished(builder)
 
 
 def test_tracing_off_and_on_is_said_unless_the_debugger_did_it() -> None:
     """Each `stepi` would have such a line; and that a history begins and ends needs none."""
-    assert told(switched("entry into debug mode", "exit from debug mode")) == {}
-    assert told(switched("tracing stops", "tracing starts")) == {}
+    assert told(switched(Stop(StopReason.DEBUG_MODE, 0), Start(StartReason.EXIT_FROM_DEBUG, 3))) == {}
+    assert told(switched(STOPS, STARTS)) == {}
     off = ("trace-off", "trace disabled; trace byte 0x4", None)
-    assert told(switched("trace disabled", "trace enabled")) == {2: [off, ("trace-on", "trace enabled", None)]}
+    assert told(switched(DISABLED, ENABLED)) == {2: [off, ("trace-on", "trace enabled", None)]}
 
 
-def test_a_trigger_is_said_wherever_it_is() -> None:
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (StartReason.EXTERNAL_TRIGGER, "external trigger"),
+        (StartReason.TRACE_EVENT, "trace event"),
+        (StartReason.NOTIFICATION, "trace event: notification by a trigger"),
+    ],
+)
+def test_a_trigger_is_said_wherever_it_is(reason: StartReason, text: str) -> None:
     builder = HistoryBuilder()
     for _ in range(2):
-        builder.event(EventKind.SYNC, 0, "external trigger", next_pc=MAIN)
+        builder.event(EventKind.SYNC, 0, Start(reason), next_pc=MAIN)
         builder.append(ONE)
-    trigger = [("sync", "external trigger", None)]
+    trigger = [("sync", text, None)]
     assert told(finished(builder)) == {1: trigger, 2: trigger}
 
 
@@ -139,21 +163,22 @@ def test_times_with_the_ticks_since_the_one_before() -> None:
         if time is not None:
             builder.time(time)
         builder.append(ONE)
-    builder.event(EventKind.TRAP, 0, "interrupt")
+    builder.event(EventKind.TRAP, 0, INTERRUPT)
     builder.time(3)
     history = finished(builder)
     expected = {1: (100, None), 2: (132, 32), 4: (140, 8), 5: (3, -137), 8: (3, 0)}
     rows = list(between(history, program(), 1, 8))
     assert {row.number: (row.time, row.ticks) for row in rows} == expected
     assert list(between(history, program(), 4, 5)) == [Row(4, [], 140, 8)]
-    assert list(between(history, program(), 1, 8, times=False)) == [Row(8, [trap("interrupt", None)], None, None)]
+    last = Row(8, [("trap", "interrupt", None, True)], None, None)
+    assert list(between(history, program(), 1, 8, times=False)) == [last]
 
 
 def test_of_many_events_at_one_place_the_first_are_told() -> None:
     builder = HistoryBuilder()
     builder.append(ONE)
     for number in range(AT_MOST + 3):
-        builder.event(EventKind.NOTE, number, f"note {number}")
+        builder.event(EventKind.NOTE, number, note(f"note {number}"))
     [said] = told(finished(builder)).values()
     assert [text for _, text, _ in said[:-1]] == [f"note {number}" for number in range(AT_MOST)]
     assert said[-1] == ("note", "and 3 more: `trace events` has them", None)
@@ -166,15 +191,15 @@ def _histories(draw: st.DrawFn) -> History:
         if step == "run":
             builder.append(ONE)
         elif step == "trap":
-            builder.event(EventKind.TRAP, 0, "interrupt", last_pc=MAIN)
+            builder.event(EventKind.TRAP, 0, INTERRUPT, last_pc=MAIN)
         elif step == "time":
             builder.time(draw(st.integers(0, 9)))
         elif step == "mode":
             builder.context(Context(draw(st.sampled_from([0, 1, 3]))))
         elif step == "gap":
-            builder.gap(EventKind.LOSS, 0, "lost")
+            builder.gap(EventKind.LOSS, 0, lost())
         else:
-            builder.event(EventKind.NOTE, 0, "worth knowing")
+            builder.event(EventKind.NOTE, 0, note("worth knowing"))
     return finished(builder)
 
 

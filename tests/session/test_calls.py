@@ -10,7 +10,7 @@ from session.calls import CallRow, FunctionRow, Functions
 from session.errors import NoTrace
 from session.methods import Methods
 from session.params import BadRequest
-from session.ranges import AT_END, RangeError, Selection
+from session.ranges import RangeError, Selection
 from session.session import Session
 from support.progress import silent
 from tests.decode import assembler as asm
@@ -68,13 +68,13 @@ def test_pages_are_as_in_the_history() -> None:
     assert found.select("", 3) == Selection(5, 8)
     assert found.select("-", 3) == Selection(2, 5)
     assert found.select("6,7", 3) == Selection(6, 8)
-    assert found.select("+", 3) == Selection(8, 8, AT_END)
+    assert found.select("+", 3) == Selection(8, 8, "At the end of the branch trace record.")
 
 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ("8", "Range out of bounds."),
+        ("8", "Range out of bounds: numbers go from 1 to 7."),
         ("3,2", "Bad range."),
         ("2,+0", "Bad record function-call-history-size."),
         ("x", "Expected positive number, got: x."),

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from session.capture import CaptureError, dump, load, parse, save
 from session.captured import Capture
+from support.errors import Cancelled
+from support.memory import BadLimit
 from tests.session.captures import FULL, SMALL, WITH_RECORDS, captures
 
 CONTENT = dump(FULL)
@@ -331,3 +333,80 @@ def _packed(document: dict[str, Any]) -> bytes:
 def _tables(value: Any) -> list[dict[str, Any]]:
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [*([value] if isinstance(value, dict) else []), *(table for child in children for table in _tables(child))]
+
+
+def three_gigabytes() -> bytes:
+    """The list of members and the description say so; there is less (ZIP's specification, 4.3.12)."""
+    content = bytearray(edited(lambda document: document["sinks"][0].update(size=3 << 30)))
+    at = content.index(b"sinks/0.bin", content.index(b"PK\x01\x02")) - 46
+    assert content[at : at + 4] == b"PK\x01\x02"
+    content[at + 24 : at + 28] = (3 << 30).to_bytes(4, "little")
+    return bytes(content)
+
+
+def test_no_more_is_unpacked_than_the_limit_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the description says, before anything is unpacked; several pieces of code may be in one member."""
+    content = dump(replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(3 << 20)),), code=()))
+    monkeypatch.setenv("RVTRACE_CAPTURE_LIMIT", "4M")
+    assert len(parse(content, "x.rvt").sinks[0].data) == 3 << 20
+    monkeypatch.setenv("RVTRACE_CAPTURE_LIMIT", "2M")
+    with pytest.raises(CaptureError) as caught:
+        parse(content, "x.rvt")
+    assert str(caught.value) == (
+        "x.rvt: unpacks to 3.0 MiB or more, which a small file may only say; no more than 2 MiB are unpacked:"
+        " RVTRACE_CAPTURE_LIMIT=1G in the environment raises that"
+    )
+    monkeypatch.delenv("RVTRACE_CAPTURE_LIMIT")
+
+    with pytest.raises(CaptureError, match=r"unpacks to 3.0 GiB or more.* than 2 GiB.* RVTRACE_CAPTURE_LIMIT=4G in"):
+        parse(three_gigabytes(), "x.rvt")
+    monkeypatch.setenv("RVTRACE_CAPTURE_LIMIT", "4G")
+    with pytest.raises(CaptureError, match=r"is truncated or damaged: sinks/0.bin cannot be read"):
+        parse(three_gigabytes(), "x.rvt")
+
+
+def test_code_that_is_named_often_counts_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    def often(document: dict[str, Any]) -> None:
+        (one,) = document["code"][:1]
+        document["code"] = [{**one, "address": hex(n << 20)} for n in range(1000)]
+
+    monkeypatch.setenv("RVTRACE_CAPTURE_LIMIT", "500")
+    with pytest.raises(CaptureError, match="no more than 500 bytes are unpacked"):
+        parse(edited(often), "x.rvt")
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5G", "1e9", "\u0663"])
+def test_a_limit_that_is_no_number(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RVTRACE_CAPTURE_LIMIT", text)
+    with pytest.raises(BadLimit, match=r"^\$RVTRACE_CAPTURE_LIMIT is .*, which is no number of bytes: 512M"):
+        parse(CONTENT, "x.rvt")
+
+
+def test_too_little_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", full)
+    with pytest.raises(CaptureError, match=r"^x.rvt: cannot be read: there is not enough memory for this") as caught:
+        parse(CONTENT, "x.rvt")
+    assert "damaged" not in str(caught.value)
+
+
+def test_reading_and_writing_can_be_interrupted(tmp_path: Path) -> None:
+    """What was there stays."""
+    large = replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(3 << 20)),))
+    save(large, tmp_path / "x.rvt")
+    content = (tmp_path / "x.rvt").read_bytes()
+    labels: list[str] = []
+
+    def stop(label: str, done: int, total: int | None = None) -> None:
+        labels.append(label)
+        if done >= 2 << 20:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        load(tmp_path / "x.rvt", stop)
+    with pytest.raises(Cancelled):
+        save(large, tmp_path / "x.rvt", stop)
+    assert set(labels) == {"reading the capture", "writing the capture"}
+    assert (tmp_path / "x.rvt").read_bytes() == content and os.listdir(tmp_path) == ["x.rvt"]

@@ -27,6 +27,7 @@ from support.progress import silent
 from tests import reference
 from tests.compiling import demo
 from tests.decode.test_history import NOTHING
+from tests.facts import lost
 from tests.gdb.test_dump import ELF, STREAM
 
 KERNEL, PROCESS, SHARED = 0x8000_0000, 0x1_0000, 0x8000_0100
@@ -62,7 +63,7 @@ def ran(seed: int) -> tuple[History, list[tuple[int, bool]]]:
             in_process = not in_process
             builder.context(Context(0, scontext=7) if in_process else Context(3))
         if rng.random() < 0.1 and told and told[-1][0] != GAP:
-            builder.gap(EventKind.LOSS, 0, "lost")
+            builder.gap(EventKind.LOSS, 0, lost())
             told.append((GAP, True))
         path = rng.choice(paths[in_process])
         builder.append(path)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from console.engine_trace import trace_state
 from controlregs.csr_access import Answer, Register
 from controlregs.ctr import procedures
 from controlregs.ctr.errors import DepthRefused, NoCtr
@@ -18,7 +19,9 @@ from session.context import Context
 from session.ctr import commands, showing
 from session.errors import Busy, NoElf, NoTrace, WrongXlen
 from session.session import Session
+from session.told import told
 from support.errors import Cancelled
+from tests.console.status_lines import read
 from tests.controlregs.ctr_registers import CtrHart
 
 PROGRAM = """
@@ -113,6 +116,14 @@ def board(elf: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
     return board
 
 
+def status(session: Session, context: Context, way: Mapping[str, Any]) -> list[str]:
+    """The lines, which programs are told the same by."""
+    lines = commands.status(session, context, way)
+    assert trace_state(told(lines)) == read(lines)
+    return lines
+
+
+
 def test_from_start_to_stop(board: Board) -> None:
     board.harts[0].control = 1 << 11 | 1  # the program's own: U mode, freeze at breakpoints
     board.harts[0].code = 1
@@ -132,7 +143,7 @@ def test_from_start_to_stop(board: Board) -> None:
     assert board.harts[0].user_state() == Hart().user_state()
     board.run()
     assert board.rows() == ROWS, "what was recorded until it was stopped"
-    assert commands.status(board.session, board.context(), WAY)[:2] == [line, "read:     3 of 16 entries have records"]
+    assert status(board.session, board.context(), WAY)[:2] == [line, "read:     3 of 16 entries have records"]
     assert "ended already" in commands.stop(board.session)[0]
 
 
@@ -147,14 +158,14 @@ def test_stop_is_interrupted(board: Board) -> None:
     board.run()
     with pytest.raises(Cancelled):
         commands.stop(board.session, progress=interrupted)
-    assert "state:" in commands.status(board.session, board.context(), WAY)[1]
+    assert "state:" in status(board.session, board.context(), WAY)[1]
     assert board.rows() == ROWS
     stop = procedures.stop
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Cancelled):
         patch.setattr(procedures, "stop", lambda *arguments: interrupted("", 0))
         commands.stop(board.session)
     assert procedures.stop is stop and board.harts[0].control == ALL
-    lines = commands.status(board.session, board.context(), WAY)
+    lines = status(board.session, board.context(), WAY)
     assert lines[-1] == "note:     the registers of hart 0 are not put back: `trace ctr stop` does it"
     assert commands.stop(board.session)[0] == "The trace had ended already."
     assert board.harts[0].control == 1 and board.rows() == ROWS
@@ -332,7 +343,7 @@ def test_while_the_hart_runs(board: Board) -> None:
     assert board.history() == RAN
     with pytest.raises(HartRuns):
         commands.stop(board.session)
-    assert any("the hart runs" in line for line in commands.status(board.session, board.context(), WAY))
+    assert any("the hart runs" in line for line in status(board.session, board.context(), WAY))
     board.harts[0].runs = False
     commands.stop(board.session)
     assert board.harts[0].control == 0

@@ -165,6 +165,19 @@ def test_what_gdb_cannot_do_is_one_line(session: Session) -> None:
         open_access({"way": "named"}, session, None).run([(SIREG, None)])
 
 
+@pytest.mark.parametrize(
+    ("way", "answer"),
+    [("named", "0d00"), ("named", None), ("named", {"xlen": 64}), ("named", {"xlen": "x", "answers": []}),
+     ("named", {"xlen": 64, "answers": [None]}), ("packets", {}), ("packets", []), ("packets", [None]),
+     ("monitor", ["0"]), ("monitor", None)],
+)  # fmt: skip
+def test_an_answer_that_is_none_is_one_line(session: Session, way: str, answer: Any) -> None:
+    """Found by `make fuzz`: a client of another version answers something else."""
+    session.ask = lambda need: answer
+    with pytest.raises(BadRequest, match=r"^(registers|packets|monitor): the answer is .*, which is not what protocol"):
+        open_access({"way": way}, session, None).run([(SIREG, None)])
+
+
 def test_the_hart_is_told_to_gdb(session: Session) -> None:
     gdb = Gdb(session, description(("mstatus", 66 + 0x300)))
     open_access({"way": "packets"}, session, 3).run([(SIREG, None)])
@@ -276,7 +289,7 @@ class Connected:
         debugger = Debugger(session, Context(), (Csrs(), self.extension))
         session.debugger = debugger
         ends.callback(debugger.close)
-        self.gdb = Client(debugger.listen(("127.0.0.1", self.stub.port)), acknowledges=False)
+        self.gdb = Client(debugger.listen(("127.0.0.1", self.stub.port)).port, acknowledges=False)
         ends.callback(self.gdb.close)
         self.gdb.ask(b"?")
         self._known, self.stub._answer = self.stub._answer, self._answer  # type: ignore[method-assign]

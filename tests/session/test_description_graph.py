@@ -238,7 +238,7 @@ def test_each_mistake_about_sinks_inside_is_one_line(old: str, new: str, line: s
 
 def test_names_with_control_characters_do_not_break_the_line() -> None:
     assert refused(GOOD + '"a\\nb" = 1\n') == (
-        'g.toml: [[component]] "atb0": a?b: unknown; known here: name, type, base, id, inside'
+        'g.toml: [[component]] "atb0": a\\nb: unknown; known here: name, type, base, id, inside'
     )
 
 

@@ -83,8 +83,8 @@ def test_comments_stay_comments() -> None:
     description = parse(EVERYTHING, "e.toml")
     written = text(description, "one\ntwo\x00\rthree", {"ram": "four\n[[component]]"})
     assert parse(written, "e.toml") == description
-    assert written.startswith("# one\n# two?\n# three\n[target]\n")
-    assert "\n# four?[[component]]\n[[component]]\n" in written
+    assert written.startswith("# one\n# two\\x00\n# three\n[target]\n")
+    assert "\n# four\\n[[component]]\n[[component]]\n" in written
 
 
 @pytest.mark.parametrize("mode", PIB_MODES)

@@ -15,7 +15,7 @@ from controlregs.request import EncoderInForce
 from decode.etrace.encapsulation import Encapsulation
 from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
 from session.capture import load, save
-from session.captured import Unregistered
+from session.captured import CapturedEncoder, Unregistered
 from session.description import DescriptionError
 from session.description_file import parse
 from session.errors import Unsupported
@@ -57,7 +57,7 @@ def test_what_was_said_of_the_bytes_is_what_the_decoder_is_told(how: ETrace, sou
 # Registers: bit numbers as in the Trace Control Interface 1.0, trTeInstFeatures, trTeDataControl, trTsControl.
 
 LIVE = EncoderInForce("encoder0", 0x20000000, 0x00010067, 0x0000_0101, 0, 0)  # trTeInstSyncMode 1
-PLAIN = Options(Parameters(), Modes())
+PLAIN = Options(Parameters(), Modes(), sync_packets=16)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,27 @@ PLAIN = Options(Parameters(), Modes())
 def test_every_register_a_decoder_must_know(
     registers: EncoderInForce, modes: Modes, encapsulation: Encapsulation
 ) -> None:
-    assert of_registers(registers, {}) == ETrace(replace(PLAIN, modes=modes), encapsulation)
+    wanted = replace(PLAIN, modes=modes, sync_packets=0 if modes.resync_disabled else PLAIN.sync_packets)
+    assert of_registers(registers, {}) == ETrace(wanted, encapsulation)
+
+
+@pytest.mark.parametrize(
+    ("mode", "exponent", "packets"), [(0, 3, 0), (1, 3, 128), (1, 15, 1 << 19), (2, 3, 0), (3, 3, 0)]
+)
+def test_packets_after_which_it_synchronizes(mode: int, exponent: int, packets: int) -> None:
+    """2^(trTeInstSyncMax+4) of what trTeInstSyncMode counts: 1 packets, 2 cycles, 3 halfwords."""
+    registers = replace(LIVE, control=LIVE.control & ~(0xF3 << 16) | mode << 16 | exponent << 20)
+    assert of_registers(registers, {}).options.sync_packets == packets
+    assert not of_registers(replace(registers, base=0), {}).options.sync_packets, "what somebody said, not registers"
+
+
+def test_encoders_with_different_periods_can_feed_one_sink() -> None:
+    """The packets of all are read alike; how many there have to be is not known then."""
+    plain, other = (CapturedEncoder(0, replace(LIVE, control=LIVE.control | n << 20)) for n in (3, 4))
+    for encoders, packets in (([plain, plain], 128), ([plain, other], 0)):
+        how = options_of(encoders)
+        assert isinstance(how, ETrace)
+        assert how.options.sync_packets == packets
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from decode import merged
 from decode.history import Accounting, History, HistoryBuilder, Path
 from session.interleaved import Interleaved, Run
-from session.ranges import AT_END, RangeError, Selection
+from session.ranges import RangeError, Selection
 from tests.decode.test_merged import history
 
 Place = tuple[int, int]
@@ -84,7 +84,7 @@ def test_pages_turn_around_the_place_in_the_past() -> None:
     assert list(found.runs(8, 12)) == [Run(8, 1, 5, 6), Run(9, 0, 4, 6), Run(11, 1, 6, 7)]
     assert found.select("", 4, (1, 5)) == Selection(12, 16)
     assert found.select("", 40, (1, 5)) == Selection(16, 17)
-    assert found.select("", 40, (1, 5)) == Selection(17, 17, AT_END)
+    assert found.select("", 40, (1, 5)) == Selection(17, 17, "At the end of the branch trace record.")
     assert found.select("", 4) == Selection(13, 17), "in the present again"
 
 
@@ -95,9 +95,9 @@ def test_a_place_of_a_hart_stands_for_a_number() -> None:
     assert found.select("0:4, +2", 4) == Selection(9, 11)
     for args, error in {
         "2:1": "hart 2 is not in this trace, which has hart 0, 1",
-        "0:0": "Range out of bounds.",
-        "1:0": "Range out of bounds.",
-        "0:6": "Range out of bounds.",
+        "0:0": "Range out of bounds: numbers of hart 0 go from 1 to 5.",
+        "1:0": "Range out of bounds: numbers of hart 1 go from 1 to 11.",
+        "0:6": "Range out of bounds: numbers of hart 0 go from 1 to 5.",
         "0:": "Junk after argument: :.",
         "0:4x": "Junk after argument: :4x.",
     }.items():

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from console.engine_trace import trace_state
 from decode.history import GAP
 from session.context import Context
 from session.errors import NoTrace
 from session.session import Session
+from session.told import told
 from support.errors import Cancelled, RvtraceError
 from support.progress import silent
+from tests.console.status_lines import read
 from tests.session.board import BUFFER, ENCODER, SINK, Board, CableOut, board, executed
 from tests.transcripts import FOLDER
 from transport.openocd_errors import OpenOcdRefused
@@ -41,6 +44,8 @@ def pcs(session: Session, context: Context) -> list[int]:
 
 
 def text(lines: list[str]) -> str:
+    """The lines, which programs are told the same by."""
+    assert trace_state(told(lines)) == read(lines)
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from support.progress import Progress, silent
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
 from tests.decode.test_calls import NOP, PLAIN, Code
+from tests.facts import INTERRUPT
 
 PCS = st.lists(st.sampled_from([2, 4, 6, 8, 40, 44, 96]), min_size=1, max_size=60)
 LOST = "[lost; trace byte 0x{:x}]"
@@ -178,7 +179,7 @@ def test_where_the_program_is_now() -> None:
     )
     assert at_call.joins(0, f) == ""  # of an address in a register
     assert places_in(history_of([main, GAP])).joins(0, main) != ""
-    trap = Event(1, EventKind.TRAP, 0, "interrupt", main + 4, f)
+    trap = Event(1, EventKind.TRAP, 0, INTERRUPT, main + 4, f)
     trapped = places_in(history_of([main], [trap]))
     assert trapped.joins(0, f) == "" and trapped.joins(0, main + 4) != ""
     unknown = places_in(history_of([main], [trap._replace(next_pc=None)]))

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from decode.calls.index import CallHistory
 from decode.history import History
 from decode.streams import Program
+from session.capture import save as save_capture
 from session.context import Context
 from session.methods import Methods
 from session.params import ROWS_AT_MOST
@@ -25,13 +27,14 @@ from session.session import Session
 from support.errors import Cancelled
 from support.progress import Progress, silent
 from tests.session.board import DEMO, Board, board
+from tests.session.captures import SMALL
 
 
 def counted(made: list[object]) -> type[CallHistory]:
     """A CallHistory that notes each that is made."""
 
     class Counted(CallHistory):
-        def __init__(self, history: History, program: Program, progress: Progress = silent) -> None:
+        def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
             super().__init__(history, program, progress)
             made.append(self)
 
@@ -394,3 +397,83 @@ def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pyte
     session.lists.functions("", 10, Context())
     session.lists.calls(10, Context())
     assert len(found) == 1, "for all that lists something"
+
+
+def test_the_log_is_readable_by_its_owner_alone_and_nobody_can_foresee_its_name(tmp_path: Path) -> None:
+    """It is in the common temporary folder: others could put a link to a file of ours in its place beforehand."""
+    program = (
+        "import logging, os, sys\n"
+        "from session.__main__ import _LogFile\n"
+        "for _ in range(2):\n"
+        "    file = _LogFile()\n"
+        "    logging.getLogger().addHandler(file)\n"
+        "    logging.error('what should not happen')\n"
+        "    print(file, os.getpid())\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-I", "-c", program], env=environ, capture_output=True, check=True)
+    made = [line.split() for line in done.stdout.decode().splitlines()]
+    assert sorted(map(str, tmp_path.iterdir())) == sorted(name for name, _ in made)
+    assert len({name for name, _ in made}) == 2, "also of processes with the same number"
+    for name, number in made:
+        assert Path(name).name.startswith(f"rvtrace-session-{number}-") and name.endswith(".log")
+        assert Path(name).stat().st_mode & 0o777 == 0o600
+        assert "what should not happen" in Path(name).read_text()
+
+
+def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Whether it is for what is asked for or for what is prepared beside it, which is not tried again and again."""
+    prepared = []
+
+    class Large(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise MemoryError
+
+        def prepare(self, progress: Progress) -> None:
+            prepared.append(1)
+            raise MemoryError
+
+    requests = b'{"id": 1, "method": "hello"}\n{"id": 2, "method": "stop"}\n{"id": 3, "method": "hello"}\n'
+    answers = io.BytesIO()
+    Server(Large(), io.BytesIO(requests), answers, tmp_path / "log").run()
+    first, second, third = (json.loads(line) for line in answers.getvalue().splitlines())
+    assert "result" in first and "result" in third
+    assert second["error"]["kind"] == "OutOfMemory"
+    assert second["error"]["message"].startswith("there is not enough memory for this")
+    assert prepared == [1]
+    assert caplog.text == ""
+
+
+def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
+    """Under a real limit: a capture that unpacks to more than that."""
+    large = replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(300 << 20)),))
+    save_capture(large, tmp_path / "large.rvt")
+    program = (
+        "import resource, runpy, sys\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))\n"
+        "sys.argv = ['session']\n"
+        "runpy.run_module('session', run_name='__main__')"
+    )
+    large_file = str(tmp_path / "large.rvt")
+    requests = [{"id": 1, "method": "open", "params": {"path": large_file}}, {"id": 2, "method": "hello"}]
+    session = subprocess.Popen(
+        [sys.executable, "-I", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert session.stdin is not None and session.stdout is not None
+    replies = []
+    for request in requests:
+        session.stdin.write(json.dumps(request) + "\n")
+        session.stdin.flush()
+        while "progress" in (reply := json.loads(session.stdout.readline())):
+            pass
+        replies.append(reply)
+    _, errors = session.communicate(timeout=60)
+    first, second = replies
+    assert first["error"]["message"] == (
+        f"{tmp_path / 'large.rvt'}: cannot be read: there is not enough memory for this (this program may have 300 MiB,"
+        " see `ulimit -v`): raise that limit, or trace less: a smaller buffer, or filters (`trace start`); what was"
+        " captured is kept"
+    )
+    assert "result" in second and errors == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.rvt"], "there is nothing to report"

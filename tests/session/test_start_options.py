@@ -12,8 +12,10 @@ import pytest
 
 from controlregs.request import EncoderInForce
 from decode.ntrace.options import ImplicitReturn, Options
+from session.captured import CapturedEncoder
 from session.decoding import ntrace_options
 from session.errors import BadOption, Unsupported
+from session.harts import options_of
 from session.session import Session
 from tests.session.board import DEMO, ENCODER, SMALL_RAM, Board
 from transport.simulated.machine import build
@@ -205,11 +207,21 @@ def features(bits: int) -> EncoderInForce:
         (replace(HEAD, ts_control=1 << 15 | 3), Options(timestamps=True)),
         (replace(HEAD, ts_control=40 << 24 | 3), Options(timestamp_bits=40)),
         (replace(HEAD, impl=0x0071_0101), Options()),
+        (replace(HEAD, control=HEAD.control | 1 << 16 | 3 << 20), Options(sync_period=128)),
+        (replace(HEAD, control=HEAD.control | 2 << 16 | 3 << 20), Options()),
+        (replace(HEAD, control=HEAD.control | 3 << 16 | 3 << 20), Options()),
     ],
 )
 def test_every_register_a_decoder_must_know(in_force: EncoderInForce, options: Options) -> None:
     """An implicit return mode without its enable bit means nothing; 0 with it, that the encoder does not say."""
     assert ntrace_options(in_force, alone=True) == options
+
+
+def test_encoders_with_different_periods_can_feed_one_sink() -> None:
+    """The messages of all are read alike; how many there have to be is not known then."""
+    plain, other = (CapturedEncoder(0, replace(HEAD, control=HEAD.control | 1 << 16 | n << 20)) for n in (3, 4))
+    assert options_of([plain, plain]) == Options(sync_period=128)
+    assert options_of([plain, other]) == Options()
 
 
 def test_the_source_id_matters_only_among_others() -> None:

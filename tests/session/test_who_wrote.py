@@ -125,10 +125,11 @@ def call(session: Session, **params: Any) -> Any:
     return Methods(session).call("who_wrote", {"name": "it", **params}, silent)
 
 
-def opened(name: str) -> Session:
+def opened(name: str, *, wrapped: bool = False) -> Session:
     session = Session()
     image = program_of(name)
-    session.look_at(tandem_capture(name, trace_bytes(name), parameters_of(name), image), name, image.path or None)
+    capture = tandem_capture(name, trace_bytes(name), parameters_of(name), image, wrapped=wrapped)
+    session.look_at(capture, name, image.path or None)
     return session
 
 
@@ -219,6 +220,13 @@ def test_a_reset_takes_what_was_written() -> None:
 def test_nobody_wrote_it() -> None:
     session = opened("piccolo_rv32-hello")
     assert call(session, register="mepc")["none"] == ["Nobody wrote it in this trace before now."]
+    assert call(session, register="zero")["none"] == ["$zero is always 0: nobody writes it."]
+
+
+def test_nobody_wrote_it_in_what_a_ring_has_left() -> None:
+    session = opened("piccolo_rv32-hello", wrapped=True)
+    says = "Nobody wrote it in this trace before now. Older trace was overwritten: it may have been before that."
+    assert call(session, register="mepc")["none"] == [says]
     assert call(session, register="zero")["none"] == ["$zero is always 0: nobody writes it."]
     assert call(session, register="mcycle")["none"][1] == "It counts by itself."
     code = program_of("piccolo_rv32-hello").entry

@@ -42,6 +42,15 @@ def served(machine: Machine, listener: socket.socket, side_door: SideDoor | None
         assert not thread.is_alive()
 
 
+def test_stopping_a_server_that_has_just_ended_by_itself(elf: Path) -> None:
+    """A server that runs the hart may see that it is to stop, and end, before it is woken."""
+    with listen_tcp(0) as listener:
+        server = Server(build(elf, memory_map=SMALL), listener)
+        server.stop()
+        server.serve()
+        server.stop()
+
+
 class Wire:
     """The `feed` of Pins, over a socket, in pieces as *cut* makes them."""
 

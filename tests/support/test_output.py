@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.output import OutputError, replacing
+from support.output import OutputError, opener_beside, replacing
 
 
 def write(path: Path | str, content: bytes = b"new") -> None:
@@ -71,3 +71,87 @@ def test_what_cannot_be_written_is_named(
 def test_the_longest_name_there_is(tmp_path: Path) -> None:
     write(tmp_path / ("n" * 255))
     assert os.listdir(tmp_path) == ["n" * 255]
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o666, 0o400])
+def test_a_file_that_was_there_keeps_its_mode(mode: int, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    file.chmod(mode)
+    write(file)
+    assert file.read_bytes() == b"new"
+    assert mode_of(file) == mode
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664), (0, 0o666)])
+def test_a_new_file_is_as_the_umask_says(mask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        write(tmp_path / "file")
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "file") == mode
+
+
+def test_nobody_else_reads_what_replaces_a_private_file_while_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch(0o600)
+    with replacing(str(file)) as writing:
+        writing.write(b"new")
+        writing.flush()
+        assert {mode_of(path) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_link_to_a_private_file_leads_to_a_private_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o600)
+    (tmp_path / "link").symlink_to("file")
+    write(tmp_path / "link")
+    assert mode_of(tmp_path / "file") == 0o600
+
+
+def test_what_is_written_beside_a_private_file_is_private(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o600)
+    with replacing(str(tmp_path / "file.part"), like=str(tmp_path / "file")) as part:
+        part.write(b"new")
+    with open(tmp_path / "other", "xb", opener=opener_beside(str(tmp_path / "file"))):
+        pass
+    with open(tmp_path / "free", "xb", opener=opener_beside(str(tmp_path / "nothing"))):
+        pass
+    (tmp_path / "plain").touch()
+    assert [mode_of(tmp_path / name) for name in ("file.part", "other")] == [0o600, 0o600]
+    assert mode_of(tmp_path / "free") == mode_of(tmp_path / "plain")
+
+
+def test_owner_and_group_stay_where_that_can_be(tmp_path: Path) -> None:
+    """Root can give any; others have their own."""
+    owner, group = (1234, 2345) if os.geteuid() == 0 else (os.getuid(), os.getgid())
+    file = tmp_path / "file"
+    file.touch()
+    os.chown(file, owner, group)
+    file.chmod(0o640)
+    write(file)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, mode_of(file)) == (owner, group, 0o640)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o664, 0o644), (0o660, 0o600), (0o777, 0o777), (0o4755, 0o755)])
+def test_a_group_that_cannot_be_kept_gets_no_more_than_everybody(
+    before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file that somebody else owns, in a folder of ours."""
+    file = tmp_path / "file"
+    file.touch()
+    own = file.stat()
+    others = os.stat_result((stat.S_IFREG | before, 1, 1, 1, own.st_uid + 1, own.st_gid + 1, 0, 0, 0, 0))
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refused)
+    monkeypatch.setattr("support.output._status", lambda path: others)
+    write(file)
+    assert mode_of(file) == after

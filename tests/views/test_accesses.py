@@ -5,7 +5,7 @@ from dataclasses import replace
 from decode.elf import Elf, Section, Symbol
 from decode.history import Accounting, History, HistoryBuilder, Path
 from decode.image import Image
-from decode.memory_access import LOAD, STORE, Access
+from decode.memory_access import LOAD, STORE, Access, AccessNote
 from views.accesses import lines
 
 
@@ -29,8 +29,8 @@ def history(*accesses: Access) -> History:
 ACCESSES = (
     Access(LOAD, 4, "", 0x8000_0108, 0x2A, position=0),
     Access(STORE, 1, "", 0x8000_0300, 7, position=2),
-    Access(STORE, 8, "", 0x8000_00FC, 1, offset=0x1F0, note="its place is not known"),
-    Access(LOAD, 4, "", None, 3, offset=0x200, note="why"),
+    Access(STORE, 8, "", 0x8000_00FC, 1, offset=0x1F0, notes=(AccessNote.AMBIGUOUS,)),
+    Access(LOAD, 4, "", None, 3, offset=0x200, notes=(AccessNote.NOT_YET,)),
 )
 
 
@@ -38,8 +38,9 @@ def test_all() -> None:
     assert list(lines(history(*ACCESSES), program())) == [
         "1\t@1 0x80000000 <main+0>:\tload 4 bytes at 0x80000108 <buffer+8> = 0x0000002a",
         "2\t@3 0x80000008 <main+8>:\tstore 1 byte at 0x80000300 = 0x07",
-        "3\t@? trace byte 0x1f0:\tstore 8 bytes at 0x800000fc = 0x0000000000000001 # its place is not known",
-        "4\t@? trace byte 0x200:\tload 4 bytes = 0x00000003 # why",
+        "3\t@? trace byte 0x1f0:\tstore 8 bytes at 0x800000fc = 0x0000000000000001"
+        " # its place is not known: more than one instruction may have made it",
+        "4\t@? trace byte 0x200:\tload 4 bytes = 0x00000003 # no response in the trace",
     ]
 
 

@@ -309,3 +309,32 @@ def test_every_reference_stream_is_messages_only() -> None:
         shown = dump(name.read_bytes())
         assert not [line for line in shown if line.startswith(("NoMessage", "Reserved", "Vendor"))], name
         assert not [line for line in shown if "more than" in line or "=?" in line], name
+
+
+def test_filling_that_is_not_the_standards_is_remarked_once() -> None:
+    """As an encoder in real RTL (tenstorrent/tt-dfd) sends it."""
+    full = message("ResourceFull", rcode=1, rdata=0b10)
+    shown = dump(b"\xff" + full + b"\x03" + full + b"\x03\xff")
+    assert [line for line in shown if line.startswith("Idle")] == [
+        "Idle BYTES=1",
+        "Idle BYTES=1 # a byte 0x03 between messages is taken for idle, which is 0xff",
+        "Idle BYTES=2",
+    ]
+
+
+def test_performance_counters_of_sifive_are_no_address() -> None:
+    """A PC sample, CKSRC 12 with the counters 0x147 and 0x1c, a watchpoint: SiFive's decoder has the watchpoint at
+    0x200035f4, relative to the sample.
+    """
+    on = groups((35, 6), (0, 4), (1, 2), (0x10001AC0, 0), (2, 0))
+    sample = groups((34, 6), (15, 4), (0, 2), (0x28, 0))
+    counters = groups((34, 6), (12, 4), (1, 2), (0x001C_0147, 0), (0, 0))
+    watchpoint = groups((34, 6), (14, 4), (1, 2), (0x12, 0), (0, 0))
+    shown = dump(on + sample + counters + watchpoint, Options(dialect=SIFIVE), 32)
+    assert [columns(line).get("addr") for line in shown] == ["0x20003580", "0x200035d0", None, "0x200035f4"]
+    assert [line.partition(" # ")[2] for line in shown] == [
+        "control: trace on",
+        "PC sample",
+        "performance counters: 0x0147 0x001c",
+        "watchpoint 0",
+    ]

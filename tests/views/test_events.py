@@ -4,6 +4,7 @@ from pathlib import Path
 
 from decode.history import Accounting, Context, EventKind, HistoryBuilder
 from decode.history import Path as Flow
+from tests.facts import ENABLED, INTERRUPT, lost, note
 from views.events import lines
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "messages.md").read_text(encoding="utf-8")
@@ -14,7 +15,7 @@ def test_the_reference_pages_example() -> None:
     builder.append(Flow((tuple(range(1206)),)))
     builder.time(4711)
     builder.context(Context(prv=3))
-    builder.event(EventKind.TRAP, 0x31C, "interrupt", last_pc=0x80000170, next_pc=0x80000180)
+    builder.event(EventKind.TRAP, 0x31C, INTERRUPT, last_pc=0x80000170, next_pc=0x80000180)
     builder.append(Flow(((0x80000180,),)))
     [line] = lines({0: builder.finish(Accounting(0, 0, 0, 0))})
     assert f"\n    {line}\n" in PAGE
@@ -22,10 +23,10 @@ def test_the_reference_pages_example() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     builder = HistoryBuilder()
-    builder.event(EventKind.TRACE_ON, 0, "trace enabled")
+    builder.event(EventKind.TRACE_ON, 0, ENABLED)
     builder.context(Context(scontext=7, hcontext=1))
     builder.append(Flow(((0x10,),)))
-    builder.gap(EventKind.LOSS, 9, "2 bytes skipped: why")
+    builder.gap(EventKind.LOSS, 9, lost("2 bytes skipped: why"))
     assert list(lines({0: builder.finish(Accounting(0, 0, 0, 0))})) == [
         "1\ttrace-on offset=0x0 scontext=7 hcontext=1 # trace enabled",
         "2\tloss offset=0x9 last_pc=0x10 scontext=7 hcontext=1 # 2 bytes skipped: why",
@@ -42,7 +43,7 @@ def test_events_of_several_harts_come_in_the_order_of_their_bytes() -> None:
     for hart, offsets in ((4, (0, 20, 20)), (1, (10, 30))):
         builder = HistoryBuilder()
         for order, offset in enumerate(offsets):
-            builder.event(EventKind.NOTE, offset, f"{order}")
+            builder.event(EventKind.NOTE, offset, note(f"{order}"))
         histories[hart] = builder.finish(Accounting(0, 0, 0, 0))
     assert [line.replace("1\tnote ", "") for line in lines(histories)] == [
         "hart 4\toffset=0x0 # 0",

@@ -2,8 +2,23 @@
 
 import json
 
-from decode.history import Accounting, Context, EventKind, History, HistoryBuilder, Path
+import pytest
+
+from decode.events import (
+    Context,
+    ContextChange,
+    EventKind,
+    Fact,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+    TrapKind,
+)
+from decode.history import Accounting, History, HistoryBuilder, Path
 from decode.memory_access import CSR, LOAD, Access
+from tests.facts import ENABLED, INTERRUPT, lost, note
 from tests.views.test_accesses import ACCESSES, history, program
 from views import json_rows
 from views.json_rows import HistoryRows
@@ -31,13 +46,14 @@ class Texts:
 
 def ran() -> History:
     builder = HistoryBuilder()
-    builder.event(EventKind.TRACE_ON, 0, "trace enabled", next_pc=0x8000_0000)
+    builder.event(EventKind.TRACE_ON, 0, ENABLED, next_pc=0x8000_0000)
     builder.append(Path([(0x8000_0000,)]))
-    builder.gap(EventKind.LOSS, 9, 'it is "lost"')
+    builder.gap(EventKind.LOSS, 9, lost('it is "lost"'))
+    builder.resume(0x8000_0100, 11)
     builder.time(4711)
     builder.context(Context(prv=3))
     builder.append(Path([(0x8000_0100,)]))
-    builder.event(EventKind.TRAP, 12, "interrupt", last_pc=0x8000_0100, next_pc=0x8000_0004)
+    builder.event(EventKind.TRAP, 12, INTERRUPT, last_pc=0x8000_0100, next_pc=0x8000_0004)
     return builder.finish(Accounting(0, 0, 0, 0))
 
 
@@ -58,17 +74,39 @@ def test_several_harts_say_whose_row_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fact", "typed"),
+    [
+        (Trap(TrapKind.UNKNOWN), {}),
+        (Trap.of(2, 0x1234, interrupt=False), {"interrupt": 0, "cause": 2, "value": "0x1234"}),
+        (Start(StartReason.OTHER, 9), {"reason": "other"}),
+        (Stop(StopReason.LOW_POWER, 1), {"reason": "low-power"}),
+        (ContextChange(Context(0, scontext=7), Context(3, scontext=8)), {"changed": ["prv", "scontext"]}),
+        (note("x"), {"reason": "cut-off"}),
+    ],
+)
+def test_facts_have_names(fact: Fact, typed: dict[str, object]) -> None:
+    """They are beside the words, so that nobody need take those apart."""
+    builder = HistoryBuilder()
+    builder.event(EventKind.NOTE, 0, fact)
+    [row] = map(json.loads, json_rows.events({0: builder.finish(Accounting(0, 0, 0, 0))}, program()))
+    plain = {"number", "hart", "position", "kind", "what", "text", "trace-byte"}
+    assert {name: value for name, value in row.items() if name not in plain} == typed
+
+
 def test_events() -> None:
     on, loss, trap = map(json.loads, json_rows.events({2: ran()}, program()))
     assert on == {
         "number": 1, "hart": 2, "position": 1, "kind": "trace-on", **HERE, "text": "trace enabled", "to": HERE,
-        "trace-byte": 0,
+        "trace-byte": 0, "reason": "trace-enabled",
     }  # fmt: skip
     assert (loss["what"], loss["position"], loss["from"]) == ("gap", 2, HERE)
+    assert (loss["reason"], loss["trace-byte"], loss["trace-byte-end"]) == ("malformed", 9, 11)
     assert trap == {
         "number": 3, "hart": 2, "position": 4, "kind": "trap", "what": "end", "text": "interrupt", "time": 4711,
         "from": {"addr": "0x80000100", "func": "buffer", "offset": 0},
         "to": {"addr": "0x80000004", "func": "main", "offset": 4}, "prv": 3, "v": 0, "trace-byte": 12,
+        "interrupt": 1,
     }  # fmt: skip
 
 
@@ -84,7 +122,8 @@ def test_accesses() -> None:
         "text": "load 4 bytes at 0x80000108 <buffer+8> = 0x0000002a",
     }  # fmt: skip
     assert second["memory"] == {"addr": "0x80000300"} and second["position"] == 3
-    assert "position" not in far and far["note"] == "its place is not known" and far["trace-byte"] == 0x1F0
+    assert far["note"] == "its place is not known: more than one instruction may have made it"
+    assert "position" not in far and far["trace-byte"] == 0x1F0
     assert "memory" not in nowhere and nowhere["value"] == "0x00000003"
     assert (control["csr"], control["operation"], control["operand"]) == ("0x300", "rs", "0x00000008")
     assert refused["failed"] is True

@@ -10,6 +10,7 @@ from decode.contexts import ContextImages
 from decode.history import Accounting, Context, EventKind, History, HistoryBuilder
 from decode.history import Path as Flow
 from decode.image import Image
+from tests.facts import lost
 from tests.transcripts import FOLDER, exchanges, history_rows
 from views.disassembly import Disassembler, Disassemblers
 from views.listing import ModifierError, Modifiers, lines, merged_lines
@@ -28,7 +29,7 @@ def recorded(transcript: str) -> History:
     listing = next(shown for command, shown in exchanges(transcript) if command.startswith(COMMAND + "1,"))
     for _, row in history_rows(listing):
         if row.startswith("["):
-            builder.gap(EventKind.LOSS, 0, row[1:-1])
+            builder.gap(EventKind.LOSS, 0, lost(row[1:-1]))
         else:
             builder.append(Flow(((int(row.split()[0].rstrip(":"), 16),),)))
     return builder.finish(Accounting(0, 0, 0, 0))

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from support import private
 from transport.qemu.errors import QemuError
 
 SOURCES = sorted(Path(__file__).with_name("plugin").glob("*.[ch]"))
@@ -27,28 +28,27 @@ def plugin(environ: Mapping[str, str] = os.environ) -> Path:
     parts += map(str.encode, (*_OPTIONS, platform.machine()))
     key = hashlib.sha256(b"\0".join(parts)).hexdigest()
     name = f"qemu-plugin-{key[:20]}.so"
-    folder = cache(environ)
-    if (folder / name).is_file():
-        return folder / name
-    compiler = next((found for it in _COMPILERS if (found := shutil.which(it, path=environ.get("PATH")))), None)
-    if compiler is None:
-        raise NoPlugin("there is no C compiler (gcc)")
+    folder = private.cache(environ)
+    compiler = None if private.is_ours(folder / name) else _compiler(environ)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            made = Path(scratch, name)
-            _compile(compiler, made, environ)
-            made.replace(folder / name)
+        private.made(folder)
+        if compiler is not None:
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                made = Path(scratch, name)
+                _compile(compiler, made, environ)
+                made.replace(folder / name)
+    except private.NotPrivate as error:
+        raise NoPlugin(f"{error}, so nothing is loaded from it (XDG_CACHE_HOME may name another folder)") from None
     except OSError as error:
-        raise NoPlugin(f"{folder}: {error.strerror}") from None
+        raise NoPlugin(f"{error.filename or folder}: {error.strerror}") from None
     return folder / name
 
 
-def cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder for what can be made again (XDG Base Directory Specification)."""
-    named = environ.get("XDG_CACHE_HOME", "")
-    base = Path(named) if named.startswith("/") else Path(environ.get("HOME") or tempfile.gettempdir()) / ".cache"
-    return base / "rvtrace"
+def _compiler(environ: Mapping[str, str]) -> str:
+    found = next((found for it in _COMPILERS if (found := shutil.which(it, path=environ.get("PATH")))), None)
+    if found is None:
+        raise NoPlugin("there is no C compiler (gcc)")
+    return found
 
 
 def _compile(compiler: str, made: Path, environ: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.text import is_number
 from transport.qemu.errors import QemuError
 from transport.qemu.ring import LOG, QMP
 
@@ -65,10 +66,10 @@ def harts(options: Sequence[str]) -> int:
     """How many there are, as -smp has it."""
     said = _value(options, "-smp") or "1"
     named = dict(part.split("=", 1) for part in said.split(",") if "=" in part)
-    if named.get("cpus", "").isdecimal():
+    if is_number(named.get("cpus", "")):
         return int(named["cpus"])
     first = said.split(",")[0]
-    if first.isdecimal():
+    if is_number(first):
         return int(first)
     return _product(named)
 
@@ -134,7 +135,7 @@ def _value(options: Sequence[str], option: str) -> str | None:
 def _product(named: dict[str, str]) -> int:
     found = 1
     for key in ("sockets", "clusters", "cores", "threads"):
-        found *= int(named[key]) if named.get(key, "").isdecimal() else 1
+        found *= int(named[key]) if is_number(named.get(key, "")) else 1
     return found
 
 

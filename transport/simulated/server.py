@@ -5,6 +5,7 @@ the hart to run a slice after each, reading 64 KiB of a running target would tak
 looked at first, and after traffic the hart waits a moment for more; but never so long that it starves.
 """
 
+import contextlib
 import os
 import select
 import socket
@@ -50,11 +51,12 @@ def listen_tcp(port: int) -> socket.socket:
 
 
 def listen_unix(path: str | Path) -> socket.socket:
-    """A listening unix socket. A socket file nobody listens on any more is replaced. Raises ListenError."""
+    """A listening unix socket, for its owner alone. A socket file nobody listens on is replaced. Raises ListenError."""
     listener = socket.socket(socket.AF_UNIX)
     try:
         _remove_stale(str(path))
         listener.bind(str(path))
+        os.chmod(path, 0o600)  # for its owner alone
         listener.listen(1)
     except OSError as error:
         listener.close()
@@ -97,9 +99,10 @@ class Server:
         self._ran_at = 0.0
 
     def stop(self) -> None:
-        """Make `serve` return soon. May be called from a signal handler or another thread."""
+        """Make `serve` return soon. May be called from a signal handler or another thread, and again."""
         self._stopping = True
-        self._wake.send(b"!")
+        with contextlib.suppress(OSError):  # `serve` may have seen that by now, and closed the socket
+            self._wake.send(b"!")
 
     def serve(self) -> None:
         """Returns after `stop`."""

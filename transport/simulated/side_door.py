@@ -24,6 +24,7 @@ from collections.abc import Mapping
 
 from controlregs.encoder import TRIG_EXT_IN_CONTROL
 from controlregs.sifive_v0.encoder import XTI_CONTROL
+from support.text import is_number
 from transport.simulated.bus import Bus, BusError
 from transport.simulated.trace_devices import TraceComponent
 from transport.simulated.trace_encoder import TraceEncoder
@@ -120,7 +121,7 @@ class SideDoor:
                 encoder.overflow()
             return _DONE
         count = _trigger_inputs(encoder)
-        number = int(words[1]) if len(words) == 2 and words[1].isdecimal() else count
+        number = int(words[1]) if len(words) == 2 and is_number(words[1]) else count
         if command == "TRIGGER" and number < count:
             encoder.external_trigger(number)
             return _DONE

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from support.text import why_not
 from transport.stream.descriptors import Descriptor
 from transport.stream.growing import Growing
 from transport.stream.interface import NoStream, Stream
@@ -55,7 +56,7 @@ def _path(path: str, baud: int | None) -> Stream:
             raise NoStream(path, "no such file, and no folder where it could appear") from None
         mode = stat.S_IFREG
     except (OSError, ValueError) as error:
-        raise NoStream(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise NoStream(path, f"cannot be read: {why_not(error)}") from None
     if stat.S_ISCHR(mode) and _is_terminal(path):
         return open_serial(path, _opened(path), baud)
     if baud is not None:
@@ -122,6 +123,8 @@ def _connected(name: str, connect: Callable[[], socket.socket]) -> Stream:
     except OSError as error:
         why = _PROBLEMS.get(error.errno or 0, error.strerror or str(error))
         raise NoStream(name, f"cannot connect: {why}") from None
+    except ValueError as error:
+        raise NoStream(name, f"cannot connect: {why_not(error)}") from None
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setblocking(False)

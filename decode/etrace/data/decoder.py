@@ -6,10 +6,9 @@ from decode.etrace.data.packet import DataPacket, codec
 from decode.etrace.data.state import Differences, Mode, extended, modes_of, response_mode
 from decode.etrace.options import Modes, Parameters
 from decode.etrace.packet import Malformed
-from decode.memory_access import CSR, LOST_AFTER, NO_REQUEST, Access
+from decode.memory_access import CSR, Access, AccessNote
 
-NOT_YET = "no response in the trace"
-DIFFERS = "told by how it differs from an access that is not in the trace"
+_DIFFERS = (AccessNote.DIFFERS,)
 
 
 class DataDecoder:
@@ -47,7 +46,7 @@ class DataDecoder:
     def lost(self) -> None:
         """Packets were lost, maybe data packets: what differs from them is not known, nor whose the next ones are."""
         if self._sync >= 0 and self.accesses:
-            self.accesses[-1] = self.accesses[-1]._replace(note=_joined(self.accesses[-1].note, LOST_AFTER))
+            self.accesses[-1] = self.accesses[-1].noted(AccessNote.LOST_AFTER)
         self._sync = -1
         self._addresses.reset()
         self._values.reset()
@@ -70,16 +69,16 @@ class DataDecoder:
         if "resp" not in packet.fields:
             if lrid is not None:
                 self._waiting[lrid] = len(self.accesses)
-                access = access._replace(note=_joined(access.note, NOT_YET))
+                access = access.noted(AccessNote.NOT_YET)
             self.accesses.append(access._replace(offset=offset, after=after, sync=self._sync))
             return
         asked = self._waiting.pop(lrid, None) if lrid is not None else None
         if asked is None:
-            self.accesses.append(access._replace(offset=offset, after=after, note=_joined(access.note, NO_REQUEST)))
+            self.accesses.append(access._replace(offset=offset, after=after).noted(AccessNote.NO_REQUEST))
             return
         request = self.accesses[asked]
-        notes = [note for note in request.note.split("; ") if note not in (NOT_YET, access.note)]
-        whole = request._replace(value=access.value, failed=access.failed, note=_joined(*notes, access.note))
+        notes = [note for note in request.notes if note is not AccessNote.NOT_YET and note not in access.notes]
+        whole = request._replace(value=access.value, failed=access.failed, notes=(*notes, *access.notes))
         self.accesses[asked] = whole
 
     def shown(self, payload: bytes) -> tuple[DataPacket, Access]:
@@ -101,7 +100,7 @@ class DataDecoder:
         if fields["resp"] == 0:
             return Access(packet.code.kind, 1 << size, failed=True)
         value = self._value("data", fields, size, response_mode(fields["resp"], self._options))
-        return Access(packet.code.kind, 1 << size, value=value, note=DIFFERS if value is None else "")
+        return Access(packet.code.kind, 1 << size, value=value, notes=_DIFFERS if value is None else ())
 
     def _access(self, packet: DataPacket) -> Access:
         form, code, fields = packet
@@ -112,8 +111,8 @@ class DataDecoder:
         value = self._value("data", fields, size, by_value)
         unknown = ("address" in fields and address is None) or ("data" in fields and value is None)
         unknown = unknown or ("operand" in fields and operand is None)
-        note = DIFFERS if unknown else ""
-        return Access(code.kind, 1 << size, code.operation, address, value, operand, note=note)
+        notes = _DIFFERS if unknown else ()
+        return Access(code.kind, 1 << size, code.operation, address, value, operand, notes=notes)
 
     def _address(self, fields: dict[str, int], size: int, mode: Mode, aligned: bool) -> int | None:
         if "address" not in fields:
@@ -144,12 +143,8 @@ class DataDecoder:
         value = self._value("data", fields, size, by_value)
         operand = self._value("operand", fields, size, by_value)
         unknown = number is None or ("data" in fields and value is None) or ("operand" in fields and operand is None)
-        return Access(CSR, bytes_of_csr, code.operation, number, value, operand, note=DIFFERS if unknown else "")
+        return Access(CSR, bytes_of_csr, code.operation, number, value, operand, notes=_DIFFERS if unknown else ())
 
 
 _CSRS = -1
 """The "size" under which the numbers of CSRs are told apart from addresses."""
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(filter(None, notes))

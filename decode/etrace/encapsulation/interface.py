@@ -37,6 +37,14 @@ class Packets(NamedTuple):
     times: list[int | None] | None = None
     sizes: Sequence[int] = ()
 
+    def part(self, start: int, stop: int | None = None) -> "Packets":
+        """Some of them. *length* stays as it is."""
+        some = slice(start, stop)
+        times = None if self.times is None else self.times[some]
+        return self._replace(
+            payloads=self.payloads[some], offsets=self.offsets[some], times=times, sizes=self.sizes[some]
+        )
+
 
 class Idle(NamedTuple):
     """Filling between packets. It may be reported after packets that follow it."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from decode.etrace.esp32.descriptors import BadSnapshot, Core, Snapshot, parse_note
+from support.lines import warning
 
 _ELF32_LITTLE = b"\x7fELF\x01\x01"
 _EHDR = struct.Struct("<16s2H5I6H")
@@ -141,13 +142,13 @@ def _in_image(image: bytes) -> _Found:
     length, version = _HEADER.unpack_from(image)
     if length > len(image):
         return _Found(
-            image[start:], (f"warning: the core dump is truncated: {len(image)} of {length} bytes are there",)
+            image[start:], (warning(f"the core dump is truncated: {len(image)} of {length} bytes are there"),)
         )
     if version & 0xFFFF != _VERSION_SHA256:
         return _Found(image[start:length])
     end = max(length - _SHA256_SIZE, start)
     right = hashlib.sha256(image[:end]).digest() == image[end:length]
-    return _Found(image[start:end], () if right else ("warning: the core dump is damaged: its checksum is wrong",))
+    return _Found(image[start:end], () if right else (warning("the core dump is damaged: its checksum is wrong"),))
 
 
 def _from_base64(log: bytes) -> bytes:

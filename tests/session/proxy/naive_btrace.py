@@ -17,6 +17,7 @@ from decode.image import Image
 from session.context import Context
 from session.proxy.btrace import Btrace, Plan
 from support.errors import RvtraceError
+from tests.facts import lost
 
 BASE = 0x8000_0000
 NOP, C_NOP, C_RET = (bytes.fromhex(code) for code in ("13000000", "0100", "8280"))
@@ -59,7 +60,7 @@ def history_of(pcs: list[int]) -> History:
     builder = HistoryBuilder()
     for pc in pcs:
         if pc == GAP:
-            builder.gap(EventKind.LOSS, 0, "lost")
+            builder.gap(EventKind.LOSS, 0, lost())
         else:
             builder.append(Path([(pc,)]))
     return builder.finish(Accounting(0, 0, 0, 0))

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from session.proxy import Proxy, conversation
+from session.proxy import Asking, Proxy, conversation
 from tests.session.proxy.conftest import PCS, Between
 from tests.session.proxy.fakes import packet
 from tests.session.proxy.pasts import ListedPast
@@ -66,6 +66,32 @@ def test_a_present_that_cannot_be_read_is_not_entered(between: Between) -> None:
     between.proxy.jump(0, None)
     client.ask(b"s")
     assert not between.past.away()
+
+
+def test_packets_that_break_off_inside_an_escape(between: Between) -> None:
+    """Found by `make fuzz`: of the stub, the registers; of gdb, what an extension would have answered."""
+    between.proxy._shared.extensions, between.proxy._shared.prefixes = (Qx(),), (b"qx",)
+    client = between.client()
+    between.stub.answers[b"g"] = b"0011}"
+    assert client.ask(b"g") == b"0011}"
+    assert client.ask(b"qx") == b"it"
+    assert client.ask(b"qx}") == b""
+    between.stub.answers[b"g"] = b"*"
+    client.ask(b"bs")
+    assert client.ask(b"qx") == b"it"
+    assert not any("internal" in line for line in between.proxy.said())
+
+
+class Qx:
+    """An extension with one packet."""
+
+    prefixes = (b"qx",)
+
+    def features(self) -> str:
+        return "qx+"
+
+    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+        return b"it"
 
 
 def test_a_stub_that_is_lost_while_gdb_looks_around(between: Between) -> None:

@@ -9,6 +9,7 @@ import pytest
 from decode.history import GAP, Accounting, EventKind, HistoryBuilder, Path
 from session.context import Context
 from session.proxy.btrace import Btrace, Plan, configuration
+from tests.facts import INTERRUPT
 from tests.session.proxy.naive_btrace import (
     BASE,
     BEQ_8,
@@ -204,7 +205,7 @@ def test_a_trap_leads_to_its_handler() -> None:
     code = Code(*[NOP] * 9)
     builder = HistoryBuilder()
     builder.append(Path([(code.at[0],)]))
-    builder.event(EventKind.TRAP, 9, "interrupt", last_pc=code.at[0], next_pc=code.at[8])
+    builder.event(EventKind.TRAP, 9, INTERRUPT, last_pc=code.at[0], next_pc=code.at[8])
     history = builder.finish(Accounting(0, 0, 0, 0))
     target = Target(code, [code.at[0]], code.at[8])
     target._read = (target.pcs, history)

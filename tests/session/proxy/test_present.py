@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from session.proxy import Proxy, StubAbsent
+from session.proxy.threads import Threads
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import CPU, REGISTERS, STOP, packet
 from tests.session.proxy.pasts import ListedPast
@@ -202,3 +203,12 @@ def test_no_stub() -> None:
     proxy = Proxy(ListedPast(lambda hart: [0]), threading.RLock(), ("127.0.0.1", 1))
     with pytest.raises(StubAbsent, match=r"no OpenOCD .* at 127\.0\.0\.1:1: Connection refused"):
         proxy.start()
+
+
+def test_threads_are_heard_of_in_both_ways_to_ask_for_them() -> None:
+    """GDB manual, "Thread List Format"."""
+    document = b'l<?xml version="1.0"?><threads><thread id="2" core="0" name="a"/>\n<thread id="01"></thread></threads>'
+    listed, described = Threads(), Threads()
+    listed.listed_by(b"qfThreadInfo", b"m2,01")
+    described.listed_by(b"qXfer:threads:read::0,ffb", document)
+    assert listed.known() == described.known() == ("2", "1")

@@ -4,6 +4,8 @@ What is expected comes from gdb 13.1 and 16.3: they take it that RISC-V harts st
 have_nonsteppable_watchpoint), remove watchpoints, step once in the direction in which they go, and compare.
 """
 
+from collections.abc import Callable
+
 import pytest
 
 from session.proxy import watch
@@ -152,13 +154,38 @@ def test_packets_that_are_none_go_to_the_stub(client: Client, between: Between, 
     assert client.ask(b"bc") == at(0, at_end=BEGIN)
 
 
-def test_many_steps_for_one_command_are_shown(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gdb asks for threads at stops that it shows, and not between the steps of a watchpoint on a register."""
+THREADS = b"qXfer:threads:read::0,1000"
+SEES: list[Callable[[Client, Between], object]] = [
+    lambda client, between: client.ask(b"qfThreadInfo"),
+    lambda client, between: client.ask(THREADS),
+    lambda client, between: between.proxy.shown(),
+]
+
+
+@pytest.mark.parametrize("sees", SEES, ids=["qfThreadInfo", "qXfer:threads:read", "shown"])
+def test_many_steps_for_one_command_are_shown(
+    between: Between, monkeypatch: pytest.MonkeyPatch, sees: Callable[[Client, Between], object]
+) -> None:
+    """gdb asks for threads at stops that it shows, in the way that the stub offers, and not between the steps of a
+    watchpoint on a register. A stub that knows no threads is not asked again: then gdb's prompt says it.
+    """
+    between.stub.answers[THREADS] = b'l<threads><thread id="p1.1"/></threads>'
+    client = between.client()
     monkeypatch.setattr(watch, "FIRST_STEPPING_SECONDS", 0.0)
     for _ in range(3):
         client.ask(b"bs")
-        client.ask(b"qfThreadInfo")
+        sees(client, between)
     assert client.output == []
     for _ in range(3):
         client.ask(b"bs")
-    assert b"".join(client.output) == b"stepping, at number 2 (Ctrl-C ends it)\n"
+    assert b"".join(client.output) == b"stepping, at number 3 (Ctrl-C ends it)\n"
+
+
+def test_the_present_in_between_ends_a_command_too(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = between.client()
+    monkeypatch.setattr(watch, "FIRST_STEPPING_SECONDS", 0.0)
+    for _ in range(3):
+        client.ask(b"bs")
+        assert client.ask(b"c") == PRESENT
+        client.ask(b"qfThreadInfo")
+    assert client.output == []

@@ -1,0 +1,140 @@
+"""What `make fuzz` has found, each with the input that showed it: one clear line each, or what is right."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from console.decode import DecodeError, _hart
+from console.etrace_file import BadParametersFile
+from console.etrace_file import read as read_parameters
+from console.scripts.language import ScriptError, parse
+from console.scripts.verbs import read
+from console.sim_devices import _document
+from decode.elf import BadElf, read_elf
+from decode.etrace.esp32.descriptors import BadSnapshot
+from decode.tandem.register_names import number_of
+from session.description import DescriptionError
+from session.description_file import parse as parse_description
+from session.methods import Methods
+from session.params import BadRequest
+from session.session import Session
+from session.tandem.masks import masks_of
+from support.progress import silent
+from support.text import is_number
+from tests.decode import esp32_images
+from tests.fuzz.of_requests import Requests
+from transport.qemu.launch import harts
+
+LONG = "9" * 5000
+"""More digits than `int` takes."""
+PARTS = """
+[[component]]
+name = "r"
+type = "ram_sink"
+base = 4096
+mode = "SRAM"
+[[component]]
+name = "a"
+type = "encoder"
+"""
+
+
+@pytest.mark.parametrize(("text", "number"), [("08", 8), ("0010", 10), ("0x08", 8), ("7", 7), ("9" * 20, None)])
+def test_a_register_by_a_number_with_zeros_before_it(text: str, number: int | None) -> None:
+    """`rvtrace tandem verify --mask 08` ended with a traceback."""
+    assert number_of(text) == number
+
+
+def test_bits_of_a_mask_with_zeros_before_them() -> None:
+    assert masks_of(["x5:08", "0005:010"]).ignored == {0x1005: 8, 5: 10}
+
+
+@pytest.mark.parametrize("text", ["\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT THREE}", LONG, "", "-1", "1_0", " 1"])
+def test_what_looks_like_a_number_and_is_none(text: str) -> None:
+    assert not is_number(text)
+
+
+def test_numbers() -> None:
+    assert is_number("0") and is_number("007") and is_number(str((1 << 64) - 1))
+
+
+@pytest.mark.parametrize("text", ["\N{SUPERSCRIPT TWO}", LONG])
+def test_wherever_a_number_is_taken(text: str) -> None:
+    with pytest.raises(DecodeError, match=r"^--hart .*: give the number of a hart, or all$"):
+        _hart(text)
+    with pytest.raises(ScriptError, match="expected: delete"):
+        parse(f"delete {text}\n", "it.rvts", read)
+    assert harts(["-smp", text]) == harts(["-smp", f"cpus={text}"]) == 1
+
+
+def test_numbers_that_are_too_long_in_files(tmp_path: Path) -> None:
+    file = tmp_path / "it.toml"
+    file.write_text(f"[target]\nxlen = {LONG}\n")
+    line = rf"^{file}: is no TOML file that can be read: a number has too many digits$"
+    with pytest.raises(DescriptionError, match=line):
+        parse_description(file.read_text(), str(file))
+    with pytest.raises(DescriptionError, match=line):
+        _document(file)
+    file.write_text(f"iaddress_width = {LONG}\n")
+    with pytest.raises(BadParametersFile, match="is no number"):
+        read_parameters(str(file))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "base = 0\n[target]\nxlen = {}",
+        "base = {}",
+        "base = 0\nhart = {}",
+        'base = 0\nto = ["s"]\nversion = {}',
+        'base = 0\n[[component]]\nname = "f"\ntype = "funnel"\nbase = 0\ninputs = {{a = {}}}',
+        'base = 0\n[usb]\nadapter = "esp"\nir_lengths = [5, {}]',
+    ],
+)
+def test_a_hexadecimal_number_that_is_too_long_in_a_description(text: str) -> None:
+    """TOML's reader takes it, and Python does not write it in decimal."""
+    with pytest.raises(DescriptionError, match=r"^it\.toml: .* must be "):
+        parse_description(PARTS + text.format("0x" + "f" * 5000), "it.toml")
+
+
+def test_an_elf_file_with_a_note_whose_name_does_not_end(tmp_path: Path) -> None:
+    file = tmp_path / "it.elf"
+    file.write_bytes(_with_note(struct.pack("<3I", 4, 0, 3) + b"GNUX"))
+    with pytest.raises(BadElf, match="is not a readable ELF file"):
+        read_elf(file)
+    file.write_bytes(_with_note(struct.pack("<3I", 4, 2, 3) + b"GNU\0\xab\xcd\0\0"))
+    assert read_elf(file).build_id == "abcd"
+
+
+def _with_note(note: bytes) -> bytes:
+    """An ELF file that has nothing but a note, at its end (System V gABI)."""
+    names = b"\0.note\0.shstrtab\0"
+    sections = [(0,) * 10, (1, 7, 0, 0, 64 + 192 + len(names), len(note), 0, 0, 4, 0),
+                (7, 3, 0, 0, 64 + 192, len(names), 0, 0, 1, 0)]  # fmt: skip
+    header = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header += struct.pack("<2HI3QI6H", 2, 243, 1, 0, 0, 64, 0, 64, 56, 0, 64, 3, 2)
+    return header + b"".join(struct.pack("<2I4Q2I2Q", *section) for section in sections) + names + note
+
+
+@pytest.mark.parametrize("count", [1 << 63, 1 << 64])
+def test_more_frames_than_python_counts(count: int) -> None:
+    requests = Requests()
+    session = requests.session(requests.captures[0])
+    methods = Methods(session)
+    all_of_them = methods.call("frames", {"number": 3, "first": 0, "count": 100}, silent)
+    assert methods.call("frames", {"number": 3, "first": 0, "count": count}, silent) == all_of_them
+    assert methods.call("frames", {"number": 3, "first": count, "count": 1}, silent)["frames"] == []
+    requests.close()
+
+
+def test_memory_of_a_chip_that_is_not_what_was_asked_for() -> None:
+    session = Session()
+    methods = Methods(session)
+    begun = {"context": {"elf": str(esp32_images.ELF)}, "address": 0x4080_0000}
+    ((_, size),) = methods.call("snapshot", begun, silent)["need"]
+    with pytest.raises(BadRequest, match=r"^snapshot: the answer has 0 pieces of memory, and 1 were asked for$"):
+        methods.call("snapshot", {"answer": []}, silent)
+    methods.call("snapshot", begun, silent)
+    with pytest.raises(BadSnapshot, match=f"no {size} bytes of memory at 0x40800000"):
+        methods.call("snapshot", {"answer": ["00"]}, silent)

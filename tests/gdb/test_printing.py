@@ -1,0 +1,19 @@
+"""Names in gdb's lists are escaped as they are outside gdb, where they are by `support.text`."""
+
+import sys
+
+from gdbext import printing
+from support import text
+
+
+def test_both_say_the_same() -> None:
+    for number in [*range(0x3000), *range(0xD7F0, 0xE010), *range(0xFE00, 0x10100), sys.maxunicode]:
+        character = chr(number)
+        assert printing.printable(f"a{character}b") == text.printable(f"a{character}b")
+        assert printing.columns(f"a{character}b\tc") == text.columns(f"a{character}b\tc")
+
+
+def test_of_a_line_tabs_and_our_colours_stay() -> None:
+    line = "1\t\x1b[34m0x80000000\x1b[m <\x1b[33mmain\x1b[m+0>"
+    assert printing.shown(line) == line
+    assert printing.shown("a\nb\x1b[2Jc\x1b[8m") == r"a\nb\x1b[2Jc\x1b[8m"
