@@ -11,6 +11,7 @@ from console.main import main
 from tests.compiling import demo
 from tests.gdb.running import SOURCE, every_gdb, run_gdb
 from tests.gdb.test_replay import nm
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_gdb_is_connected_through_a_socket_in_a_private_folder(gdb: str, opened:
     assert re.fullmatch(r"/\S*/rvtrace-gdb-\w+/gdb", path)
     assert f"extended-remote {path}" in said["info connections"]
     assert said[mode].split() == [oct(stat.S_IFDIR | 0o700), str(os.getuid())]
-    assert not Path(path).parent.exists(), "it goes with the session"
+    until(lambda: not Path(path).parent.exists(), "the folder's end, with the session's")
 
 
 @every_gdb
