@@ -155,19 +155,31 @@ def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
 def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
     """Writes the addresses of all instructions it is given, in hexadecimal, one a line."""
     known: dict[HartBlock, str] = {}
+
+    def write(retired: Sequence[Retired]) -> None:
+        with _of(path):
+            for item in retired:
+                if isinstance(item, HartBlock):
+                    file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
+                elif not isinstance(item, TrapEntry | Situation | Accessed):
+                    block, count = item
+                    file.write(_lines(block.pcs[:count]))
+            file.flush()  # so that all of it is there whatever ends the simulation
+
+    with _of(path):
+        file = open(path, "w", encoding="ascii")  # noqa: SIM115 - it is closed below
     try:
-        with open(path, "w", encoding="ascii") as file:
+        yield write
+    finally:
+        with _of(path):
+            file.close()
 
-            def write(retired: Sequence[Retired]) -> None:
-                for item in retired:
-                    if isinstance(item, HartBlock):
-                        file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
-                    elif not isinstance(item, TrapEntry | Situation | Accessed):
-                        block, count = item
-                        file.write(_lines(block.pcs[:count]))
-                file.flush()  # so that all of it is there whatever ends the simulation
 
-            yield write
+@contextmanager
+def _of(path: str) -> Iterator[None]:
+    """What the system refuses here is of that file. Raises SimError."""
+    try:
+        yield
     except OSError as error:
         raise SimError(f"cannot write {path}: {error.strerror}") from None
 

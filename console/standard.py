@@ -8,12 +8,7 @@ import io
 import os
 import sys
 
-_REMEDIES = {
-    errno.EMFILE: "; `ulimit -n` says how many one process may have open",
-    errno.ENFILE: "; that is the limit of the whole machine",
-    errno.ENOMEM: "; less at once needs less memory",
-    errno.EAGAIN: "; `ulimit -u` says how many processes there may be",
-}
+from support.system import refusal
 
 
 class NotWritten(OSError):
@@ -122,9 +117,6 @@ def report(error: OSError) -> None:
 
 def problem(error: OSError) -> str:
     """What has gone wrong, and with what."""
-    why = error.strerror or str(error)
     if isinstance(error, NotWritten):
-        return f"standard output: cannot be written: {why}"
-    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else error.filename
-    where = "" if name is None else f"{name}: "
-    return f"{where}{why}{_REMEDIES.get(error.errno or 0, '')}"
+        return f"standard output: cannot be written: {error.strerror or error}"
+    return refusal(error)

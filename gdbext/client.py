@@ -93,8 +93,11 @@ class Client:
         try:
             interpreter = environment.find_interpreter(self._home, os.environ)
             self._process = environment.start_session(interpreter, os.environ)
-        except (LookupError, OSError) as error:
+        except LookupError as error:
             raise SessionError(str(error), "NoEnvironment") from None
+        except OSError as error:
+            text = f"the rvtrace session ({interpreter}) cannot be started: {error.strerror}"
+            raise SessionError(text, "NoSession") from None
         self._buffer, self._told = b"", False
         self._started += 1
         try:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import tempfile
+from contextlib import suppress
 from io import TextIOWrapper
 
 from support.starting import starting
@@ -16,7 +17,13 @@ class _LogFile(logging.FileHandler):
     """
 
     def __init__(self) -> None:
-        super().__init__("no log file could be made", delay=True)
+        super().__init__(os.devnull, delay=True)
+        self.baseFilename = "these words, for no log file could be made"
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Where there can be no file, the session goes on without."""
+        with suppress(OSError):
+            super().emit(record)
 
     def _open(self) -> TextIOWrapper:
         number, self.baseFilename = tempfile.mkstemp(".log", f"rvtrace-session-{os.getpid()}-")

@@ -45,6 +45,7 @@ from session.session import Session
 from support.errors import Cancelled, RvtraceError
 from support.memory import OutOfMemory
 from support.progress import Progress
+from support.system import is_refusal, refusal
 from support.text import printable
 
 _PROGRESS_SECONDS = 0.2  # between two progress notifications
@@ -145,14 +146,19 @@ class Server:
             raise
         except MemoryError:
             reply = _error(number, OutOfMemory.__name__, str(OutOfMemory()))
-        except Exception as error:
-            log.exception("request %r", request)
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            reply = _error(number, "Internal", f"internal error, please report it with {self._log_file} ({what})")
+        except Exception as error:  # noqa: BLE001 - it is logged, if it is ours
+            reply = self._failed(number, request, error)
         finally:
             self._asking.end()
         self.cancelled.discard(number)
         self.send(reply)
+
+    def _failed(self, number: object, request: dict[str, Any], error: Exception) -> dict[str, Any]:
+        if isinstance(error, OSError) and is_refusal(error):
+            return _error(number, type(error).__name__, refusal(error))
+        log.exception("request %r", request)
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return _error(number, "Internal", f"internal error, please report it with {self._log_file} ({what})")
 
 
 class _Watch:

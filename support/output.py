@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,13 +24,39 @@ class OutputError(RvtraceError):
         super().__init__(f"{path}: {self.problem}")
 
 
+class _File(FileIO):
+    """Raises OutputError where it cannot be written: what else goes wrong meanwhile is not taken for it."""
+
+    def __init__(self, file: str | Path, mode: str, path: str, opener: Callable[[str, int], int] | None = None) -> None:
+        self._path = path
+        super().__init__(file, mode, opener=opener)
+
+    def write(self, data, /):  # type: ignore[no-untyped-def]
+        with _of(self._path):
+            return super().write(data)
+
+    def close(self) -> None:
+        with _of(self._path):
+            super().close()
+
+
+@contextmanager
+def _of(path: str) -> Iterator[None]:
+    """What the system refuses here is of the file *path*. Raises OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(path, error) from None
+
+
 @contextmanager
 def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
     """A file to write to, which becomes *path* when the context ends without an exception; `-` is standard output.
 
     Pipes and devices are written to as they are, and never replaced; of a symbolic link, what it leads to is. A file
     that was there keeps its mode and, where that can be, its owner and group; a new one has those of *like*, if that is
-    there, else what the umask says. Raises OutputError.
+    there, else what the umask says. Raises OutputError, of that file alone: what else
+    goes wrong meanwhile is passed on.
     """
     if path == "-":
         yield sys.stdout.buffer
@@ -37,16 +64,13 @@ def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
         return
     if not is_file_name(path):
         raise OutputError(path, OSError(errno.EINVAL, "that is no name of a file"))
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "wb") as device:
-                yield device
-        else:
-            yield from _through_temporary(Path(os.path.realpath(path)), like)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(path, error) from None
+    if os.path.exists(path) and not os.path.isfile(path):
+        with _of(path):
+            device = BufferedWriter(_File(path, "w", path))
+        with device:
+            yield device
+    else:
+        yield from _through_temporary(path, like)
 
 
 def write(path: str, content: bytes) -> None:
@@ -61,19 +85,25 @@ def opener_beside(path: str) -> Callable[[str, int], int]:
     return _by_umask if before is None else lambda name, flags: _opened(name, flags, before)
 
 
-def _through_temporary(path: Path, like: str | None) -> Iterator[BinaryIO]:
-    temporary = path.with_name(f".{path.name[:32]}.{os.getpid()}.tmp")
-    before = _status(path) or (_status(like) if like else None)
+def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
+    real = Path(os.path.realpath(path))
+    temporary = real.with_name(f".{real.name[:32]}.{os.getpid()}.tmp")
+    before = _status(real) or (_status(like) if like else None)
     try:
-        with open(temporary, "xb", opener=_by_umask if before is None else _private) as file:
+        with _of(path):
+            file = BufferedWriter(_File(temporary, "x", path, _by_umask if before is None else _private))
+        with file:
             yield file
             file.flush()
-            if before is not None:
-                _keep_access(file.fileno(), before)
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+            with _of(path):
+                if before is not None:
+                    _keep_access(file.fileno(), before)
+                os.fsync(file.fileno())
+        with _of(path):
+            os.replace(temporary, real)
     finally:
-        temporary.unlink(missing_ok=True)
+        with _of(path):
+            temporary.unlink(missing_ok=True)
 
 
 def _status(path: str | Path) -> os.stat_result | None:

@@ -93,7 +93,8 @@ def _bases(environ: Mapping[str, str]) -> Iterator[Path]:
     named = environ.get("XDG_RUNTIME_DIR", "")
     if named.startswith("/"):
         yield Path(named)
-    yield Path(tempfile.gettempdir())
+    with suppress(FileNotFoundError):  # there is none, or nothing can be opened to try it
+        yield Path(tempfile.gettempdir())
 
 
 def _locked(folder: Path) -> int:

@@ -23,9 +23,11 @@ from session.proxy.threads import HartOf, hart_of
 from session.proxy.wire import Wire
 from support.errors import RvtraceError
 from support.memory import OutOfMemory
+from support.system import is_refusal, refusal
 
 log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
+_MOMENT = 1.0  # seconds between two attempts at what the system refuses
 _NOT_TOLD = (
     "note: gdb is in the past, and the trace tells what ran there, not what memory held: only code and constants are"
     " known. A tandem trace tells memory, too"
@@ -157,12 +159,21 @@ class Proxy:
         while not shared.closing.is_set():
             if listener not in select.select([listener, self._wake], [], [])[0]:
                 break
-            with contextlib.suppress(OSError):
+            try:
                 connection, _ = listener.accept()
+            except OSError as error:
+                self._wait(error)
+            else:
                 self._serve(connection)
         if self._stub is not None:
             self._stub.close()
         self._wake.close()
+
+    def _wait(self, error: OSError) -> None:
+        """gdb's connection cannot be taken, or is gone again: what is missing may be there in a moment."""
+        if is_refusal(error):
+            self._shared.say(f"gdb's connection cannot be taken: {refusal(error)}")
+            self._shared.closing.wait(_MOMENT)
 
     def _serve(self, connection: socket.socket) -> None:
         """One gdb, whatever happens."""
@@ -183,10 +194,17 @@ class Proxy:
             shared.say(str(error))
         except MemoryError:
             shared.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
-        except Exception as error:
-            log.exception("the connection to gdb")
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            shared.say(f"internal error, please report it ({what}); gdb's connection is closed, connect it again")
+        except Exception as error:  # noqa: BLE001 - it is logged, if it is ours
+            shared.say(f"{_why(error)}; gdb's connection is closed, connect it again")
         finally:
             self.connected = False
-            connection.close()
+            with contextlib.suppress(OSError):
+                connection.close()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError) and is_refusal(error):
+        return refusal(error)
+    log.exception("the connection to gdb")
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error, please report it ({what})"

@@ -132,10 +132,7 @@ def _recorder(
 
 
 def _save(stream: Streaming, path: str, say: Say, tell: Tell, progress: Progress) -> None:
-    try:
-        stream.save(path, progress=progress)
-    except OSError as error:
-        raise QemuError(f"{path}: cannot be written: {error.strerror}") from None
+    stream.save(path, progress=progress)
     say(f"{stream.instructions} instructions are in {path}: {stream.size} bytes of trace")
     tell({"output": path, "instructions": stream.instructions, "bytes": stream.size})
     if stream.failure is not None:

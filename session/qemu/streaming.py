@@ -100,7 +100,13 @@ class Streaming:
         return any(found)
 
     def save(self, path: str, notes: tuple[str, ...] = (), progress: Progress = silent) -> None:
-        """What there was as a capture. Raises CaptureError, OSError."""
+        """What there was as a capture. Raises CaptureError, QemuError."""
+        try:
+            self._save(path, notes, progress)
+        except OSError as error:
+            raise _failure(error) from None
+
+    def _save(self, path: str, notes: tuple[str, ...], progress: Progress) -> None:
         if self.failure is None and self._ring.failed:
             self.failure = QemuError(lacking(self._ring))
         with ExitStack() as maps:

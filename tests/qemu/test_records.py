@@ -12,6 +12,7 @@ from decode.ingress import Block, Trap
 from session.qemu.code import Code
 from session.qemu.log_source import LogSource
 from session.qemu.records import Item, Jumped, Records
+from transport.qemu import control
 from transport.qemu.errors import QemuError, QemuGone
 from transport.qemu.ring import Ring
 
@@ -209,3 +210,14 @@ def test_a_folder_without_a_ring(tmp_path: Path) -> None:
     for folder in (tmp_path / "nothing", tmp_path):
         with pytest.raises(QemuGone):
             Ring.opened(folder)
+
+
+def test_what_cannot_be_opened_is_not_taken_for_a_qemu_that_has_gone(tmp_path: Path) -> None:
+    (tmp_path / "ring").mkdir()
+    with pytest.raises(QemuError) as caught:
+        Ring.opened(tmp_path)
+    assert str(caught.value) == f"{tmp_path / 'ring'}: cannot be opened: Is a directory"
+    deep = tmp_path / ("n" * 120)
+    with pytest.raises(QemuError) as caught:
+        control.settle(deep)
+    assert str(caught.value) == f"{deep / 'control'}: cannot be reached: AF_UNIX path too long"

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import queue
+import resource
 import subprocess
 import sys
 import threading
@@ -28,6 +29,8 @@ from support.errors import Cancelled
 from support.progress import Progress, silent
 from tests.session.board import DEMO, Board, board
 from tests.session.captures import SMALL
+
+ULIMIT = "`ulimit -n` says how many one process may have open"
 
 
 def counted(made: list[object]) -> type[CallHistory]:
@@ -300,6 +303,53 @@ def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCap
         f"internal error, please report it with {tmp_path / 'log'} (ZeroDivisionError: two lines)"
     )
     assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (PermissionError(13, "Permission denied", "x.elf"), "PermissionError", "x.elf: Permission denied"),
+        (OSError(28, "No space left on device", "a\x1bb"), "OSError", "a\\x1bb: No space left on device"),
+        (OSError(24, "Too many open files"), "OSError", f"Too many open files; {ULIMIT}"),
+    ],
+)
+def test_what_the_system_refuses_is_no_mistake_of_ours(
+    error: OSError, kind: str, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refused(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise error
+
+    pipe = Pipe()
+    thread, sink = served(Refused(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(60)
+    assert replies(sink) == [{"id": 1, "error": {"message": message, "kind": kind}}]
+    assert caplog.text == ""
+
+
+def test_a_descriptor_that_is_none_is_a_mistake_of_ours(tmp_path: Path) -> None:
+    class Broken(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise OSError(9, "Bad file descriptor")
+
+    pipe = Pipe()
+    thread, sink = served(Broken(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(60)
+    assert replies(sink)[0]["error"]["kind"] == "Internal"
+
+
+def test_a_session_without_a_descriptor_left_says_so_and_goes_on(client: Client) -> None:
+    """Its log file could not be made, either."""
+    assert "result" in client.call("hello")
+    resource.prlimit(client.process.pid, resource.RLIMIT_NOFILE, (4, 4))
+    context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
+    reply = client.call("connect", context=context, host="localhost", port=1, socket="")
+    assert "Too many open files" in reply["error"]["message"] and "internal" not in reply["error"]["message"]
+    assert "result" in client.call("hello")
 
 
 def test_a_live_trace_by_requests(tmp_path: Path) -> None:

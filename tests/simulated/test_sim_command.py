@@ -1,6 +1,7 @@
 """`rvtrace sim` as a program: what it prints and writes, how it ends, what it refuses."""
 
 import argparse
+import errno
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from decode.ntrace.dialect import RC7
 from decode.ntrace.encoder import EncoderOptions, SyncPlacement
 from decode.ntrace.layout import Tcode
 from tests.compiling import compile_program, demo
+from transport.simulated.block import HartBlock
 from transport.simulated.trace_etrace import ETraceBuild
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -179,6 +181,13 @@ def test_files_that_cannot_be_written(elf: Path, capsys: pytest.CaptureFixture[s
     where = str(tmp_path / "missing" / "file")
     assert f"cannot write {where}" in refused(capsys, "--elf", str(elf), "--port", "0", "--write-target", where)
 
+
+def test_what_goes_wrong_while_a_log_is_written_is_not_its_fault(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="Too many open files"), sim._retired_log(str(tmp_path / "log")):
+        raise OSError(errno.EMFILE, "Too many open files")
+    full = pytest.raises(sim.SimError, match=r"^cannot write /dev/full: No space left on device$")
+    with full, sim._retired_log("/dev/full") as write:
+        write([(HartBlock((0x1000,), (0x13,), 0x1004, lambda: 0x1004), 1)])
 
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()

@@ -1,5 +1,6 @@
 """Files that are written: whole or not at all, and nothing else is replaced."""
 
+import errno
 import os
 import stat
 import threading
@@ -155,3 +156,33 @@ def test_a_group_that_cannot_be_kept_gets_no_more_than_everybody(
     monkeypatch.setattr("support.output._status", lambda path: others)
     write(file)
     assert mode_of(file) == after
+
+
+def test_what_goes_wrong_meanwhile_is_not_the_files_fault(tmp_path: Path) -> None:
+    """An input that cannot be read, a limit of the process."""
+    for output in (str(tmp_path / "out"), os.devnull):
+        with pytest.raises(FileNotFoundError) as missing, replacing(output):
+            (tmp_path / "in").read_bytes()
+        assert missing.value.filename == str(tmp_path / "in")
+        with pytest.raises(OSError, match="Too many open files"), replacing(output) as file:
+            file.write(b"half")
+            raise OSError(errno.EMFILE, "Too many open files")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_the_files_fault(tmp_path: Path) -> None:
+    """Noticed in the middle, or only when the rest is written."""
+    for size in (1, 1 << 20):
+        with pytest.raises(OutputError) as caught:
+            write("/dev/full", bytes(size))
+        assert str(caught.value) == "/dev/full: cannot be written: No space left on device"
+
+
+def test_a_pipe_nobody_reads_any_more_is_named(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(OutputError) as caught, replacing(str(pipe)) as file:
+        os.close(reader)
+        file.write(b"new")
+    assert str(caught.value) == f"{pipe}: cannot be written: Broken pipe"

@@ -68,7 +68,10 @@ def _connected(folder: Path, name: str) -> socket.socket:
     link.settimeout(_PATIENCE)
     try:
         link.connect(str(folder / name))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, ConnectionError):
         link.close()
         raise QemuGone(str(folder)) from None
+    except OSError as error:
+        link.close()
+        raise QemuError(f"{folder / name}: cannot be reached: {error.strerror or error}") from None
     return link

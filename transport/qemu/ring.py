@@ -11,7 +11,7 @@ from array import array
 from pathlib import Path
 from typing import Self
 
-from transport.qemu.errors import QemuGone
+from transport.qemu.errors import QemuError, QemuGone
 
 MAGIC = b"RVTRACE1"
 TAG, FIELD = 3 << 30, (1 << 30) - 1
@@ -42,12 +42,14 @@ class Ring:
 
     @classmethod
     def opened(cls, folder: Path) -> Self:
-        """That of the recorder in *folder*. Raises QemuGone."""
+        """That of the recorder in *folder*. Raises QemuGone, QemuError."""
         try:
             with open(folder / RING, "r+b") as file:
                 memory = mmap.mmap(file.fileno(), 0)
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             raise QemuGone(str(folder)) from None
+        except OSError as error:
+            raise QemuError(f"{folder / RING}: cannot be opened: {error.strerror}") from None
         if memory[: len(MAGIC)] != MAGIC:
             raise QemuGone(str(folder))
         return cls(memory, folder)

@@ -1,5 +1,7 @@
 """In the past: where steps and runs lead, what is answered, what is refused. A fake stub, a raw client, a few pcs."""
 
+import resource
+import socket
 import threading
 import time
 
@@ -431,3 +433,34 @@ def test_an_error_of_ours_is_told_and_the_next_gdb_served(
     assert "internal error" in line and "ZeroDivisionError" in line
     assert "Traceback" in caplog.text
     assert between.client().ask(b"m0,1") == b"11"
+
+
+def heard(proxy: Proxy) -> list[str]:
+    """The lines for the user, as soon as there are any."""
+    lines: list[str] = []
+
+    def come() -> bool:
+        lines.extend(proxy.said())
+        return bool(lines)
+
+    until(come)
+    return lines
+
+
+def test_gdb_is_served_as_soon_as_there_is_a_descriptor_for_it() -> None:
+    proxy = Proxy(ListedPast(lambda hart: PCS, CODE), threading.RLock(), None)
+    proxy.start()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket() as gdb:
+        gdb.settimeout(60)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        try:
+            gdb.connect(("127.0.0.1", proxy.port))
+            said = heard(proxy)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        ulimit = "`ulimit -n` says how many one process may have open"
+        assert said == [f"gdb's connection cannot be taken: Too many open files; {ulimit}"]
+        gdb.sendall(b"+$?#3f")
+        assert gdb.recv(1) == b"+"
+    proxy.close()
