@@ -9,7 +9,7 @@ from decode.image import Image
 from decode.memory_access import Access
 from decode.streams import Program
 from session.errors import NoTrace
-from session.ranges import Cursor, Selection
+from session.ranges import ROWS, Cursor, Selection
 
 Where = tuple[int, int]
 """Memory: its first byte, and how many; 0: all of what the program has there."""
@@ -47,7 +47,7 @@ class Accesses:
             where = where[0], size_at(where[0], program.image_of(history.context_at(0)))
         self._where = where
         self._chosen = [access for access in history.accesses if where is None or touches(access, *where)]
-        self._cursor = Cursor("data trace")
+        self._cursor = Cursor("data trace", numbers=ROWS)
 
     def __len__(self) -> int:
         return len(self._chosen)

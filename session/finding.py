@@ -18,7 +18,7 @@ from decode.events import GAP_KINDS, EventKind, Trap
 from decode.history import GAP, Event, History
 from decode.search import Search, Several
 from decode.wanted import Wanted, arrivals, entries_of, executions
-from session.ranges import Cursor, Selection
+from session.ranges import ROWS, Cursor, Selection
 from support.errors import RvtraceError
 from support.progress import Progress, silent
 
@@ -156,7 +156,7 @@ class Found:
 
         self.history, self._question = history, question
         self._answer = question.answer(history, program, search)
-        self._cursor = Cursor("list")
+        self._cursor = Cursor("list", numbers=ROWS)
 
     def __len__(self) -> int:
         return len(self._answer)

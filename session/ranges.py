@@ -14,6 +14,9 @@ from typing import NamedTuple
 from support.errors import RvtraceError
 
 _RECORD, _LISTING = "branch trace record", "instruction-history"
+_NUMBERS = "numbers go from 1 to {}"
+ROWS = "rows of this list go from 1 to {} (behind @ is the number in the history)"
+"""Of a list that has numbers of its own, and shows those of another."""
 
 _NUMBER = re.compile(r"\s*([0-9]+)")
 
@@ -36,11 +39,12 @@ class Cursor:
     The first listing is around the *home*: where the user is in the past, or the end. It becomes the first again when
     the home changes (gdb's record-btrace.c, record_btrace_target::insn_history and record_btrace_clear_histories).
 
-    *record*: what gdb calls what is listed; *listing*: the command of gdb whose size it goes by, without "record".
+    *record*: what gdb calls what is listed; *listing*: the command of gdb whose size it goes by, without "record";
+    *numbers*: what the numbers count, and that they go to {}.
     """
 
-    def __init__(self, record: str = _RECORD, listing: str = _LISTING) -> None:
-        self._record, self._listing = record, listing
+    def __init__(self, record: str = _RECORD, listing: str = _LISTING, numbers: str = _NUMBERS) -> None:
+        self._record, self._listing, self._numbers = record, listing, numbers
         self._shown: Selection | None = None
         self._home: int | None = None
 
@@ -67,7 +71,7 @@ class Cursor:
         elif args == "-":
             selection = self._backward(size, length)
         else:
-            selection = _explicit(args, size, length, self._listing)
+            selection = _within(*_explicit(args, size, self._listing), length, self._numbers)
         self._shown = selection
         return selection
 
@@ -91,34 +95,34 @@ class Cursor:
         return Selection(begin, min(begin + size, length + 1))
 
 
-def _explicit(args: str, size: int, length: int, listing: str) -> Selection:
-    """`A`, `A,B`, `A,+N` and `A,-N`."""
+def _explicit(args: str, size: int, listing: str) -> tuple[int, int]:
+    """`A`, `A,B`, `A,+N` and `A,-N`: the first number, and the one behind the last."""
     first, rest = _number(args)
     if not rest.startswith(","):
         _nothing_follows(rest)
-        return _within(first, first + size, length)
+        return first, first + size
     rest = rest[1:].lstrip()
     if rest[:1] not in ("+", "-"):
         last, rest = _number(rest)
         _nothing_follows(rest)
-        return _within(first, last + 1, length)
+        return first, last + 1
     forward = rest[0] == "+"
     count, rest = _number(rest[1:])
     _nothing_follows(rest)
     if count == 0:
         raise RangeError(f"Bad record {listing}-size.")
     if forward:
-        return _within(first, first + count, length)
+        return first, first + count
     # More than there are before A is an error in gdb, exactly as many is not.
-    return _within(first - count + 1 if first >= count else 0, first + 1, length)
+    return first - count + 1 if first >= count else 0, first + 1
 
 
-def _within(begin: int, end: int, length: int) -> Selection:
+def _within(begin: int, end: int, length: int, numbers: str) -> Selection:
     """The end is cut silently, the beginning never."""
     if end <= begin:
         raise RangeError("Bad range.")
     if not 1 <= begin <= length:
-        raise RangeError(f"Range out of bounds: numbers go from 1 to {length}.")
+        raise RangeError(f"Range out of bounds: {numbers.format(length)}.")
     return Selection(begin, min(end, length + 1))
 
 
