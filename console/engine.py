@@ -134,9 +134,15 @@ class Engine(Waiting):
         return trace_state(self.query("-rvtrace-status"))
 
     def told(self) -> Mapping[str, Any] | None:
-        """What commands have told of the trace since this was asked last; None: nothing. Raises as `execute`."""
-        found: Mapping[str, Any] | None = self.query("-rvtrace-told").get("told")
-        return found
+        """What commands have told of the trace since this was asked last; None: nothing. Raises as `execute`.
+
+        Notes that come with it are told as if gdb had printed them.
+        """
+        found = self.query("-rvtrace-told")
+        for line in found.get("messages", []):
+            self._tell(f"{line}\n")
+        told: Mapping[str, Any] | None = found.get("told")
+        return told
 
     def resume(self) -> None:
         """Let the program run. Raises GdbError."""

@@ -21,6 +21,8 @@ _through = False
 _away = False
 """gdb was in the past when it stopped last, as far as was seen."""
 _advised = False
+_prompted = False
+"""gdb shows prompts: what there is to say is said before them. Under an IDE there are none."""
 
 
 def seen() -> None:
@@ -74,6 +76,11 @@ def _tell() -> None:
         print_line(line)
 
 
+def notes() -> list[str]:
+    """What is told at a prompt, for who has none: what the proxy has for the user, and why memory is not known."""
+    return list(tracer().request("notes")["lines"]) if tracer().has_session else []
+
+
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     """gdb prints an exception of an event's handler as one: the command that follows meets the problem, and says it."""
@@ -103,6 +110,9 @@ def _follow() -> None:
         if not before:
             partly.active = registers_known()
         aside.put(registers=partly.active)
+    if not _prompted:
+        for line in notes():
+            print_line(line)
 
 
 def registers_known(result: list[str] | None = None) -> bool:
@@ -120,7 +130,8 @@ def _forget_places() -> None:
 
 def _prompt() -> None:
     """Before gdb's prompt: what the proxy has to say, and whether it is still there."""
-    global _through
+    global _through, _prompted
+    _prompted = True
     if not _through:
         return
     with _quietly():

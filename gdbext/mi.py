@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import finding, going, lvalues, mi_options, parameters, position, standing, who_wrote
+from . import between, finding, going, lvalues, mi_options, parameters, position, standing, who_wrote
 from .mi_fields import Fields, Rows
 from .mi_options import PAGE, Arguments, Option
 from .printing import print_line
@@ -62,9 +62,9 @@ def status(given: Arguments) -> Fields:
 
 
 def told(given: Arguments) -> Fields:
-    """What commands have told of the trace since this was asked last, without asking the target."""
+    """What commands have told of the trace since this was asked last, without asking the target, and notes."""
     state, tracer().told = tracer().told, None
-    return {} if state is None else {"told": state}
+    return _with_messages({} if state is None else {"told": state}, between.notes())
 
 
 def history(given: Arguments) -> Fields:

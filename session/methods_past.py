@@ -4,6 +4,7 @@
 |---------|------------------------------------|------------------------------------------------------------------|
 | connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect to; no port: to no target   |
 | past    | thread_hart, prompt                | {connected, number, said, left}: what is to be told is told once |
+| notes   |                                    | {lines}: what is to be told, and nothing else                    |
 | enter   | context, pc                        | {number, lines}: into the past, at its end                       |
 | goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
 | told    | thread_hart, number, registers     | {told}: the trace tells registers; these are known from there on |
@@ -49,10 +50,17 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
         return {"connected": False, "number": None, "said": [], "left": False}
     debugger.proxy.shown()
     left = params.given("prompt") and debugger.leave_end()
-    said = debugger.proxy.said()
-    if params.given("prompt"):
-        said += debugger.proxy.memory_note(away=debugger.away())
+    said = _notes(debugger) if params.given("prompt") else debugger.proxy.said()
     return {"connected": debugger.connected, "number": number_of(session, hart), "said": said, "left": left}
+
+
+def notes(session: Session, params: Params, progress: Progress) -> Any:
+    """What the user is to be told. Asked where nobody sees gdb's prompt."""
+    return {"lines": _notes(session.debugger) if isinstance(session.debugger, Debugger) else []}
+
+
+def _notes(debugger: Debugger) -> list[str]:
+    return [*debugger.proxy.said(), *debugger.proxy.memory_note(away=debugger.away())]
 
 
 def enter(session: Session, params: Params, progress: Progress) -> Any:
@@ -114,6 +122,7 @@ def entered_at(session: Session, params: Params, progress: Progress) -> Any:
 METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
     "connect": connect,
     "past": past,
+    "notes": notes,
     "enter": enter,
     "goto": goto,
     "frames": frames_at,

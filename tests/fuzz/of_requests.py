@@ -49,7 +49,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
     (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
      ("page", {"what": "calls", "depth": 2, "count": 3}),),
-    (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1})),
+    (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {})),
     (("enter", {"pc": 0x8000_0000}), ("goto", {"number": 3}), ("frames", {"number": 3, "first": 0, "count": 9})),
     (("goto", {"from_end": 1}), ("told", {"number": 1, "registers": ["sp"]}), ("entered_at", {"number": 2})),
     (("goto", {"to": "begin"}), ("goto", {"to": "live"}), ("native", {"limit": 10, "seconds": 1})),

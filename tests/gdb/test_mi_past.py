@@ -110,6 +110,28 @@ def test_step_back_over_a_call(past: Past) -> None:
     assert past.number() < number
 
 
+def test_why_memory_is_not_known_is_said_where_there_is_no_prompt(past: Past) -> None:
+    """At the next stop, or to who asks; once in each stay."""
+    note = "the trace tells what ran there, not what memory held"
+    begun = len(past.mi.records)
+    past.go("-exec-next --reverse")
+    with pytest.raises(MiError, match="Cannot access memory at address"):
+        past.mi.command("-data-evaluate-expression result")
+    for _ in range(2):
+        past.go("-exec-next --reverse")
+    assert past.mi.console(begun).count(note) == 1
+    past.go("-rvtrace-live")
+    past.go("-exec-next --reverse")
+    assert "messages" not in past.mi.command("-rvtrace-told")
+    with pytest.raises(MiError, match="Cannot access memory at address"):
+        past.mi.command("-data-evaluate-expression result")
+    [line] = past.mi.command("-rvtrace-told")["messages"]
+    assert note in line
+    assert past.mi.command("-rvtrace-told") == {}
+    past.go("-exec-next --reverse")
+    assert past.mi.console(begun).count(note) == 1
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
 def test_instructions_back(count: int, past: Past) -> None:
     past.go("-rvtrace-goto 900")
