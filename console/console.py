@@ -20,6 +20,7 @@ from console.signals import ending, on_signals
 from console.targets import add_target_options, target_of
 from session.version import tool
 from support.errors import Cancelled, RvtraceError
+from support.text import printable
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
                 return console.run([*begin, *arguments.ex])
     except RvtraceError as error:
         screen.clear()
-        print(f"rvtrace: {error}", file=sys.stderr)
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
         return 2
 
 

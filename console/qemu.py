@@ -10,6 +10,7 @@ from itertools import pairwise
 from console.progress import ProgressLine
 from session.qemu.running import DEFAULT_BYTES, Run, run_qemu
 from support.errors import RvtraceError
+from support.text import printable
 
 
 class QemuUsage(RvtraceError):
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         def say(line: str) -> None:
             if not args.quiet and not args.json:
                 progress.clear()
-                print(f"rvtrace qemu: {line}", file=sys.stderr, flush=True)
+                print(f"rvtrace qemu: {printable(line)}", file=sys.stderr, flush=True)
 
         def tell(what: Mapping[str, object]) -> None:
             if args.json:

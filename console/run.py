@@ -22,6 +22,7 @@ from console.targets import add_target_options, target_of
 from session.version import tool
 from support.errors import Cancelled, RvtraceError
 from support.output import OutputError
+from support.text import printable
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
     except RvtraceError as error:
-        print(f"rvtrace: {error}", file=sys.stderr)
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
     except standard.NotRead:
         raise
     except OSError as error:

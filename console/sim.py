@@ -16,6 +16,7 @@ from console.sim_streams import Streams
 from session.description import Description, Tandem
 from support.errors import RvtraceError
 from support.output import OutputError, write
+from support.text import printable
 from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
 from transport.simulated.debug_harts import MOST
 from transport.simulated.debug_spec import DebugSpec
@@ -106,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         with ExitStack() as cleanup:
             _simulate(args, cleanup)
     except RvtraceError as error:
-        print(f"rvtrace sim: {error}", file=sys.stderr)
+        print(f"rvtrace sim: {printable(str(error))}", file=sys.stderr)
         return 1
     return 0
 

@@ -9,6 +9,7 @@ import os
 import sys
 
 from support.system import refusal
+from support.text import printable
 
 
 class NotWritten(OSError):
@@ -112,7 +113,7 @@ def report(error: OSError) -> None:
     """One line on standard error."""
     if isinstance(error, NotWritten):
         drop_output()
-    print(f"rvtrace: {problem(error)}", file=sys.stderr)
+    print(f"rvtrace: {printable(problem(error))}", file=sys.stderr)
 
 
 def problem(error: OSError) -> str:

@@ -17,6 +17,7 @@ from session.tandem.survey import foreign_code, pages
 from session.tandem.verifier import Choices, Verifier
 from support.errors import Cancelled, RvtraceError
 from support.lines import hint
+from support.text import printable
 from views.disassembly import Disassemblers
 from views.tandem import name_of
 
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     except Cancelled:
         raise
     except RvtraceError as error:
-        print(f"rvtrace: {error}", file=sys.stderr)
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
         return FAILED
     except standard.NotRead:
         raise

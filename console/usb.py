@@ -15,7 +15,7 @@ from session.description import DescriptionError, Usb
 from session.usb_bench import HartState, UsbBench
 from support.errors import RvtraceError
 from support.output import replacing
-from support.text import columns
+from support.text import columns, printable
 
 _MOST_SHOWN = 1 << 16  # bytes of memory on the terminal
 _ROW = 16
@@ -198,7 +198,7 @@ def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> Non
         return
     with replacing(f"{file}.part", like=file) as output:
         output.write(partial)
-    print(f"rvtrace: {file}.part: {len(partial)} bytes from {address:#x}", file=sys.stderr)
+    print(f"rvtrace: {printable(file)}.part: {len(partial)} bytes from {address:#x}", file=sys.stderr)
 
 
 def _rows(address: int, data: bytes) -> list[str]:

@@ -1,16 +1,27 @@
 """Names of a hostile program on standard output: nothing there that a terminal obeys, and no row more than there is."""
 
 import json
+import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from console.main import main
 from session.session import Session
-from tests.hostile import SHOWN, hostile, unfit
+from tests.console.under_way import meanwhile
+from tests.decode.tandem_corpus import DATA
+from tests.hostile import OF_TESTS, SHOWN, hostile, renamed, unfit
 from tests.session.board import board
 
 COMMANDS = (["decode"], ["decode", "/r"], ["decode", "--events"], ["dump"])
+TANDEM = (
+    ["data"], ["data", "--json"], ["decode"], ["dump"], ["decode", "--follow"], ["decode", "--follow", "--json"],
+    ["tandem show"], ["tandem show", "/r"], ["tandem show", "--traps"], ["tandem show", "--state", "99"],
+    ["tandem show", "--json"], ["tandem convert", "--to", "spike", "-o", "-"],
+    ["tandem convert", "--to", "riscv-dv", "-o", "-"], ["tandem verify", "--model", "simulated", "--last", "99"],
+    ["tandem verify", "--model", "simulated", "--state"], ["tandem verify", "--model", "simulated", "--json"],
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +76,49 @@ def test_json_has_the_names_as_they_are(captures: tuple[Path, Path], capsys: pyt
     assert {"\x1b[2J\nfy\x07", "o\x9b31mp", "f\n  0x"} <= names
 
 
-def test_a_file_with_such_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["decode", str(tmp_path / "a\x1b[2J\nb.rvt")]) == 1
+@pytest.mark.parametrize(
+    "words",
+    [
+        "decode FILE", "dump FILE", "data FILE", "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE",
+        "import-dt FILE -o x", "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",
+        "tandem verify FILE --mask-file FILE", "run FILE", "sim --elf FILE --port 0", "console --elf FILE",
+        "decode --follow FILE --ntrace --elf FILE",
+    ],
+)  # fmt: skip
+def test_a_file_with_such_a_name(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "a\x1b[2J\nb.rvt")
+    assert main([file if word == "FILE" else word for word in words.split()]) in (1, 2)
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), unfit(err)) == ("", 1, set())
-    assert r"a\x1b[2J\nb.rvt: cannot be read" in err
+    assert r"a\x1b[2J\nb.rvt: " in err
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    elf = DATA / "riscv-tests" / "rv64mi-p-scall"
+    return renamed(elf, OF_TESTS, tmp_path_factory.mktemp("tests") / "hostile.elf"), elf
+
+
+@pytest.mark.parametrize("words", TANDEM, ids=" ".join)
+def test_tandem_traces(
+    words: list[str], programs: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A row of CSV ends with CR LF (RFC 4180). What is followed comes through a pipe, to its end."""
+    trace, pipe, printed = DATA / "tandem" / "flute_rv64mi-p-scall.tvt", tmp_path / "pipe", []
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        pipe.write_bytes(trace.read_bytes())
+
+    command, *options = words
+    for elf in programs:
+        more = [] if command.startswith("tandem") else ["--tandem"]
+        file = pipe if "--follow" in words else trace
+        arguments = [*command.split(), str(file), *options, *more, "--dialect", "flute", "--elf", str(elf)]
+        with meanwhile(write) if "--follow" in words else nullcontext():
+            status = main(arguments)
+        out, err = capfd.readouterr()
+        assert status == ("verify" in command)  # the hart that is simulated has another mstatus
+        assert unfit(out.replace("\r\n", "\n" if "riscv-dv" in words else "\r\n") + err) == set()
+        printed.append((out.count("\n"), err.count("\n")))
+    assert printed[0] == printed[1] and printed[0][0] > 0
