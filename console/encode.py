@@ -20,6 +20,7 @@ from session import formats
 from session.captured import Capture
 from session.importing import Raw, capture_of
 from support.errors import RvtraceError
+from support.output import keep
 
 _FORMATS = ("--ntrace", "--etrace", "--tandem")
 
@@ -88,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
         raise EncodeError("--dump and -o - would both write to standard output")
     if args.json and args.output == "-":
         raise EncodeError("--json and -o - would both write to standard output")
+    keep(args.output, [args.pcs, *args.elf])
     with Output(args, "reading the program") as shown:
         image = Image.from_elf(args.elf[0])
         programs.add_others(image, args.elf[1:])

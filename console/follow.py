@@ -25,6 +25,7 @@ from session.program import Program
 from session.session import Session
 from support.errors import RvtraceError
 from support.lines import warning
+from support.output import keep
 from support.progress import silent
 from support.text import rows
 from views.disassembly import Disassemblers
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace, hart: int | None) -> int:
     modifiers, numbers = Modifiers.split(" ".join(args.range))
     if numbers:
         raise FollowError(f"{numbers}: --follow lists all that arrives")
+    keep(args.output, [args.capture, args.settings, *args.elf])
     made = follow_source.made(args)
     program, said = _program(args, made.capture)
     contexts = program.in_contexts(program.image())

@@ -9,6 +9,7 @@ from session import capture as capture_file
 from session import report
 from session.session import Session
 from support.errors import RvtraceError
+from support.output import keep
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -44,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         raise RvtraceError("--json and -o - would both write to standard output")
     if args.of_hart is not None and not args.tandem:
         raise raw.RawError("--hart: only a tandem trace does not say whose it is: add --tandem")
+    keep(args.output, [args.file, args.settings, *args.elf])
     with Output(args, "reading the trace") as shown:
         capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
         capture_file.save(capture, args.output)

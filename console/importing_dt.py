@@ -9,7 +9,7 @@ from pathlib import Path
 from console import addresses
 from session import devicetree, devicetree_trace
 from session.devicetree import DeviceTreeError
-from support.output import replacing
+from support.output import keep, replacing
 from support.text import columns
 
 
@@ -41,6 +41,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Write the description. Raises `DeviceTreeError`, `DescriptionError`, `OutputError`."""
+    keep(args.output, [args.file])
     root = devicetree.read(_compiled(args.file), args.file)
     found = devicetree_trace.trace_components(root, dict(args.buffer))
     with replacing(args.output) as output:

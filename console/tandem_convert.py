@@ -8,13 +8,13 @@ from console.output import Output
 from console.tandem_show import TandemError, open_trace, selection
 from decode import elf_symbols
 from decode.image import Image
-from support.output import replacing
+from support.output import keep, replacing
 from support.progress import Progress
 from support.text import rows
 from views.disassembly import Disassemblers
 from views.spike_spelling import Spelling
 from views.tandem import AT_ONCE
-from views.tandem_csv import COLUMNS, TraceCsv, as_line
+from views.tandem_csv import COLUMNS, NO_BYTES, TraceCsv, as_line
 from views.tandem_groups import Groups
 from views.tandem_spike import NO_MODE, SpikeLog
 from views.tandem_texts import Texts
@@ -50,8 +50,10 @@ def run(args: argparse.Namespace) -> int:
     """Convert. Raises TandemError, RawError, CaptureError, BadElf, RangeError, OutputError."""
     if args.json and args.output == "-":
         raise TandemError("--json and -o - would both write to standard output")
+    keep(args.output, [args.file, *args.elf])
     with Output(args, "reading the trace") as shown:
         found = open_trace(args, shown)
+        keep(args.output, [elf.path for elf, _ in found.decoded.image.elves])
         selected = selection(found.tandem, " ".join(args.range))
         mode = _MODES.get(args.mode)
         with Disassemblers(found.decoded.program) as source:
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             else:
                 form = TraceCsv(groups, spelling, mode)
             count = _write(args.output, _lines(groups, spelling, form, selected, shown.progress), shown)
-        notes = [f"{number} {what} are left out" for what, number in sorted(form.left_out.items())]
+        notes = [f"{number} {what} are left out" for what, number in sorted(form.left_out.items()) if number]
         notes += ["--mode says which it is where the trace does not"] if form.left_out[NO_MODE] else []
         if shown.json:
             facts = {"file": args.output, "format": args.to, "groups": len(selected), "lines": count}
@@ -89,6 +91,8 @@ def _lines(
         yield from form.lines(spelling.learn(page))
     if isinstance(form, SpikeLog) and selected.stop == len(groups):
         yield from map(form.lost, groups.breaks.get(len(groups), ()))
+    elif selected.stop == len(groups):
+        form.left_out[NO_BYTES] += len(groups.breaks.get(len(groups), ()))
 
 
 def _write(place: str, lines: Iterator[str], shown: Output) -> int:

@@ -23,6 +23,8 @@ from views.tandem_json import Objects
 from views.tandem_state import Known
 from views.tandem_texts import Texts
 
+_NO_GROUP = "no group of a tandem trace is in it: is it one, and of these parameters?"
+
 
 class TandemError(RvtraceError):
     """Arguments of `rvtrace tandem` that make no sense."""
@@ -91,7 +93,9 @@ class Found(NamedTuple):
 
 
 def open_trace(args: argparse.Namespace, shown: Output) -> Found:
-    """The trace the command line names; what is to say about it is said. Raises as `tandem_options.capture`."""
+    """The trace the command line names; what is to say about it is said. Raises as `tandem_options.capture`, and
+    TandemError where there is no group in it.
+    """
     session = Session()
     capture = tandem_options.capture(args, args.file)
     captured = tandem_options.of_hart(capture, args.hart)
@@ -102,13 +106,13 @@ def open_trace(args: argparse.Namespace, shown: Output) -> Found:
     tandem = decoded.harts.histories[captured.hart].shadow
     assert tandem is not None
     shown.say([*about, *session.warnings()])
+    if not len(tandem.trace):
+        raise TandemError(f"{raw.title(args.file)}: {_NO_GROUP}")
     return Found(captured.hart, tandem, decoded)
 
 
 def selection(tandem: Tandem, numbers: str) -> range:
-    """The groups to show, counted from 0. Raises RangeError, TandemError."""
-    if not len(tandem.trace):
-        raise TandemError("there is no group in the trace")
+    """The groups to show, counted from 0. Raises RangeError."""
     selected = Cursor().select(numbers, None, len(tandem.trace))
     return range(selected.begin - 1, selected.end - 1)
 

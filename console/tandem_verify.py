@@ -126,7 +126,7 @@ def _verified(args: argparse.Namespace, shown: Output) -> int:
     choices = _of_groups(args, choices, found)
     program = _program(found)
     code = foreign_code(found.tandem, program)
-    memory = (*map(_range, args.memory), *pages(code))
+    memory = (*(_range("--memory", it) for it in args.memory), *pages(code))
     options = ModelOptions(
         args.isa, args.priv, args.pmpregions, args.mmu, memory, args.start, python=args.spike_python
     )  # fmt: skip
@@ -190,30 +190,28 @@ def _choices(args: argparse.Namespace) -> Choices:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is no text"
         raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or args.mask_file[0]}: {why}") from None
-    return Choices(masks, args.every, args.state, tuple(map(_range, args.device)))
+    return Choices(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
 
 
 def _of_groups(args: argparse.Namespace, choices: Choices, found: Found) -> Choices:
-    """With the groups that are asked for. Raises VerifyError, RangeError."""
-    if not len(found.tandem.trace):
-        raise VerifyError("there is no group in the trace")
+    """With the groups that are asked for. Raises RangeError."""
     if args.groups is None:
         return choices
     asked = selection(found.tandem, args.groups)
     return replace(choices, start=asked.start, stop=asked.stop)
 
 
-def _range(text: str) -> tuple[int, int]:
+def _range(option: str, text: str) -> tuple[int, int]:
     """START:SIZE. Raises VerifyError."""
     first, _, second = text.partition(":")
     try:
         start, size = addresses.address(first), int(second, 0)
     except addresses.Unclear as error:
-        raise VerifyError(f"--device {error}") from None
+        raise VerifyError(f"{option} {error}") from None
     except ValueError:
         start, size = -1, 0
     if start < 0 or size <= 0 or start + size - 1 > _WIDEST:
-        raise VerifyError(f"{text!r} is no range of memory: START:SIZE, as 0x10000000:0x1000")
+        raise VerifyError(f"{option} {text} is no range of memory: START:SIZE, as 0x10000000:0x1000")
     return start, size
 
 

@@ -135,7 +135,7 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
     if not sink.data:
         return nothing_traced(live=live)
     if isinstance(sink, CapturedTandem):
-        wrong = advice.advice(sink.data, sink.in_force.parameters, wrapped=sink.wrapped)
+        wrong = advice.advice(sink.data, sink.in_force.parameters, wrapped=sink.wrapped, by_elf=bool(image.path))
         if wrong:
             return NoTrace(wrong)
     problem = mismatch(history, image)

@@ -115,7 +115,8 @@ class Reading:
         """What the user must know about a history."""
         other, problem = decoding.other_elf(self.capture.elf, image), self._program.problem
         lines = [*found.notes, *([] if other is None else [other])]
-        wrong = [line for captured in self.capture.tandem for line in advice.warning(captured)]
+        by_elf = self.capture.elf is not None
+        wrong = [line for captured in self.capture.tandem for line in advice.warning(captured, by_elf=by_elf)]
         lines += wrong
         for hart, history in found.histories.items():
             who = f"hart {hart}: " if len(found.histories) > 1 else ""

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO
 from pathlib import Path
@@ -71,6 +71,14 @@ def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
             yield device
     else:
         yield from _through_temporary(path, like)
+
+
+def keep(path: str | None, inputs: Iterable[str | None]) -> None:
+    """What is read stays: *path*, None for no file, is not written if it is one of *inputs*. Raises OutputError."""
+    for name in inputs:
+        with suppress(OSError, ValueError):
+            if path and name and os.path.isfile(path) and os.path.samefile(path, name):
+                raise OutputError(path, OSError(None, "it is one of the files that are read"))
 
 
 def write(path: str, content: bytes) -> None:

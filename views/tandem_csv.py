@@ -22,6 +22,7 @@ from views.tandem_groups import Groups, Row
 from views.tandem_spike import NO_ADDRESS, NO_VALUE
 
 COLUMNS = ("pc", "instr", "gpr", "csr", "binary", "mode", "instr_str", "operand", "pad")
+NO_BYTES = "parts of the trace that cannot be read"
 _MEMORY = re.compile(r"(-?\d+)\((\w+)\)")
 
 
@@ -36,6 +37,7 @@ class TraceCsv:
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
         """The rows of some groups, each with its end of line but for the line feed."""
         for row in rows:
+            self.left_out[NO_BYTES] += len(row.lost)
             if row.instr is None or row.initializes or row.loose:
                 continue
             if row.pc is None:
