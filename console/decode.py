@@ -8,9 +8,11 @@ from console import follow, hints, output, programs, raw
 from console.output import Output
 from decode import merged
 from decode.history import History
-from session import report
+from session import report, unreadable
+from session.captured import Capture
 from session.context import Context
 from session.errors import NoTrace
+from session.importing import is_imported
 from session.reading import Decoded
 from session.session import Session
 from support.errors import RvtraceError
@@ -77,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
         about = open_trace(session, args)
         decoded = session.harts(progress=shown.progress)
         hint = hints.of(session.capture(), decoded, shown.progress)
+        if not hint:
+            _check_readable(args, session.capture(), decoded)
         if hart is not None or len(decoded.harts.histories) == 1:
             hart = decoded.harts.number(hart)
         with Disassemblers(decoded.program) as source:
@@ -89,6 +93,15 @@ def run(args: argparse.Namespace) -> int:
             shown.say([*about, *report.histories(decoded.harts), *said, *hint])
             shown.rows(lines, "writing (lines)", count)
     return 0
+
+
+def _check_readable(args: argparse.Namespace, capture: Capture, decoded: Decoded) -> None:
+    """Raises DecodeError for imported bytes that are no trace."""
+    if not raw.is_raw(args) and not is_imported(capture):
+        return
+    why = unreadable.empty(decoded.harts) or unreadable.why(capture, decoded.harts)
+    if why is not None:
+        raise DecodeError(f"{raw.title(args.capture)}: {why}")
 
 
 class _Asked(NamedTuple):

@@ -13,7 +13,7 @@ from console.follow_output import Shown
 from console.follow_source import Made
 from console.follow_status import Status, of, size, summary
 from console.progress import ProgressLine
-from session import following
+from session import following, unreadable
 from session.beginning import elf_of
 from session.captured import Capture
 from session.decoding import other_elf
@@ -122,7 +122,7 @@ class _Followed:
         self._made = made
         self._warned: set[str] = set()
         self._stopped: str | None = None
-        self._first, self._advised = True, False
+        self._first, self._advised, self.hinted = True, False, False
         self.beginning = bytearray()
         self.harts: set[int] = set()
 
@@ -176,7 +176,7 @@ class _Followed:
         self._print(self.decoder.feed(data))
         counts = self.decoder.counts
         if self._warn(following.problem(counts)):
-            self.status.say(self.hint())
+            self.status.say(self.judged()[0])
         self._warn(following.strangers(counts))
         self._advise(_ADVISED)
         if self._args.stop_at_error and counts.losses and self._stopped is None:
@@ -200,15 +200,18 @@ class _Followed:
             sys.stdout.write(rows(some))
             sys.stdout.flush()
 
-    def hint(self) -> list[str]:
-        """A line when what came first fits other options far better, or none."""
+    def judged(self) -> tuple[list[str], str | None]:
+        """A line when what came first fits other options far better, or none; and why it is no trace, if it is none."""
         session = Session()
         try:
             capture = self._made.finished(bytes(self.beginning), self.decoder.started)
             session.look_at(capture, self._stream.name, raw.elf_of_settings(self._args))
-            return hints.of(capture, session.harts(), silent)
+            decoded = session.harts()
+            hint = hints.of(capture, decoded, silent)
         except RvtraceError:
-            return []
+            return [], None
+        self.hinted |= bool(hint)
+        return hint, None if self.hinted else unreadable.why(capture, decoded.harts)
 
     def _warn(self, line: str | None) -> bool:
         """Once; whether it was now."""
@@ -279,18 +282,30 @@ def _beginning(stream: Stream) -> str:
 
 
 def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int | None) -> int:
-    """Say how it ended; the exit status. *wanted*: the hart that was asked for."""
+    """Say how it ended; the exit status. *wanted*: the hart that was asked for. Raises FollowError for no trace."""
     counts, failure = followed.decoder.counts, followed.reader.failure
     if not args.quiet:
         followed.status.say([f"{why}: {summary(counts)}"])
-    if counts.bytes and not counts.instructions and counts.problem is None:
-        what = "without a synchronizing message that anything can be decoded after"
-        if args.tandem:
-            what = "and no instruction in them that retired"
-        followed.status.say([warning(f"{of(counts.bytes, 'byte')} {what}"), *followed.hint()])
+    unread = _unread(followed, args)
     if wanted is not None and followed.harts and wanted not in followed.harts:
         there = ", ".join(map(str, sorted(followed.harts)))
         followed.status.say([warning(f"hart {wanted} is not in this stream, which has hart {there}")])
     if failure is not None:
         raise failure
+    if unread is not None:
+        raise FollowError(f"{raw.title(args.capture)}: {unread}")
     return 0 if followed.failure is None else 1
+
+
+def _unread(followed: _Followed, args: argparse.Namespace) -> str | None:
+    """Why the bytes are no trace; None: they are one, of which it is said here if there was nothing to decode."""
+    counts = followed.decoder.counts
+    if unreadable.is_dense(counts.instructions, counts.bytes):
+        return None
+    hint, unread = followed.judged()
+    if not counts.instructions and counts.problem is None and unread is None:
+        what = "without a synchronizing message that anything can be decoded after"
+        if args.tandem:
+            what = "and no instruction in them that retired"
+        followed.status.say([warning(f"{of(counts.bytes, 'byte')} {what}"), *hint])
+    return unread

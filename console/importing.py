@@ -6,7 +6,7 @@ import sys
 from console import facts, hints, output, programs, raw
 from console.output import Output
 from session import capture as capture_file
-from session import report
+from session import report, unreadable
 from session.session import Session
 from support.errors import RvtraceError
 from support.output import keep
@@ -48,11 +48,18 @@ def run(args: argparse.Namespace) -> int:
     keep(args.output, [args.file, args.settings, *args.elf])
     with Output(args, "reading the trace") as shown:
         capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
-        capture_file.save(capture, args.output)
         session = Session()
-        said = session.look_at(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
-        decoded = session.harts(progress=shown.progress)
-        hint = hints.of(capture, decoded, shown.progress)
+        try:
+            said = session.look_at(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
+            decoded = session.harts(progress=shown.progress)
+            hint = hints.of(capture, decoded, shown.progress)
+        except BaseException:  # Ctrl-C, too: the bytes may be a trace
+            capture_file.save(capture, args.output)
+            raise
+        why = None if hint else unreadable.empty(decoded.harts) or unreadable.why(capture, decoded.harts)
+        if why is not None:
+            raise raw.RawError(f"{raw.title(args.file)}: {why}")
+        capture_file.save(capture, args.output)
         if shown.json:
             known = {**facts.of_capture(capture), **facts.of_histories(decoded.harts)}
             shown.facts({"file": args.output, **known, "messages": [*session.warnings(), *hint]})

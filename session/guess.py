@@ -16,7 +16,7 @@ from decode.ntrace.options import ImplicitReturn, Options
 from decode.streams import Program
 from session import formats, guess_etrace
 from session.captured import Capture
-from session.etrace import ETrace, made
+from session.etrace import ETrace, made, values_of
 from session.formats import How
 from session.harts import feeding, options_of
 from session.importing import is_imported
@@ -33,6 +33,8 @@ _CONTRADICTION = 16  # is as bad as so many bytes that cannot be used
 _SELDOM = 64  # bytes from contradiction to contradiction are not noise
 _MUCH = 4  # times fewer contradictions are much better
 _TERSE = 4  # bytes of trace for each instruction, or fewer
+_SPARSE = 16  # as many are none of a trace that was read right
+_BY_CHANCE = 16  # instructions, or fewer, that noise may seem to have
 _BAD = (EventKind.MISMATCH, EventKind.LOSS)
 
 
@@ -49,6 +51,11 @@ class _Result(NamedTuple):
     def worth(self) -> tuple[int, int]:
         """More is better."""
         return self.decoded - _CONTRADICTION * self.contradictions, self.instructions
+
+    @property
+    def is_evident(self) -> bool:
+        """Whether so much ran that noise does not: there, with some of many options, a few instructions always do."""
+        return self.instructions > _BY_CHANCE and self.instructions * _SPARSE >= self.total
 
     def reads_what(self, other: "_Result") -> bool:
         """The same for bytes whose framing is in question, where fewer messages contradict less: it reads most of them,
@@ -123,11 +130,18 @@ def better_options(
     better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
     if doubtful and not part.start:
         other, read = search.best_of(_other_format(options, program.xlen))
-        if read.worth > result.worth and read.reads_what(first):
+        if read.worth > result.worth and read.reads_what(first) and read.is_evident:
             return other
-    if better and isinstance(best, ETrace) and not result.instructions:
-        better = guess_etrace.makes_sense(window, best, program.xlen)
+    if better and not result.is_evident:
+        better = isinstance(best, ETrace) and _is_of_data(best, result, options, window, program.xlen)
     return best if better else None
+
+
+def _is_of_data(best: ETrace, result: _Result, said: How, data: bytes, xlen: int) -> bool:
+    """Whether there is data only, and nearly all was said right: read with some of many options, noise is data, too."""
+    only = not result.instructions and result.accesses > _BY_CHANCE
+    near = isinstance(said, ETrace) and len(values_of(best, said)) < 2
+    return only and near and guess_etrace.makes_sense(data, best, xlen)
 
 
 def _without_flow(data: bytes, options: How, xlen: int, *, wrapped: bool) -> How | None:

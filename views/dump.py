@@ -8,7 +8,6 @@ and `decode.etrace.wording`.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Protocol, TypeVar
 
 from decode.ntrace.items import Item, Itemizer
@@ -55,6 +54,11 @@ def lines_of(
 
     Needs no more memory for more trace, and takes any bytes. *raw*: with the bytes.
     """
-    items = chain(chain.from_iterable(map(itemizer.feed, data)), itemizer.finish())
-    for number, item in enumerate(items, 1):
+    for number, item in enumerate(_items(data, itemizer), 1):
         yield number, item, f"{number}\t0x{item.offset:08x} {wording.text(item, raw=raw)}"
+
+
+def _items(data: Iterable[bytes], itemizer: TakesApart[One]) -> Iterator[One]:
+    for piece in data:
+        yield from itemizer.feed(piece)
+    yield from itemizer.finish()

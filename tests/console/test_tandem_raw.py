@@ -274,3 +274,13 @@ def test_what_arrives_is_listed_as_what_was_recorded(
     assert capfd.readouterr().out == out
     assert len(out.splitlines()) < 130
     assert out.splitlines()[-1].startswith("109\t[there is no register 0xee")
+
+
+def test_a_dump_ends_with_what_is_cut_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also of the rest of a ring buffer that is too short to tell groups before its end."""
+    cut = DATA / "tandem" / "piccolo_rv32-hello_truncated_midgroup.tvt"
+    assert main(["dump", str(cut), "--tandem", "--xlen", "32", "--dialect", "piccolo"]) == 0
+    assert "NoGroup BYTES=16 " in capsys.readouterr().out.splitlines()[-1]
+    (tmp_path / "rest").write_bytes(Path(TVT).read_bytes()[-50:])
+    assert main(["dump", str(tmp_path / "rest"), "--tandem", "--xlen", "64", "--dialect", "flute", "--wrapped"]) == 0
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()] == ["NoGroup", "Group", "Group"]
