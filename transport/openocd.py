@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from support.progress import Progress, silent
+from support.system import is_refusal
 from support.text import why_not
 from transport.openocd_errors import (
     NoSuchTarget,
@@ -273,6 +274,8 @@ class OpenOcd:
         try:
             connection = socket.create_connection((self.host, self.port), self.timeout)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and is_refusal(error):
+                raise  # it is not OpenOCD that is missing
             raise OpenOcdAbsent(self.host, self.port, why_not(error)) from error
         hello = f'catch {{target names}} _rvtrace; {self._return} "rvtrace\n[version]\n$_rvtrace"'
         greeted = False

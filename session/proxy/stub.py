@@ -10,6 +10,7 @@ from session.proxy.errors import StubAbsent, StubGone
 from session.proxy.packets import Item, Kind, frame, unescape
 from session.proxy.shared import Shared
 from session.proxy.wire import Wire, WireGone
+from support.system import is_refusal
 from support.text import why_not
 
 ANSWER_SECONDS = 20.0  # gdb itself waits 2 seconds, three times; a slow adapter takes its time
@@ -38,6 +39,8 @@ class Stub:
         try:
             connection = socket.create_connection(where, CONNECT_SECONDS)
         except (OSError, OverflowError, ValueError) as error:
+            if isinstance(error, OSError) and is_refusal(error):
+                raise  # it is not the stub that is missing
             raise StubAbsent(*where, why_not(error)) from error
         return cls(shared, connection, where)
 

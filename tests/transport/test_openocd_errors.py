@@ -1,5 +1,6 @@
 """OpenOCD absent, not OpenOCD, refusing, dying, hanging: one line each, and usable again afterwards."""
 
+import resource
 import select
 import socket
 import struct
@@ -250,3 +251,15 @@ def test_every_error_is_one_line() -> None:
     ]:
         assert isinstance(error, OpenOcdError)
         assert "\n" not in str(error) and len(str(error)) < 250
+
+
+def test_a_limit_of_this_process_is_not_taken_for_an_absent_openocd(fake: FakeOpenOcd) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            OpenOcd("127.0.0.1", fake.port).read32(RAM)
+        with pytest.raises(OSError, match="Too many open files"):
+            socket.create_connection(("127.0.0.1", fake.port))  # as the system says it
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -1,12 +1,14 @@
 """In the present: what passes untouched, what is changed, and what is noted. A fake stub and a raw client."""
 
 import re
+import resource
 import socket
 import threading
 
 import pytest
 
 from session.proxy import Proxy, StubAbsent
+from session.proxy.stub import Stub
 from session.proxy.threads import Threads
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import CPU, REGISTERS, STOP, packet
@@ -212,3 +214,14 @@ def test_threads_are_heard_of_in_both_ways_to_ask_for_them() -> None:
     listed.listed_by(b"qfThreadInfo", b"m2,01")
     described.listed_by(b"qXfer:threads:read::0,ffb", document)
     assert listed.known() == described.known() == ("2", "1")
+
+
+def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Between) -> None:
+    between.start()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            Stub.connect(between.proxy._shared, ("127.0.0.1", between.proxy.port))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
