@@ -442,9 +442,15 @@ class Automaton:
         return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
 
     def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:
+        """What the message led over is listed where HIST bits fitted the branches, or what contradicts is missing code.
+
+        I-CNT alone fits any code (BTM). F-ADDR may be any place on the way: what is behind it would be listed twice.
+        """
         image = self._walker(state).image
         certain = self._certain(state, ahead, stack)
-        path = (walk if walk.halfwords >= certain.halfwords else certain).path
+        fitted = not self._btm and message.tcode not in SYNC_TCODES
+        listed = (fitted or not image.knows(walk.at)) and walk.halfwords >= certain.halfwords
+        path = (walk if listed else certain).path
         report = contradiction(self._program, image, walk.at, why, message.name)
         return Step(path, self._lost(state.context), -ahead, (report,), calls=_cleared(walk, certain))
 

@@ -130,10 +130,11 @@ def test_ecall_never_simply_passes() -> None:
 
 def test_a_synchronization_that_disagrees() -> None:
     """F-ADDR must be where the flow stands when the code decides it."""
-    elsewhere = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=2, faddr=0x100, hist=1)
-    history = decoded(START, elsewhere, stop(1))
-    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200]
-    assert "at 0x104: F-ADDR says 0x200" in history.gap_at(2).text
+    reported = message("ResourceFull", rcode=0, rdata=1)
+    elsewhere = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=1, faddr=0x100, hist=1)
+    history = decoded(START, reported, elsewhere, stop(1))
+    assert list(history.pcs()) == [0x100, GAP, 0x200]
+    assert "at 0x104: F-ADDR says 0x200" in history.gap_at(1).text
     agrees = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=2, faddr=0x82, hist=1)
     history = decoded(START, agrees, stop(1, 0b10))
     assert list(history.pcs()) == [0x100, 0x102, 0x104]
@@ -145,7 +146,7 @@ def test_a_synchronization_on_a_branch_may_lack_its_bit(faddr: int, fits: bool) 
     """HIST one bit short: F-ADDR tells the outcome, if it is one of the two."""
     short = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=3, faddr=faddr >> 1, hist=1)
     history = decoded(START, short)
-    assert list(history.pcs(0, 3)) == [0x100, 0x102, 0x104]
+    assert list(history.pcs()) == ([0x100, 0x102, 0x104] if fits else [])
     assert (EventKind.MISMATCH not in kinds(history)) == fits
 
 
@@ -289,6 +290,58 @@ def test_progress_is_told_and_can_cancel() -> None:
         decode(data, IMAGE, Options(), progress=watch)
     assert seen[0] == (1 << 16, len(data))
     assert len(seen) == 3
+
+
+# What is listed of a message that is contradicted: nothing that only its I-CNT says
+
+ROUND = [0x100, 0x102]
+# 0x100: c.nop c.beqz(0x100), a loop; 0x140: c.nop c.nop c.nop c.jr, which never runs
+LOOP = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2)]), (0x140, [asm.C_NOP] * 3 + [asm.c_jr(6)]))
+
+
+def test_btm_lists_nothing_from_an_address_where_the_next_count_does_not_fit() -> None:
+    """The loop goes round; one bit of one F-ADDR, 0x40, is flipped. From there no branch is 2 halfwords away."""
+    again = message("DirectBranch", icnt=2)
+    flipped = message("DirectBranchSync", sync=2, icnt=2, faddr=0x140 >> 1)
+    periodic = message("DirectBranchSync", sync=2, icnt=2, faddr=0x100 >> 1)
+    history = of_image(LOOP, started(), again, flipped, again, again, periodic, again, stopped(0, None), btm=True)
+    assert list(history.pcs()) == [*ROUND, GAP, *ROUND]
+    first = len(started() + again)
+    assert [cause.offset for cause in of_kind(history, EventKind.MISMATCH)] == [first, first + len(flipped)]
+
+
+@pytest.mark.parametrize("icnt", [1, 3, 200])
+def test_btm_lists_nothing_of_a_count_that_does_not_fit(icnt: int) -> None:
+    """Damage can make it any number: before a branch taken, after one that was not, or past all code."""
+    image = image_of((0x100, [asm.C_NOP, asm.c_beqz(-2), asm.C_NOP, asm.c_jr(6)]))
+    again, wrong = message("DirectBranch", icnt=2), message("DirectBranch", icnt=icnt)
+    history = of_image(image, started(), again, wrong, started(sync=2), again, stopped(0, None), btm=True)
+    assert list(history.pcs()) == [*ROUND, GAP, *ROUND]
+    assert history.gap_at(2).kind is EventKind.MISMATCH
+
+
+def test_btm_lists_what_led_to_code_that_is_missing() -> None:
+    """Nothing is wrong with the count: it leads on where the program has no code."""
+    image = image_of((0x100, [asm.C_NOP] * 2), (0x200, [asm.C_NOP]))
+    history = of_image(image, started(), message("DirectBranch", icnt=6), AGAIN, stopped(1, None), btm=True)
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x200]
+    assert "at 0x104: there is no code" in history.gap_at(2).text
+
+
+def test_nothing_is_listed_twice_where_the_count_of_a_synchronization_is_wrong() -> None:
+    """Its second byte came twice, so that I-CNT is 66 and not 1: a jump is on the way, and F-ADDR before that."""
+    image = image_of((0x100, [asm.C_NOP] * 8 + [asm.c_jr(6)]))
+    right = message("IndirectBranchHistSync", sync=2, b_type=0, icnt=1, faddr=0x106 >> 1, hist=1)
+    doubled = right[:2] + right[1:]
+    assert doubled == message("IndirectBranchHistSync", sync=2, b_type=0, icnt=66, faddr=0x106 >> 1, hist=1)
+    history = decoded(START, message("ResourceFull", rcode=0, rdata=2), doubled, stop(2), image=image)
+    assert list(history.pcs()) == [0x100, 0x102, GAP, 0x106, 0x108]
+
+
+def test_htm_lists_what_hist_led_over() -> None:
+    """Three bits fitted three branches, whatever is wrong with I-CNT."""
+    history = of_image(LOOP, started(), jump(60, 0, 0b1111), started(0x140, sync=2), stopped(1))
+    assert list(history.pcs()) == [*ROUND, *ROUND, *ROUND, *ROUND, GAP, 0x140]
 
 
 # Noise that fits the framing, and is no message an encoder sends
