@@ -185,7 +185,7 @@ def test_a_complete_history_has_no_gaps(capture: Path) -> None:
         ("trace find main,0x10", "trace find: main,0x10: the second address is before the first"),
         ("trace find 1.5+1", "trace find: 1.5+1 is neither a function nor an address."),
         ("trace find 0x10", "0x10 did not run in this history."),
-        ("trace find main 99999999", "Range out of bounds: numbers go from 1 to "),
+        ("trace find main 99999999", "Range out of bounds: rows of this list go from 1 to "),
         ("trace find main 2,1", "Bad range."),
         (
             "trace events traps",
