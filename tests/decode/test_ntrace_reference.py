@@ -18,7 +18,6 @@ from decode.ntrace.layout import Evcode, Sync
 from decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import difference
-from tests.vectors import vector
 
 REFERENCE = Path(__file__).parent.parent / "data" / "ntrace-reference"
 # How it is built: HIST of 31 branches, sent when it is full; I-CNT far beyond what these programs reach. No traps, no
@@ -144,10 +143,12 @@ def test_an_instruction_count_beyond_the_chapters_maximum(stream: str) -> None:
 
 def test_a_repetition_count_no_encoder_sends() -> None:
     """A stream of ours with one byte changed: HREPEAT of 26 bits. 5,995 instructions stand before it, and no more."""
-    image = Image.from_elf(vector("etrace/reference/common/qsort.riscv"))
-    data = vector("attack/ntrace-hrepeat-26-bits.bin").read_bytes()
-    history = decode(data, image, Options(implicit_return=ImplicitReturn.FULL_STACK))
-    before = decode(data[:0x2C], image, Options(implicit_return=ImplicitReturn.FULL_STACK))
+    data = bytes.fromhex(
+        "24150000000000076cc4fcfcfc7cdb6cc4fcfcfcfcff6cc4fcfc7cfcff6cc8fcfcfcfcfd836cc4fc7cf8fcff6cc8fcfcfcfc"
+        "fd8450f878091f"
+    )
+    history = decode(data, image("qsort"), Options(implicit_return=ImplicitReturn.FULL_STACK))
+    before = decode(data[:0x2C], image("qsort"), Options(implicit_return=ImplicitReturn.FULL_STACK))
     assert history.instructions == before.instructions
     assert not difference(history.pcs(0, len(before)), before.pcs())
     assert (history.events[-1].kind, history.events[-1].offset) == (EventKind.LOSS, 0x2C)

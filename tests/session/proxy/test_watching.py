@@ -12,6 +12,7 @@ from session.proxy import watch
 from tests.session.proxy.conftest import PCS, Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.test_past import BEGIN, END, PRESENT, at
+from tests.waiting import PATIENCE
 
 STORE, LOAD, ATOMIC = 0x8000_0010, 0x8000_0020, 0x8000_0030
 ACCESSES = [
@@ -172,6 +173,7 @@ def test_many_steps_for_one_command_are_shown(
     between.stub.answers[THREADS] = b'l<threads><thread id="p1.1"/></threads>'
     client = between.client()
     monkeypatch.setattr(watch, "FIRST_STEPPING_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "NEXT_SECONDS", PATIENCE)
     for _ in range(3):
         client.ask(b"bs")
         sees(client, between)
