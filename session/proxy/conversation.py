@@ -161,16 +161,25 @@ class Conversation:
     def _take(self, item: Item) -> None:
         if item.kind is Kind.PACKET:
             self._caretaker.owes(item.body)
-            try:
-                self._route(item)
-            except StubGone as error:
-                self.lose_stub(error)
-                self._route(item)
+            while not self._routed(item):
+                pass
         elif item.kind is Kind.INTERRUPT:
             if self.stub is not None and (self.stub.running or not self.away()):
                 self.stub.write(item.raw)
             else:  # between two of many short ways, as at a breakpoint whose condition is false
                 self.shared.interrupted = True
+
+    def _routed(self, item: Item) -> bool:
+        """False: the stub was lost, and what is there instead is yet to get it. Raises StubGone where no stub was."""
+        stub = self.stub
+        try:
+            self._route(item)
+        except StubGone as error:
+            if stub is None:
+                raise
+            self.lose_stub(error)
+            return False
+        return True
 
     def _route(self, item: Item) -> None:
         if item.body.startswith(ASKS_FOR_ALL):

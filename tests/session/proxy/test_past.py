@@ -8,6 +8,7 @@ import time
 import pytest
 
 from session.proxy import Proxy, watch
+from session.proxy.stub import Stub
 from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import REGISTERS, Client
 from tests.session.proxy.pasts import ListedPast, NoPast
@@ -384,6 +385,21 @@ def test_a_stub_that_takes_the_connection_but_is_not_ready_yet(between: Between)
     between.stub.hang_up()
     assert between.client().ask(b"m0,1") == b"11"
     assert between.proxy.said() == []
+
+
+def test_a_stub_that_is_not_ready_several_times(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends each connection before the first packet is sent, which is noticed when that is sent."""
+    really, ended = Stub.ask, list[Stub]()
+
+    def ask(self: Stub, body: bytes, raw: bytes | None = None) -> None:
+        if len(ended) < 3:
+            ended.append(self)
+            raise self.gone(None)
+        really(self, body, raw)
+
+    monkeypatch.setattr(Stub, "ask", ask)
+    assert between.client().ask(b"m0,1") == b"11"
+    assert len(set(ended)) == 3 and between.proxy.said() == []
 
 
 def test_non_stop_has_no_past(between: Between) -> None:
