@@ -23,12 +23,10 @@ from support.errors import Cancelled, RvtraceError
 from support.text import printable
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the sub-command."""
-    parser = commands.add_parser(
-        "console",
-        help="gdb with rvtrace loaded: completion, history, status line; or commands from a pipe",
-        description="The commands of gdb and rvtrace, typed or piped. Exit status of a pipe: 1 if a command failed.",
+    parser.description = (
+        "The commands of gdb and rvtrace, typed or piped. Exit status of a pipe: 1 if a command failed."
     )
     add_target_options(parser)
     parser.add_argument("-ex", action="append", default=[], metavar="COMMAND", help="do this first; repeatable")

@@ -19,14 +19,12 @@ class DataError(RvtraceError):
     """Arguments of `rvtrace data` that make no sense."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace data`."""
-    parser = subparsers.add_parser(
-        "data",
-        help="list the accesses to memory in a capture file or in raw trace bytes",
-        usage="%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]",
-        description="Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
-        " instruction, what was done. Only E-Trace and tandem traces have them.",
+    parser.usage = "%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]"
+    parser.description = (
+        "Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
+        " instruction, what was done. Only E-Trace and tandem traces have them."
     )
     what = 'a capture, or raw bytes with --etrace or --tandem; "-": standard input'
     parser.add_argument("capture", metavar="FILE", help=what)
@@ -39,7 +37,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     programs.add_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run, stop_at_error=False)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -29,18 +29,18 @@ class DecodeError(RvtraceError):
     """Arguments of `rvtrace decode` that do not fit together."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace decode`."""
-    parser = subparsers.add_parser(
-        "decode",
-        help="list the instructions in a capture file or in raw trace bytes",
-        usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
+    parser.usage = (
+        "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
         "                      [--hart N|all] [--events] [options]\n"
         "       rvtrace decode --follow SOURCE\n"
         "                      (--ntrace | --etrace | --tandem | --settings RVT)\n"
-        "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]",
-        description="Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
-        " there is one, else from objdump, else the bare encodings are shown.",
+        "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]"
+    )
+    parser.description = (
+        "Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
+        " there is one, else from objdump, else the bare encodings are shown."
     )
     parser.add_argument(
         "capture",
@@ -62,7 +62,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     programs.add_arguments(parser)
     raw.add_arguments(parser)
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

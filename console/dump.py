@@ -35,16 +35,16 @@ class _Trace(NamedTuple):
     """Bytes, where it is known."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace dump`."""
-    parser = subparsers.add_parser(
-        "dump",
-        help="list the messages in a capture file or in raw trace bytes",
-        usage="%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
-        "                    [--raw] [--src N] [options]",
-        description="Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
+    parser.usage = (
+        "%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
+        "                    [--raw] [--src N] [options]"
+    )
+    parser.description = (
+        "Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
         " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Filling and bytes that are no"
-        " message are lines too. Of a tandem trace, the groups. No program is needed.",
+        " message are lines too. Of a tandem trace, the groups. No program is needed."
     )
     parser.add_argument(
         "file", metavar="FILE", help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
@@ -65,7 +65,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     output.add_arguments(parser, "each message")
     raw.add_arguments(parser, program=False)
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

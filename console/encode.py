@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from console import addresses, encode_etrace, encode_ntrace, encode_output, encode_tandem, output, programs
+from console.commands import CommandParser
 from console.encoding import Encoding
 from console.output import Output
 from decode.executed.log import Log
@@ -29,15 +30,15 @@ class EncodeError(RvtraceError):
     """Options of `rvtrace encode` that do not fit together."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: CommandParser) -> None:
     """The command line of `rvtrace encode`."""
-    parser = subparsers.add_parser(
-        "encode",
-        help="make the trace of what Spike, QEMU or another simulator executed",
-        usage="%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace | --tandem]\n"
-        "                      [-o FILE] [--dump] [options]",
-        description="Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
-        " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int.",
+    parser.usage = (
+        "%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace | --tandem]\n"
+        "                      [-o FILE] [--dump] [options]"
+    )
+    parser.description = (
+        "Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
+        " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int."
     )
     parser.add_argument(
         "--elf", required=True, action="append", metavar="FILE",
@@ -66,8 +67,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
     output.add_arguments(parser, "what was written; with --dump, for each message")
     parser.set_defaults(run=run)
-    parser.prepare = _add_options  # type: ignore[attr-defined]
-    return parser
+    parser.prepare = _add_options
 
 
 def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:

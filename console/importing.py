@@ -12,17 +12,17 @@ from support.errors import RvtraceError
 from support.output import keep
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace import`."""
-    parser = subparsers.add_parser(
-        "import",
-        help="make a capture file of raw trace bytes",
-        usage="%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
-        "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]",
-        description="Makes a capture file of raw N-Trace, E-Trace or tandem trace bytes, of an RTL simulation or"
+    parser.usage = (
+        "%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
+        "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]"
+    )
+    parser.description = (
+        "Makes a capture file of raw N-Trace, E-Trace or tandem trace bytes, of an RTL simulation or"
         " another tool, with all that is needed to read them. `rvtrace decode`, `rvtrace dump`, in gdb `trace open`"
         " take it from there. Prints what was found in it, to see whether the options are right. A core dump of ESP-IDF"
-        " (docs/esp32.md) knows how its trace was made.",
+        " (docs/esp32.md) knows how its trace was made."
     )
     parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
     parser.add_argument(
@@ -36,7 +36,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     programs.add_arguments(parser, capture=False)
     raw.add_arguments(parser, capture=False)
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,15 +13,13 @@ from support.output import keep, replacing
 from support.text import columns
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace import-dt`."""
-    parser = subparsers.add_parser(
-        "import-dt",
-        help="make a target description of a device tree",
-        usage="%(prog)s FILE -o rvtrace.toml [--buffer [SINK=]START:SIZE ...]",
-        description="Finds the trace components of a device tree (riscv,trace-component, sifive,trace-encoder0,"
+    parser.usage = "%(prog)s FILE -o rvtrace.toml [--buffer [SINK=]START:SIZE ...]"
+    parser.description = (
+        "Finds the trace components of a device tree (riscv,trace-component, sifive,trace-encoder0,"
         " sifive,trace-funnel0), and writes where they are and what they feed as a target description. What the device"
-        " tree leaves open stands at the head of the file, and is said on standard error.",
+        " tree leaves open stands at the head of the file, and is said on standard error."
     )
     what = "a compiled device tree, such as board.dtb or Linux' /sys/firmware/fdt, or its source (needs dtc)"
     parser.add_argument("file", metavar="FILE", help=what)
@@ -36,7 +34,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

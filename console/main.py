@@ -1,78 +1,41 @@
-"""The command line `rvtrace ...`: one sub-command per module of this room."""
+"""The command line `rvtrace ...`: one sub-command per module of this room; only the one that is used is loaded."""
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from importlib import import_module
-from pathlib import Path
 
 from console import standard
+from console.commands import Command, add_commands
 from session.version import tool
 from support.errors import RvtraceError
 from support.memory import OutOfMemory
 from support.starting import starting
 from support.text import printable
 
-_MODULES = {
-    "console": "console",
-    "run": "run",
-    "sim": "sim",
-    "qemu": "qemu",
-    "usb": "usb",
-    "decode": "decode",
-    "dump": "dump",
-    "data": "data",
-    "import": "importing",
-    "import-dt": "importing_dt",
-    "encode": "encode",
-    "tandem": "tandem",
-}
-"""Where each command is, in the order of the help."""
+COMMANDS = (
+    Command("console", "gdb with rvtrace loaded: completion, history, status line; or commands from a pipe", "console"),
+    Command("run", "run a scripted capture: connect, load, trace, expect something, save", "run"),
+    Command("sim", "run a program on the simulated target, for OpenOCD to connect to", "sim"),
+    Command("qemu", "run a program on QEMU and record what it runs", "qemu"),
+    Command("usb", "adapters, harts, registers and memory over USB, without OpenOCD", "usb"),
+    Command("decode", "list the instructions in a capture file or in raw trace bytes", "decode"),
+    Command("dump", "list the messages in a capture file or in raw trace bytes", "dump"),
+    Command("data", "list the accesses to memory in a capture file or in raw trace bytes", "data"),
+    Command("import", "make a capture file of raw trace bytes", "importing"),
+    Command("import-dt", "make a target description of a device tree", "importing_dt"),
+    Command("encode", "make the trace of what Spike, QEMU or another simulator executed", "encode"),
+    Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),
+    Command("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
+)
+"""In the order of the help."""
 
 
-def _gdb_script(arguments: argparse.Namespace) -> int:
-    """Print the path to `source` in gdb: `gdb -ex "source $(rvtrace gdb-script)"`."""
-    print(Path(__file__).resolve().parent.parent / "rvtrace.py")
-    return 0
-
-
-class _Parser(argparse.ArgumentParser):
-    """Of a sub-command: takes `FILE --option RANGE` as well as `FILE RANGE --option`."""
-
-    _inside = False
-    prepare: "Callable[[argparse.ArgumentParser, Sequence[str]], None] | None" = None
-    """Adds options that depend on the command line, which it is given."""
-
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """As argparse's, which itself takes all positional arguments that may be left out at the first chance.
-
-        What nobody knows is an error of this command; argparse would make it one of `rvtrace`.
-        """
-        if self._inside:
-            return super().parse_known_args(args, namespace)
-        self._inside = True
-        if self.prepare is not None:
-            self.prepare(self, args)
-        try:
-            known, unknown = self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._inside = False
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return known, unknown
-
-
-def parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The whole command line. *only*: the part that knows this command, if it is one: the others take time to load."""
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
-    of_commands: type[argparse.ArgumentParser] = _Parser
     root.add_argument("--version", action="version", version=tool())
-    commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=of_commands)
-    for module in [_MODULES[only]] if only in _MODULES else _MODULES.values():
-        import_module(f"console.{module}").add_parser(commands)
-    script = commands.add_parser("gdb-script", help="print the path of the file to `source` in gdb")
-    script.set_defaults(run=_gdb_script)
+    add_commands(root, COMMANDS)
     return root
 
 
@@ -98,7 +61,7 @@ def _run(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         with starting() if argv is None else nullcontext():
-            arguments = parser(words[0] if words else None).parse_args(words)
+            arguments = parser().parse_args(words)
         return int(arguments.run(arguments))
     except RvtraceError as error:
         print(f"rvtrace: {printable(str(error))}", file=sys.stderr)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from console.commands import CommandParser
 from console.progress import ProgressLine
 from session.qemu.running import DEFAULT_BYTES, Run, run_qemu
 from support.errors import RvtraceError
@@ -17,15 +18,13 @@ class QemuUsage(RvtraceError):
     """Options of `rvtrace qemu` that do not fit together."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: CommandParser) -> None:
     """The command line of `rvtrace qemu`."""
-    parser = subparsers.add_parser(
-        "qemu",
-        help="run a program on QEMU and record what it runs",
-        usage="%(prog)s [options] -- QEMU-ARGUMENTS",
-        description="Runs qemu-system-riscv32 or -riscv64 with the arguments behind --, which may begin with the"
+    parser.usage = "%(prog)s [options] -- QEMU-ARGUMENTS"
+    parser.description = (
+        "Runs qemu-system-riscv32 or -riscv64 with the arguments behind --, which may begin with the"
         " program's name, and a recorder: `trace start` in a gdb that is connected to it works as on a chip with a"
-        " trace encoder. Ends with QEMU, and with its exit status.",
+        " trace encoder. Ends with QEMU, and with its exit status."
     )
     parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
     parser.add_argument("--program", metavar="QEMU", help="default: what -kernel or -bios is for, from $PATH")
@@ -51,8 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="a JSON object on standard output when QEMU is up, and another of what -o has; nothing else but errors",
     )  # fmt: skip
     parser.set_defaults(run=run, arguments=[])
-    parser.prepare = _keep_arguments  # type: ignore[attr-defined]
-    return parser
+    parser.prepare = _keep_arguments
 
 
 def _keep_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:

@@ -25,13 +25,9 @@ from support.output import OutputError
 from support.text import printable
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the sub-command."""
-    parser = commands.add_parser(
-        "run",
-        help="run a scripted capture: connect, load, trace, expect something, save",
-        description="Run a scripted capture. Exit status: 0 all is as expected, 1 something is not, 2 an error.",
-    )
+    parser.description = "Run a scripted capture. Exit status: 0 all is as expected, 1 something is not, 2 an error."
     parser.add_argument("script", nargs="?", type=Path, metavar="SCRIPT.rvts", help="the script; - for standard input")
     parser.add_argument("--verbs", action="store_true", help="list what may stand in a script, and end")
     add_target_options(parser)

@@ -25,7 +25,7 @@ from transport.simulated.machine import Machine, MemoryMap, build
 from transport.simulated.server import Server, listen_tcp, listen_unix
 from transport.simulated.side_door import SideDoor
 
-__all__ = ["SimError", "add_parser", "openocd_config", "run", "target_description"]
+__all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_description"]
 
 DEFAULT_PORT = 9824
 
@@ -34,13 +34,11 @@ class SimError(RvtraceError):
     """Something else that keeps the simulation from starting."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace sim`."""
-    parser = subparsers.add_parser(
-        "sim",
-        help="run a program on the simulated target, for OpenOCD to connect to",
-        description="Runs a RISC-V program on a simulated target with a debug module, a trace encoder and a trace RAM,"
-        " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use.",
+    parser.description = (
+        "Runs a RISC-V program on a simulated target with a debug module, a trace encoder and a trace RAM,"
+        " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use."
     )
     parser.add_argument("--elf", required=True, metavar="FILE", help="the program to load")
     where = parser.add_mutually_exclusive_group()
@@ -98,7 +96,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )  # fmt: skip
     output.add_arguments(parser, "what it serves, and for what happens")
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,15 +22,15 @@ from views.tandem_texts import Texts
 _MODES = {"U": 0, "S": 1, "M": 3}
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace tandem convert`."""
-    parser = subparsers.add_parser(
-        "convert",
-        help="write a tandem trace as a log of Spike or as the CSV of riscv-dv",
-        usage="%(prog)s FILE [A,B | A,+N | A,-N | N]\n"
-        "                              --to spike|riscv-dv -o OUT [options]",
-        description="spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each"
-        " instruction. What the trace does not tell is left out, and said.",
+    parser.usage = (
+        "%(prog)s FILE [A,B | A,+N | A,-N | N]\n"
+        "                              --to spike|riscv-dv -o OUT [options]"
+    )
+    parser.description = (
+        "spike: the log that `spike -l --log-commits` writes. riscv-dv: its trace CSV, a row for each"
+        " instruction. What the trace does not tell is left out, and said."
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument("range", nargs="*", default=[], metavar="RANGE", help="numbers of groups; default: all")
@@ -43,7 +43,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     output.add_arguments(parser, "what was written")
     tandem_options.add_arguments(parser)
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -30,16 +30,16 @@ class TandemError(RvtraceError):
     """Arguments of `rvtrace tandem` that make no sense."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace tandem show`."""
-    parser = subparsers.add_parser(
-        "show",
-        help="list the groups of a tandem trace: what ran, and what it changed",
-        usage="%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--register NAME]\n"
+    parser.usage = (
+        "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--register NAME]\n"
         "                           [--address PLACE] [--function NAME] [--traps]\n"
-        "                           [--state N] [options]",
-        description="Prints every group: number, byte offset, number in the history, privilege mode, instruction; below"
-        " it registers and CSRs with what they held before, loads and stores, traps, and what is wrong with it.",
+        "                           [--state N] [options]"
+    )
+    parser.description = (
+        "Prints every group: number, byte offset, number in the history, privilege mode, instruction; below"
+        " it registers and CSRs with what they held before, loads and stores, traps, and what is wrong with it."
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument(
@@ -56,7 +56,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     output.add_arguments(parser, "each group, and what is missing; with --state one for all of it")
     tandem_options.add_arguments(parser)
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

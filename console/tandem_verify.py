@@ -30,15 +30,13 @@ class VerifyError(RvtraceError):
     """Arguments of `rvtrace tandem verify` that make no sense."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace tandem verify`."""
-    parser = subparsers.add_parser(
-        "verify",
-        help="run a golden model in step with a tandem trace, and report where they part",
-        usage="%(prog)s FILE [--model spike|simulated] [options]",
-        description="Runs a model in step with the trace and compares everything each group tells, and everything the"
+    parser.usage = "%(prog)s FILE [--model spike|simulated] [options]"
+    parser.description = (
+        "Runs a model in step with the trace and compares everything each group tells, and everything the"
         " model changed that it does not tell. After a divergence the model gets the trace's state, and goes on."
-        " Exit status: 0 no divergence, 1 divergences or groups that were lost, 2 it could not be verified.",
+        " Exit status: 0 no divergence, 1 divergences or groups that were lost, 2 it could not be verified."
     )
     parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
     parser.add_argument("--model", choices=MODELS, default=MODELS[0], help=f"the golden model (default {MODELS[0]})")
@@ -48,7 +46,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     output.add_arguments(parser, "the model, each divergence, and the summary")
     tandem_options.add_arguments(parser)
     parser.set_defaults(run=run)
-    return parser
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

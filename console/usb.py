@@ -25,18 +25,18 @@ class UsbUsage(RvtraceError):
     """Options of `rvtrace usb` that do not fit together."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace usb`."""
-    parser = subparsers.add_parser(
-        "usb",
-        help="adapters, harts, registers and memory over USB, without OpenOCD",
-        usage="%(prog)s [list | harts | halt | resume | step | reg [NAME[=VALUE] ...] | read ADDRESS [BYTES] |"
-        " write ADDRESS VALUE ...] [options]",
-        description="Reaches a RISC-V debug module through a USB adapter (Espressif's built-in USB-JTAG, FTDI's MPSSE)."
+    parser.usage = (
+        "%(prog)s [list | harts | halt | resume | step | reg [NAME[=VALUE] ...] | read ADDRESS [BYTES] |"
+        " write ADDRESS VALUE ...] [options]"
+    )
+    parser.description = (
+        "Reaches a RISC-V debug module through a USB adapter (Espressif's built-in USB-JTAG, FTDI's MPSSE)."
         " list (the default): the adapters that are plugged in. harts: what the harts do. halt, resume: all harts, or"
         " the one of --hart. step: one instruction. reg: pc and general registers, or those that are named (a0, mepc,"
         " 0x341, ...); NAME=VALUE writes. read: physical memory, shown, or written to a file by -o. write: words of 32"
-        " bits. Harts stay as they are when it ends.",
+        " bits. Harts stay as they are when it ends."
     )
     parser.add_argument("verb", nargs="?", choices=sorted(_VERBS), default="list", help=argparse.SUPPRESS)
     parser.add_argument("words", nargs="*", metavar="WORD", help=argparse.SUPPRESS)
@@ -55,7 +55,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--json", action="store_true", help="print one JSON object; also of an error")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from console.main import main, parser
+from console.commands import CommandParser
+from console.main import COMMANDS, main
 from console.output import Output
 from support.lines import hint, warning
 from tests import reference
@@ -163,12 +164,9 @@ def test_sim(option: str, first: str, tmp_path: Path) -> None:
 
 
 def test_the_page_has_every_command_that_has_the_option() -> None:
-    helps = {
-        name: sub.format_help()
-        for action in parser()._actions
-        if hasattr(action, "choices") and isinstance(action.choices, dict)
-        for name, sub in action.choices.items()
-    }
-    for name, text in helps.items():
-        row = re.search(rf"^\| `rvtrace {re.escape(name)}` \| (.*?) \|", PAGE, re.M)
-        assert bool(row) == ("--json" in text or "--quiet" in text), name
+    for command in COMMANDS:
+        parser = CommandParser()
+        command.add_arguments(parser)
+        text = parser.format_help()
+        row = re.search(rf"^\| `rvtrace {re.escape(command.name)}` \| (.*?) \|", PAGE, re.M)
+        assert bool(row) == ("--json" in text or "--quiet" in text), command.name

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from console import tandem
+from console.commands import Command, CommandParser
+from console.main import COMMANDS as TABLE
 from console.main import main, parser
 from tests import reference
 
@@ -21,6 +24,56 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert re.fullmatch(r"rvtrace \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_only_the_command_that_is_used_is_loaded() -> None:
+    """A start is mostly loading modules: the version needs a handful of ours, and no command needs another's."""
+    rooms = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")
+    code = f"""
+import sys
+from console.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    print(*sorted(name for name in sys.modules if name.partition(".")[0] in {rooms}), file=sys.stderr)
+"""
+
+    def loaded(*words: str) -> list[str]:
+        command = [sys.executable, "-c", code, *words]
+        done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
+        return done.stderr.splitlines()[-1].split()
+
+    at_start = loaded("--version")
+    assert len(at_start) <= 15
+    assert loaded("--help") == at_start
+    assert set(loaded("gdb-script", "--help")) == {*at_start, "console.gdb_script"}
+    commands = {f"console.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
+    assert commands & set(at_start) == set()
+    assert commands & set(loaded("import-dt", "--help")) == {"console.importing_dt"}
+    assert commands & set(loaded("tandem", "--help")) == {"console.tandem"}
+
+
+@pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
+def test_each_command_of_the_table_has_its_arguments(command: Command) -> None:
+    parser = CommandParser(prog=command.name)
+    command.add_arguments(parser)
+    assert parser.description or command.name == "gdb-script"
+    assert parser.get_default("run") or parser._subparsers is not None
+
+
+def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every module that can be a command is one."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = " ".join(capsys.readouterr().out.split())
+    assert [row.name for row in TABLE if f" {row.name} {row.help}" not in listed] == []
+    modules = {row.module for row in (*TABLE, *tandem.COMMANDS)}
+    able = {
+        path.stem
+        for path in (HOME / "console").glob("*.py")
+        if "parser.set_defaults(run=" in path.read_text(encoding="utf-8")
+    }
+    assert able | {"tandem"} == modules
 
 
 @pytest.mark.parametrize("words", ["dump x.nex --ntrace --pcs app.elf", "gdb-script --pcs app.elf"])

@@ -14,8 +14,8 @@ from transport.simulated.machine import build
 
 def parsed(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    sim.add_parser(parser.add_subparsers())
-    return parser.parse_args(["sim", "--elf", "x", *arguments])
+    sim.add_arguments(parser)
+    return parser.parse_args(["--elf", "x", *arguments])
 
 
 def config(elf: Path, *arguments: str) -> list[str]:

@@ -27,7 +27,7 @@ from transport.simulated.trace_etrace import ETraceBuild
 HOME = Path(__file__).resolve().parent.parent.parent
 STARTER = (
     "import argparse, sys\nfrom console import sim\nparser = argparse.ArgumentParser()\n"
-    "sim.add_parser(parser.add_subparsers())\narguments = parser.parse_args()\nsys.exit(arguments.run(arguments))"
+    "sim.add_arguments(parser)\narguments = parser.parse_args()\nsys.exit(arguments.run(arguments))"
 )
 
 
@@ -39,7 +39,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-c", STARTER, "sim", *arguments],
+        [sys.executable, "-c", STARTER, *arguments],
         cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
@@ -120,8 +120,8 @@ def test_a_program_that_runs_to_its_end(tmp_path: Path) -> None:
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line it says when it does not start."""
     parser = argparse.ArgumentParser()
-    sim.add_parser(parser.add_subparsers())
-    parsed = parser.parse_args(["sim", *arguments])
+    sim.add_arguments(parser)
+    parsed = parser.parse_args(arguments)
     assert parsed.run(parsed) == 1
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
@@ -191,8 +191,8 @@ def test_what_goes_wrong_while_a_log_is_written_is_not_its_fault(tmp_path: Path)
 
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    sim.add_parser(parser.add_subparsers())
-    return parser.parse_args(["sim", "--elf", "x", *words])
+    sim.add_arguments(parser)
+    return parser.parse_args(["--elf", "x", *words])
 
 
 def test_how_the_encoder_is_built_can_be_said() -> None:

@@ -1,0 +1,15 @@
+"""`rvtrace gdb-script`: the file to `source` in gdb, `gdb -ex "source $(rvtrace gdb-script)"`."""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace gdb-script`."""
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print its path."""
+    print(Path(__file__).resolve().parent.parent / "rvtrace.py")
+    return 0
