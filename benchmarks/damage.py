@@ -145,10 +145,10 @@ class Looker:
         if rows == self._truth:
             return Outcome(True, False, False, False, trap, 1)
         first, pieces = self._pieces(rows, said)
-        at = self._common(first)
-        wrong, right = self._aligned(pieces, at)
-        late = noticed and at < len(first)
-        return Outcome(False, not noticed, late, noticed and wrong, trap, (at + right) / len(self._truth))
+        common = self._common(first)
+        wrong, right = self._aligned(pieces)
+        late = noticed and common < len(first)
+        return Outcome(False, not noticed, late, noticed and wrong, trap, min(1, (common + right) / len(self._truth)))
 
     def _is_clean(self, event: Event) -> bool:
         """Whether the undamaged trace has it, too: its addresses may be unknown here, its place another."""
@@ -173,20 +173,21 @@ class Looker:
             return len(rows)
         return next(i for i, pc in enumerate(rows) if i >= len(self._truth) or pc != self._truth[i])
 
-    def _aligned(self, pieces: list[list[int]], at: int) -> tuple[bool, int]:
+    def _aligned(self, pieces: list[list[int]]) -> tuple[bool, int]:
         """Whether one of *pieces* did not run in one piece after the one before it, and how many rows did.
 
-        Each is taken where it fits first: if there is any way to place all of them in order, this is one.
+        Each is taken where it fits first: if there is any way to place all of them in order, this is one. Where the
+        first gap is does not count: what is listed before it may be a loop that went on for too long, or not long enough.
         """
-        wrong, right = False, 0
+        wrong, right, at = False, 0, 0
         for piece in pieces:
             length, found = len(piece), self._find(piece, at)
             if found < 0:
                 wrong = True
-                length = self._longest(piece, at)
-                found = self._find(piece[:length], at)
+                right += self._longest(piece, at)
+                continue
             right += length
-            at = found + length if length else at
+            at = found + length
         return wrong, right
 
     def _longest(self, piece: list[int], at: int) -> int:

@@ -105,6 +105,7 @@ _LOSSES: Mapping[LossCause, str] = {
     LossCause.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
     LossCause.NO_ADDRESS: "the address of an instruction is not told",
     LossCause.IMPOSSIBLE: "{}: that cannot be, and what is told with it is not believed",
+    LossCause.CONTRADICTED: "{} is not believed: what comes after it in the trace cannot have run from there",
     LossCause.NOT_BELIEVED: "an instruction at 0x{} is not believed: what is beside it in the trace is damaged",
 }
 

@@ -245,6 +245,8 @@ class LossCause(Enum):
     """What a group of a tandem trace, or a record, tells that cannot be."""
     NOT_BELIEVED = "not-believed"
     """The address at which a group of a tandem trace beside damage has an instruction: as hexadecimal digits."""
+    CONTRADICTED = "contradicted"
+    """Packet: what comes after it in the trace cannot have run from there."""
 
 
 class Loss(NamedTuple):

@@ -13,9 +13,10 @@ from decode.callstack import CLEARS, Stack
 from decode.etrace import support
 from decode.etrace.flow import Flow
 from decode.etrace.layout import Format, Sync
+from decode.etrace.noise import noise
 from decode.etrace.options import Dialect, SupportLayout
 from decode.etrace.packet import Packet
-from decode.etrace.places import STOPPED, Result, landing
+from decode.etrace.places import STOPPED, Result, landing, name
 from decode.etrace.predictor import Effect, Tables
 from decode.etrace.returns import exactly
 from decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
@@ -23,6 +24,7 @@ from decode.etrace.support import QualStatus
 from decode.etrace.walk import Walker
 from decode.etrace.way import Arrival, Goal, Walk
 from decode.events import Context, EventKind, Loss, LossCause, Open, Start, StartReason, Stop, StopReason, Trap
+from decode.history import Path
 from decode.reports import Report
 from decode.segments import NOWHERE
 
@@ -34,11 +36,15 @@ class Automaton(Flow):
         """What *packet* means in *state*. Contradictions between trace and program are reports, not exceptions."""
         if packet.format != Format.SYNC:
             return self._flow(state.place, packet, stack, tables)
+        if impossible := noise(packet, name(packet)):
+            return Result(self.loss(state, EventKind.LOSS, impossible))
         return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
 
-    def can_leave_lost(self, packet: Packet) -> bool:
-        """Whether a packet means something without knowing where the hart is."""
-        return packet.format == Format.SYNC
+    def can_find(self, state: State, packet: Packet) -> bool:
+        """Whether a packet tells where the hart is, which is not known."""
+        if state.place.mode is Mode.ADRIFT:
+            return packet.format == Format.SYNC or "address" in packet.fields
+        return state.place.mode is Mode.LOST and packet.format == Format.SYNC
 
     def end(self, state: State) -> tuple[Report, ...]:
         """What is left to report at the end of the trace."""
@@ -50,7 +56,10 @@ class Automaton(Flow):
         """Subformat 0: start of tracing, or resynchronization."""
         address = packet.fields["address"] & self._mask
         context = self._context(place, packet)
+        there = place._replace(context=context)
         if place.mode is not Mode.ON:
+            if self._walker(there).is_unknown(address):
+                return self._nowhere(there, packet, address, self._held_trap(place, address))
             return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
         walker = self._walker(place)
         same = place.context.prv is None or context.prv == place.context.prv
@@ -68,10 +77,9 @@ class Automaton(Flow):
             walk = walker.start(place.at, place.behind, stack)
             walk.parts = []
         elif arrival is Arrival.FAULT:
-            report = self._contradiction(place, packet, walk.place, walk.fault)
-            resumed = self._resume(place._replace(mode=Mode.LOST), packet, address, context, None)
-            reports = (report, *resumed.reports)
-            return Result(resumed._replace(path=walk.path, reports=reports), not walk.calls.overflowed)
+            return self._mismatch(place, packet, walk, walk.fault)._replace(lasting=False, again=True)
+        if self._walker(there).is_unknown(address):
+            return self._nowhere(there, packet, address, path=walk.before_last())
         known = walk.at if arrival is Arrival.INFERRED else NOWHERE
         targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
         result = self._synchronized(place, packet, walk, address, context, known)
@@ -174,6 +182,10 @@ class Automaton(Flow):
                 return Result(Step(None, self._lost(place), reports, calls=CLEARS))
             handler = known & self._mask
         context = self._context(place, packet)
+        there = place._replace(context=context)
+        if self._walker(there).is_unknown(handler):
+            trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler)
+            return self._nowhere(there, packet, handler, (*self._held_trap(place, None), trap))
         starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
         keeps = place.setup.modes.resync_disabled and not starts
         kept = self._behind_trap(place, stack) if keeps else None
@@ -185,6 +197,18 @@ class Automaton(Flow):
         calls = exactly(walk.calls.stack())
         told_by_stack = place.setup.modes.implicit_return and place.at == NOWHERE  # the EPC may be
         return Result(Step(None, state, reports, landing(handler), calls, effect, True), not (keeps or told_by_stack))
+
+    def _nowhere(
+        self, place: Place, packet: Packet, address: int, before: tuple[Report, ...] = (), path: Path | None = None
+    ) -> Result:
+        """A synchronization where there is no code is a gap. *place*: with its context; *before*: what came first.
+
+        Of a program that is whole, nothing in it is believed.
+        """
+        report = self._contradiction(place, packet, address, self._walker(place).why_unknown(address))
+        following = self._unplaced(place._replace(reference=address, trap=None))
+        reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
+        return Result(Step(path, following, reports, calls=CLEARS), path is None)
 
     def _epc(self, place: Place, thaddr: int, told: int, stack: Stack) -> int:
         """Where a trap hit, NOWHERE when it is not known. *told*: the packet's address."""

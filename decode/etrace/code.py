@@ -25,6 +25,10 @@ class Code:
         segment = self._segments.at(address)
         return segment.kind == MISSING and not segment.pcs
 
+    def why_unknown(self, address: int) -> str:
+        """Why there is none."""
+        return self._segments.at(address).why
+
     def is_uninferable(self, address: int) -> bool:
         """Whether only the trace tells where the instruction at *address* leads (implicit returns apart)."""
         segment = self._segments.at(address)

@@ -11,7 +11,7 @@ from decode.etrace.layout import BranchFmt, Ext, Format
 from decode.etrace.packet import Packet
 from decode.etrace.places import STOPPED, Places, Result, landing, name
 from decode.etrace.predictor import NOT_CACHED, Effect, Tables
-from decode.etrace.state import Inferred, Mode, Place, Setup, Step
+from decode.etrace.state import Inferred, Mode, Place, Setup, State, Step
 from decode.etrace.walk import Walker
 from decode.etrace.way import Arrival, Goal, Walk
 from decode.events import EventKind, Loss, LossCause, Start, StartReason
@@ -215,12 +215,21 @@ class Flow(Places):
 
     def _adrift(self, place: Place, packet: Packet, walk: Walk) -> Result:
         """There is no code to follow: what ran is known again from the next address on."""
-        modes = place.setup.modes
-        if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
-            return self._mismatch(place, packet, walk, walk.fault)  # calls, branches and jumps in it were not seen
+        following = self._unplaced(place)
+        if following.place.mode is Mode.LOST or self._walker(place).image.knows(walk.place):
+            return self._mismatch(place, packet, walk, walk.fault)
         report = self._contradiction(place, packet, walk.place, walk.fault)
+        if report.kind is EventKind.MISMATCH:
+            return Result(Step(walk.path, following, (report,)), again=True, lasting=False)
         result = self._regain(place, packet, (report,))
         return Result(result.step._replace(path=walk.path))
+
+    def _unplaced(self, place: Place) -> State:
+        """Where there is no code: adrift, unless calls, branches and jumps there matter that were not seen."""
+        modes = place.setup.modes
+        if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
+            return self._lost(place)
+        return self._state(place._replace(mode=Mode.ADRIFT, at=NOWHERE, behind=NOWHERE, inferred=None))
 
     def _regain(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
         """On at the packet's address, if there is code."""

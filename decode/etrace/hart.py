@@ -5,21 +5,23 @@ payload, and sometimes what is on top of the call stack or in an entry of the ju
 bounded; forgetting costs time, never correctness.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any
 
 from decode.accesses import attach
 from decode.callstack import Stack, after, pushed
 from decode.etrace.automaton import Automaton
+from decode.etrace.belief import AHEAD, Doubt, Verdict
 from decode.etrace.data import DataDecoder
-from decode.etrace.encapsulation import Packets
+from decode.etrace.encapsulation import Kind, Packets
 from decode.etrace.layout import Ext, Format
 from decode.etrace.options import Options
 from decode.etrace.packet import Codec, Malformed, Packet, codec
-from decode.etrace.places import Result
+from decode.etrace.places import Result, name
 from decode.etrace.predictor import Tables
 from decode.etrace.returns import Depth
 from decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
@@ -68,6 +70,8 @@ class HartDecoder:
         self._stopped = False
         self._stretches = stretches_of(options)
         self._lost_at = -1  # the byte of the last loss, if packets are counted
+        self._doubt = Doubt(self._automaton, self._codec_of)
+        self._waiting: deque[Packets] = deque()  # not decoded yet: the first one is doubted, and has few behind it
 
     def run(self, packets: Packets) -> None:
         """The next te_inst packets."""
@@ -114,7 +118,12 @@ class HartDecoder:
         self._total += packets.length
         if self._stopped:
             self._unused += packets.length
-            return
+        elif self._waiting:
+            self._waiting.append(packets)
+        else:
+            self._run_data(packets)
+
+    def _run_data(self, packets: Packets) -> None:
         if not self._has_data:
             self._has_data = True
             if self._state.place.mode is Mode.ON:  # no data came before: the first access is of what ran since here
@@ -136,6 +145,7 @@ class HartDecoder:
 
     def lose(self, lost: Lost) -> None:
         """Bytes that are no packet: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
+        self._go_on(Verdict.CONTRADICTED)
         if lost.why and not self._stopped:
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
             self._take(self._automaton.loss(self._state, EventKind.LOSS, why), lost.offset)
@@ -143,6 +153,7 @@ class HartDecoder:
 
     def cut_off(self, lost: Lost) -> None:
         """The trace ends in the middle of a packet, which may be this hart's."""
+        self._go_on(Verdict.BELIEVED)
         self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
     def note(self, offset: int, note: Note) -> None:
@@ -151,6 +162,7 @@ class HartDecoder:
 
     def finish(self, offset: int = 0) -> History:
         """The end of the trace. *offset*: where it ends."""
+        self._go_on(Verdict.BELIEVED)
         if not self._stopped:
             self._report(self._automaton.end(self._state), offset)
         accounting = Accounting(self._total, self._total - self._unused, 0, self._unused)
@@ -159,9 +171,37 @@ class HartDecoder:
             history.accesses = attach(history, self._program, self._data.accesses)
         return history
 
-    # The hot path: everything known is one look-up and one append
+    # What has to wait until more of the trace is there
 
     def _run(self, packets: Packets) -> None:
+        self._waiting.append(packets)
+        self._go_on()
+
+    def _go_on(self, otherwise: Verdict = Verdict.OPEN) -> None:
+        """Decodes what waits. *otherwise*: what a synchronization is that too few packets follow."""
+        waiting = self._waiting
+        while waiting:
+            packets = waiting[0]
+            if self._stopped:
+                self._unused += sum(packets.sizes)
+            elif packets.kind is Kind.DATA:
+                self._run_data(packets)
+            elif (at := self._decode(packets, otherwise)) >= 0:
+                waiting[0] = packets.part(at)
+                return
+            waiting.popleft()
+
+    def _ahead(self, packets: Packets, index: int) -> Iterator[bytes]:
+        """The payloads behind that one, as far as there are any and they are looked at."""
+        yield from packets.payloads[index + 1 : index + 1 + AHEAD]
+        for others in islice(self._waiting, 1, None):
+            if others.kind is Kind.INSTRUCTION:
+                yield from others.payloads[:AHEAD]
+
+    # The hot path: everything known is one look-up and one append
+
+    def _decode(self, packets: Packets, otherwise: Verdict) -> int:
+        """-1, or the index of a packet that has to wait for others."""
         # One long function: a call for each packet would cost as much as all the rest.
         builder = self._builder
         append = builder.append
@@ -199,10 +239,11 @@ class HartDecoder:
             ):
                 self._state, self._stack = state, stack
                 packet = step.packet if step.__class__ in _WITH_PACKET else None
-                self._unknown(payload, packet, offsets[index], sizes[index])
+                if not self._unknown(packets, index, packet, otherwise):
+                    return index
                 if self._stopped:
                     self._unused += sum(sizes[index + 1 :])
-                    return
+                    return -1
                 state, stack, tables, depth = self._state, self._stack, self._tables, self._depth
                 predictor, cache = tables.states, tables.targets
             else:
@@ -224,7 +265,7 @@ class HartDecoder:
                     if self._stopped:
                         self._state, self._stack = following, stack
                         self._unused += sum(sizes[index + 1 :])
-                        return
+                        return -1
                 if landing is not None:
                     append(landing)
                 if synchronizes and self._has_data:
@@ -234,47 +275,81 @@ class HartDecoder:
                 mark(len(pending))
                 stamp(now)
         self._state, self._stack = state, stack
+        return -1
 
     # What is not known yet
 
-    def _unknown(self, payload: bytes, packet: Packet | None, offset: int, size: int) -> None:
-        """A payload without a remembered step. *size*: of the packet in the trace, about."""
+    def _unknown(self, packets: Packets, index: int, packet: Packet | None, otherwise: Verdict) -> bool:
+        """A payload without a remembered step. False: it has to wait for others. *otherwise*: see `_go_on`."""
+        payload, offset, size = packets.payloads[index], packets.offsets[index], packets.sizes[index]
         if packet is None:
             try:
                 packet = self._codec.parse(payload)
             except Malformed as error:
                 self._unused += size
-                why = Loss(LossCause.NO_PACKET, (str(error),))
-                self._take(self._automaton.loss(self._state, EventKind.LOSS, why), offset)
-                return
-        if self._state.place.mode is Mode.LOST and not self._automaton.can_leave_lost(packet):
+                self._lose(LossCause.NO_PACKET, str(error), offset)
+                return True
+        finds = self._automaton.can_find(self._state, packet)
+        if self._state.place.mode is Mode.LOST and not finds:
             self._unused += size
-            return
-        state, stack = self._state, self._stack
-        result = self._automaton.step(state, packet, stack, self._tables)
-        step = result.step
+            return True
+        if finds and self._doubt.active:
+            self._remembered += AHEAD
+            verdict = self._doubt.verdict(self._state, packet, self._ahead(packets, index), otherwise)
+            if verdict is Verdict.OPEN:
+                return False
+            if verdict is Verdict.CONTRADICTED:
+                self._disbelieve(packet, offset, size)
+                return True
+        again = self._step(payload, packet, offset)
+        return not again or self._stopped or self._unknown(packets, index, packet, otherwise)
+
+    def _step(self, payload: bytes, packet: Packet, offset: int) -> bool:
+        """True: the packet is to be looked at again, see `Result`."""
+        state = self._state
+        result = self._automaton.step(state, packet, self._stack, self._tables)
         if packet.fields.get("denable"):
             self._has_data = True
         if packet.fields.get("dloss"):
             self.note(offset, Note(NoteCause.DATA_LOST))
             self._data.lost()
-        self._remembered += _size(payload, step)
-        if self._remembered > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
-            self._automaton.forget()
-            self._remembered = 0
-        elif self._limit and "time" not in packet.fields and step.state.place.setup == state.place.setup:
+        self._remembered += _size(payload, result.step)
+        if not self._forget_if_full() and self._limit and "time" not in packet.fields:
             self._remember(state, payload, packet, result)
-        self._take(step, offset, packet.fields.get("time"))
+        self._take(result.step, offset, packet.fields.get("time"))
+        return result.again
+
+    def _disbelieve(self, packet: Packet, offset: int, size: int) -> None:
+        """What comes after *packet* contradicts it. Said once for each gap."""
+        self._unused += size
+        self._forget_if_full()
+        if not self._doubt.told or self._state.place.mode is not Mode.LOST:
+            self._doubt.told = True
+            self._lose(LossCause.CONTRADICTED, name(packet), offset)
+
+    def _lose(self, cause: LossCause, detail: str, offset: int) -> None:
+        self._take(self._automaton.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
+
+    def _forget_if_full(self) -> bool:
+        """Without memory, too, states must not pile up."""
+        if self._remembered <= (self._limit or MEMO_LIMIT):
+            return False
+        self._automaton.forget()
+        self._remembered = 0
+        return True
 
     def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
         """*payload* has led from *state* through this step."""
-        step, lasting, guard = result
+        step, lasting, guard, _ = result
+        if step.state.place.setup != state.place.setup:
+            return
         taken = step.calls.taken if step.calls is not None else ()
         if len(taken) > _DEEPEST:
             return
         known: dict[Any, Known] = state
         key: Any = payload
-        if not lasting:
+        mode = state.place.mode
+        if not lasting or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
             known[key] = Single(packet)
             return
         if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
@@ -330,8 +405,9 @@ class HartDecoder:
         return codec(replace(self._options, parameters=setup.parameters), setup.modes)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:
-        if self._stretches is not None and any(report.lost for report in reports):
+        if any(report.lost for report in reports):
             self._lost_at = offset
+            self._doubt.look(reports)
         if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 

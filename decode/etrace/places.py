@@ -26,11 +26,13 @@ class Result(NamedTuple):
     """A step, and whether it may be remembered: it depends on nothing but place, payload and what the step says.
 
     guard  and on the states of these entries of the predictor
+    again  the flow is lost behind the step, and the packet is one to go on at: it is to be looked at again
     """
 
     step: Step
     lasting: bool = True
     guard: tuple[tuple[int, int], ...] = ()
+    again: bool = False
 
 
 class Places:

@@ -50,6 +50,9 @@ FREEDOMS: dict[str, st.SearchStrategy[Any]] = {
     "epc_after_inferred": st.booleans(),
 }
 
+RESERVED_CAUSES = frozenset({14, 17, *range(32, 48)})
+"""Of exceptions, by the privileged architecture (table of mcause): a hart takes none of these."""
+
 Drawn = dict[str, Any]
 
 
@@ -122,7 +125,8 @@ class Case:
         self.encoder_options = EncoderOptions(parameters, modes, **made)
         self.run = execute(self.program, rng, steps, _habits(self.encoder_options, rng, trap_rate))
         self.image = self.program.image()
-        causes = {handler: cause for cause, handler in enumerate(sorted({trap.handler for _, trap in self.run.traps}))}
+        handlers_of = sorted({trap.handler for _, trap in self.run.traps})
+        causes = dict(zip(handlers_of, _causes(parameters)[: len(handlers_of)], strict=True))
         self.items = [*_told(self.run, self.image, parameters, causes, rng)]
         self.traps = [*_traps(self.items)]
         handlers = TrapHandlers(handlers={(cause, i): at for at, cause in causes.items() for i in (False, True)})
@@ -188,6 +192,11 @@ def _traps(items: Iterable[Item]) -> Iterator[tuple[int, Trap]]:
             yield position, item
         elif isinstance(item, Block):
             position += item.instructions
+
+
+def _causes(parameters: Parameters) -> list[int]:
+    """Those a packet can tell."""
+    return [cause for cause in range(1 << parameters.ecause_width) if cause not in RESERVED_CAUSES]
 
 
 def _told(run: Run, image: Image, parameters: Parameters, causes: dict[int, int], rng: random.Random) -> Iterator[Item]:
@@ -260,5 +269,5 @@ def _habits(options: EncoderOptions, rng: random.Random, trap_rate: float) -> Ha
         ecalls=options.parameters.ecall_retires,
         contexts=rng.random() < 0.3,
         custom_jumps=False,
-        handlers=1 << options.parameters.ecause_width,
+        handlers=len(_causes(options.parameters)),
     )
