@@ -69,6 +69,7 @@ class Walker(Code):
         """Goes on over *count* branches, the outcome of the first one in bit 0 of *bits*: 0 taken, 1 not."""
         known, parts, calls, trains = self._segments.known, walk.parts, walk.calls, self._trains
         steps, marked, mark = 0, NOWHERE, _NO_MARK  # since the last branch
+        first = len(parts)
         while count:
             at = walk.at
             if count >= RUN_BITS and runs and at != NOWHERE and walk.pair is None:
@@ -80,7 +81,7 @@ class Walker(Code):
                     walk.irets = 0
                     bits >>= RUN_BITS
                     count -= RUN_BITS
-                    steps, marked = 0, NOWHERE
+                    steps, marked, first = 0, NOWHERE, len(parts)
                     continue
             plain = at != NOWHERE and walk.pair is None
             segment = (known.get(at) or self._segments.at(at)) if plain else self._next(walk)
@@ -94,7 +95,7 @@ class Walker(Code):
                 walk.irets = 0
                 bits >>= 1
                 count -= 1
-                steps, marked = 0, NOWHERE
+                steps, marked, first = 0, NOWHERE, len(parts)
                 continue
             if not self._pass(walk, segment):
                 walk.fault = _undecided(segment, f"{_branches(count)} left")
@@ -102,6 +103,7 @@ class Walker(Code):
             steps += 1
             if (walk.at == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
                 walk.fault = f"{_branches(count)} left, and the code has none"
+                del parts[first:]  # nothing says how often that ran
                 return
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
                 marked, mark = walk.at, calls.mark()

@@ -123,6 +123,11 @@ def test_what_contradicts_the_program_is_damage() -> None:
     assert list(history.pcs()) == [0x300, 0x302, 0x304, GAP, *CLEAN_PCS]
 
 
+def test_code_that_goes_round_is_not_listed_for_outcomes_it_has_no_branch_for() -> None:
+    history = decoded([at(0x200), branches(*[1] * 31), *CLEAN])
+    assert list(history.pcs()) == [0x200, GAP, *CLEAN_PCS]
+
+
 def test_what_is_not_believed_is_said_once_for_a_gap() -> None:
     history = decoded([at(0x200), LOST, *[at(0x200), to(0x100)] * 5, *CLEAN])
     assert len([said for said in gaps(history) if "is not believed" in said]) == 1

@@ -4,6 +4,7 @@ import io
 import json
 import random
 import zipfile
+from copy import deepcopy
 from typing import Any
 
 from tests.fuzz import mutations, texts
@@ -62,7 +63,7 @@ def _changed(rng: random.Random, document: Any) -> Any:
     """With one value somewhere in it that is another, missing, or there twice."""
     places = list(_places(document))
     if not places:
-        return rng.choice(_VALUES)
+        return _value(rng)
     parent, key = rng.choice(places)
     pick = rng.random()
     if pick < 0.15:
@@ -78,16 +79,21 @@ def _changed(rng: random.Random, document: Any) -> Any:
     return document
 
 
+def _value(rng: random.Random) -> Any:
+    """One of its own each time: what is in a document may be changed."""
+    return deepcopy(rng.choice(_VALUES))
+
+
 def _other(rng: random.Random, value: Any) -> Any:
     """Another value, often one of the same type."""
     pick = rng.random()
     if pick < 0.4:
-        return rng.choice(_VALUES)
+        return _value(rng)
     if isinstance(value, str):
         return texts.mutated(rng, value.encode(errors="surrogatepass"), b"0x10").decode(errors="replace")
     if isinstance(value, int):
         return value ^ 1 << rng.randrange(70) if pick < 0.8 else value + rng.choice((-1, 1))
-    return rng.choice(_VALUES)
+    return _value(rng)
 
 
 def _places(document: Any) -> Any:
