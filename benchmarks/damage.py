@@ -177,7 +177,7 @@ class Looker:
         """Whether one of *pieces* did not run in one piece after the one before it, and how many rows did.
 
         Each is taken where it fits first: if there is any way to place all of them in order, this is one. Where the
-        first gap is does not count: what is listed before it may be a loop that went on for too long, or not long enough.
+        first gap is does not count: what is listed before it may be a loop that went on for too long or ended early.
         """
         wrong, right, at = False, 0, 0
         for piece in pieces:

@@ -4,6 +4,7 @@ What is expected follows from the few instructions of the program: from each add
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,6 @@ from tests.decode.etrace_running import TRACE_LOST, Fields, branches, start, sup
 from tests.decode.etrace_running import address as to
 from tests.decode.etrace_vectors import framed
 from tests.decode.ntrace_messages import image_of
-from tests.vectors import vector
 
 NOWHERE = 0x8000
 """No code is there."""
@@ -33,6 +33,14 @@ PROGRAM = image_of(
 PARAMETERS = Parameters(iaddress_width=32, iaddress_lsb=0, privilege_width=3, ecause_width=7, context_width=8)
 FULL = Modes(full_address=True)
 OPTIONS = Options(PARAMETERS, FULL, pinned=True)
+QSORT = Path(__file__).parent.parent / "data" / "ntrace-reference" / "qsort.elf"
+STREAM = bytes.fromhex(
+    "011f057300000020041141f40202810101010421400002020504010101010101010101010101010101010101010101010305c7fc"
+    "05f350040020010101010101010101010101010101010101010101010101010101010101010102050305f3500400200101010101"
+    "01010101010101020103010101010101010101010101010101010101020510057356040020010101010101010101010101010101"
+    "01010101010645000000c000014f"
+)
+"""Of our own encoder: the program of the reference encoder of N-Trace whose origin stands beside it."""
 LOST = support(FULL, TRACE_LOST)
 CLEAN = [start(0x300, context=0), to(0x100), to(0x300), to(0x100)]
 CLEAN_PCS = [0x300, 0x302, 0x304, 0x100, 0x102, 0x300, 0x302, 0x304, 0x100]
@@ -174,15 +182,15 @@ def test_pieces_of_any_size_give_the_same(size: int) -> None:
 
 
 def test_the_stream_that_listed_instructions_at_0() -> None:
-    """One byte of a real stream is lost: rows at 0x0 and 0x50f305e, and interrupt 9, were none of the program's."""
-    image = Image.from_elf(vector("etrace/reference/common/qsort.riscv"))
-    options = Options(Parameters(iaddress_width=64))
-    clean = decode(vector("attack/etrace-clean.bin").read_bytes(), image, options, Encapsulation())
-    history = decode(vector("attack/etrace-byte-38-lost.bin").read_bytes(), image, options, Encapsulation())
+    """Rows at 0x0 and 0x50f305e, and interrupt 9, were none of the program's."""
+    image, options = Image.from_elf(QSORT), Options(Parameters(iaddress_width=64))
+    clean = decode(STREAM, image, options, Encapsulation())
+    damaged = STREAM[:38] + STREAM[39:]
+    history = decode(damaged, image, options, Encapsulation())
     pcs, truth = list(history.pcs()), list(clean.pcs())
     assert clean.gaps == 0 and history.gaps == 1
     first = pcs.index(GAP)
-    behind = pcs[first + 1 :]
-    assert behind == truth[-len(behind) :] and len(behind) > 3000
+    last = pcs[first + 1 :]
+    assert last == truth[-len(last) :] and len(last) > 3000
     assert set(pcs[:first]) <= set(truth)
     assert not [event for event in history.events if event.kind is EventKind.TRAP]
