@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from support.starting import starting
 
-# How long an example takes, and to draw it, is up to the machine, and no test asserts a speed.
-settings.register_profile("rvtrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes, and to draw it, is up to the machine, and no test asserts a speed. The examples are the
+# same each time, so that no change is refused for what was there before; `make fuzz SEED=...` looks for new ones.
+settings.register_profile("rvtrace", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rvtrace")
 
 # Tests start some thousand Pythons. Where bytecode is not wanted beside the sources, it is kept elsewhere, so that not
@@ -30,6 +32,13 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 
 _LOGS, _LAST_BYTES = 4, 1000
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """An empty folder, as tmp_path is, whose name leaves room for more: that of a socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.hookimpl(optionalhook=True)

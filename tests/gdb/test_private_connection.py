@@ -39,12 +39,11 @@ def test_gdb_is_connected_through_a_socket_in_a_private_folder(gdb: str, opened:
 
 
 @every_gdb
-def test_the_folder_for_what_runs_is_taken(gdb: str, opened: tuple[Path, str], tmp_path: Path) -> None:
+def test_the_folder_for_what_runs_is_taken(gdb: str, opened: tuple[Path, str], short_path: Path) -> None:
     elf, opening = opened
-    tmp_path.chmod(0o700)
     shown = "python print(gdb.selected_inferior().connection.details)"
-    said = run_gdb(elf, [SOURCE, opening, "trace replay", shown], gdb=gdb, XDG_RUNTIME_DIR=str(tmp_path))
-    assert said[shown].startswith(f"{tmp_path}/rvtrace-gdb-")
+    said = run_gdb(elf, [SOURCE, opening, "trace replay", shown], gdb=gdb, XDG_RUNTIME_DIR=str(short_path))
+    assert said[shown].startswith(f"{short_path}/rvtrace-gdb-")
 
 
 @every_gdb

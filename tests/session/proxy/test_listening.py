@@ -41,12 +41,12 @@ def test_nobody_else_gets_to_the_socket(monkeypatch: pytest.MonkeyPatch) -> None
     assert not folder.exists()
 
 
-def test_the_users_own_folder_is_taken_if_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, common = tmp_path / "run", tmp_path / "tmp"
+def test_the_users_own_folder_is_taken_if_there_is_one(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, common = short_path / "run", short_path / "tmp"
     own.mkdir(0o700)
     common.mkdir(0o700)
     monkeypatch.setattr("tempfile.tempdir", str(common))
-    for environ, base in (({"XDG_RUNTIME_DIR": str(own)}, own), ({"XDG_RUNTIME_DIR": str(tmp_path / "no")}, common)):
+    for environ, base in (({"XDG_RUNTIME_DIR": str(own)}, own), ({"XDG_RUNTIME_DIR": str(short_path / "no")}, common)):
         found = listening.in_private(environ)
         assert found is not None and Path(found.where).parent.parent == base
         found.close()
@@ -58,6 +58,7 @@ def test_a_name_that_gdb_or_the_system_does_not_take(
 ) -> None:
     """gdb takes the first for a host and a port; a socket's name has 107 bytes at most."""
     (tmp_path / name).mkdir()
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / name))
     assert listening.in_private({}) is None
     with fake_stub() as stub:
@@ -70,28 +71,28 @@ def test_a_name_that_gdb_or_the_system_does_not_take(
 
 
 def test_what_a_killed_session_left_is_removed_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = (
-        f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}\n"
+        f"import tempfile; tempfile.tempdir = {str(short_path)!r}\n"
         "from session.proxy import listening; kept = listening.in_private({}); print(kept.where, flush=True); input()"
     )
     command = [sys.executable, "-c", program]
     killed = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert killed.stdout is not None
     left = Path(killed.stdout.readline().strip())
-    living = in_(tmp_path, monkeypatch)
+    living = in_(short_path, monkeypatch)
     assert left.exists(), "it runs"
     killed.kill()
     killed.communicate()
     assert left.exists()
-    another = in_(tmp_path, monkeypatch)
+    another = in_(short_path, monkeypatch)
     assert not left.parent.exists()
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(living.where)
     another.close()
     living.close()
-    assert list(tmp_path.iterdir()) == []
+    assert list(short_path.iterdir()) == []
 
 
 def test_a_path_of_the_users(tmp_path: Path) -> None:
