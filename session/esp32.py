@@ -22,6 +22,7 @@ from decode.etrace.esp32.live import SYMBOL, Answer, Batch, read_snapshot
 from decode.etrace.esp32.parameters import options_of
 from decode.etrace.esp32.ring import ring_of
 from decode.etrace.options import Dialect, Options
+from decode.history import GAP_KINDS, History
 from decode.image import Image, ReadMissing
 from session import harts
 from session.beginning import GIVE_IT
@@ -33,7 +34,7 @@ from session.importing_etrace import etrace_encoder
 from session.version import tool
 
 XLEN = 32
-_GAPS = 4  # so many are no accident
+_LOSSES = 4  # so many are no accident
 _ROUNDS = 32
 _CHUNKS = 256  # of code, read in one round
 _REASONS = {
@@ -129,18 +130,23 @@ def _fitting(capture: Capture) -> Capture:
     notes, encoders, program = list(capture.notes), list(capture.encoders), _program(capture)
     for i, (encoder, sink) in enumerate(zip(capture.encoders, capture.sinks, strict=True)):
         told = harts.decode(sink, (encoder,), program).histories[encoder.hart]
-        if told.gaps < _GAPS:
+        if _losses(told) < _LOSSES:
             continue
         how = of_registers(encoder.in_force, encoder.unregistered.etrace)
         for options in _alternatives(how.options):
             other = etrace_encoder(encoder.in_force.name, encoder.hart, replace(how, options=options))
             found = harts.decode(sink, (other,), program).histories[encoder.hart]
-            if 2 * found.gaps < told.gaps and found.instructions > told.instructions:
+            if 2 * _losses(found) < _losses(told) and found.instructions > told.instructions:
                 encoders[i] = other
                 said, fit = _named(how.options), _named(options)
                 notes.append(f"core {encoder.hart}: the firmware says {said}, but only {fit} fit the program")
                 break
     return replace(capture, encoders=tuple(encoders), notes=tuple(notes))
+
+
+def _losses(history: History) -> int:
+    """How often trace is missing: also where all of it is, and no gap stands in a history without instructions."""
+    return sum(event.kind in GAP_KINDS for event in history.events)
 
 
 def _alternatives(options: Options) -> Iterator[Options]:
