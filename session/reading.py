@@ -137,7 +137,7 @@ class Reading:
             return image, found
         fresh = self._program.reread()
         again = self._decode(sinks, fresh, progress, {})
-        if _gaps(again) >= _gaps(found):
+        if _missing(again) >= _missing(found):
             return image, found
         self._program.use(fresh)
         return fresh, again
@@ -220,5 +220,10 @@ def _is_of(sink: Captured, hart: int | None, encoders: set[str]) -> bool:
     return bool(encoders & set(sink.encoders)) if isinstance(sink, CapturedSink) else sink.hart == hart
 
 
-def _gaps(found: Harts) -> int:
-    return sum(history.gaps for history in found.histories.values())
+def _missing(found: Harts) -> tuple[int, int]:
+    """How much is missing, for comparisons: gaps first, and of as many gaps how few instructions there are.
+
+    What contradicts the program from the first synchronization on is one gap, or none where not an instruction is left.
+    """
+    histories = found.histories.values()
+    return sum(history.gaps for history in histories), -sum(history.instructions for history in histories)
