@@ -26,9 +26,9 @@ def debug_information(elf: Elf) -> Any:
 
 
 def errors() -> tuple[type[Exception], ...]:
-    """What pyelftools raises where a file is damaged."""
+    """What pyelftools raises where a file is damaged, or has what it does not read (segments), or refers to itself."""
     from elftools.common.exceptions import DWARFError
 
     from decode.elf_file import ERRORS
 
-    return *ERRORS, DWARFError
+    return *ERRORS, DWARFError, NotImplementedError, RecursionError

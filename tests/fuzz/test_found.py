@@ -11,8 +11,11 @@ from console.etrace_file import read as read_parameters
 from console.scripts.language import ScriptError, parse
 from console.scripts.verbs import read
 from console.sim_devices import _document
+from decode.cfi import CallFrames
 from decode.elf import BadElf, read_elf
 from decode.etrace.esp32.descriptors import BadSnapshot
+from decode.image import Image
+from decode.source_lines import SourceLines
 from decode.tandem.register_names import number_of
 from session.description import DescriptionError
 from session.description_file import parse as parse_description
@@ -138,3 +141,13 @@ def test_memory_of_a_chip_that_is_not_what_was_asked_for() -> None:
     methods.call("snapshot", begun, silent)
     with pytest.raises(BadSnapshot, match=f"no {size} bytes of memory at 0x40800000"):
         methods.call("snapshot", {"answer": ["00"]}, silent)
+
+
+@pytest.mark.parametrize(("name", "line"), [("recursive-cie.elf", "program.S:5"), ("segmented-aranges.elf", "")])
+def test_debug_information_that_refers_to_itself_or_has_segments(name: str, line: str) -> None:
+    """A CIE pointer without an end, and a segment_size in .debug_aranges: what depends on them is unknown."""
+    image = Image.from_elf(Path(__file__).parent / "inputs" / name)
+    frames, lines = CallFrames(image), SourceLines(image.elves)
+    assert lines.at(0x1000) == line
+    for address in range(0x1000, 0x1020, 2):
+        frames.at(address)
