@@ -7,7 +7,7 @@ nearly any address may be code. But what comes next in the trace either can have
 from collections.abc import Callable, Iterable
 from enum import Enum
 
-from decode.callstack import Stack, after, pushed
+from decode.callstack import Stack
 from decode.etrace.automaton import Automaton
 from decode.etrace.layout import Format
 from decode.etrace.packet import Codec, Malformed, Packet
@@ -75,11 +75,13 @@ class Doubt:
                 return self._judge(step, packet) if number else Verdict.SELF_EVIDENT
             if step.tables is not None:
                 tables.apply(step.tables)
-            stack, state = _stack_after(stack, step), step.state
+            stack, state = step.stack_after(stack), step.state
             if state.place.setup != setup:
                 setup, tables = state.place.setup, Tables(state.place.setup.parameters)
+            if number == AHEAD:
+                break
             if (payload := next(following, None)) is None:
-                return Verdict.OPEN if number < AHEAD else Verdict.BELIEVED
+                return Verdict.OPEN
             try:
                 packet = self._codec_of(setup).parse(payload)
             except Malformed:
@@ -105,10 +107,3 @@ def _cause(report: Report) -> LossCause | None:
 def _place(report: Report) -> int | str | None:
     """The address at which program and trace do not agree, None where they do."""
     return report.fact.detail[1] if isinstance(report.fact, Loss) and report.kind is EventKind.MISMATCH else None
-
-
-def _stack_after(stack: Stack, step: Step) -> Stack:
-    calls = step.calls
-    if calls is None:
-        return stack
-    return pushed(None, calls.left) if calls.clears else after(stack, len(calls.taken), calls.left)

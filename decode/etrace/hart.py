@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from decode.accesses import attach
-from decode.callstack import Stack, after, pushed
+from decode.callstack import Stack, pushed
 from decode.etrace.automaton import Automaton
 from decode.etrace.belief import AHEAD, Doubt, Verdict
 from decode.etrace.data import DataDecoder
@@ -371,9 +371,7 @@ class HartDecoder:
         """*time*: of the packet's own instruction."""
         if step.path is not None:
             self._builder.append(step.path)
-        if step.calls is not None:
-            calls = step.calls
-            self._stack = pushed(None, calls.left) if calls.clears else after(self._stack, len(calls.taken), calls.left)
+        self._stack = step.stack_after(self._stack)
         if step.state.place.setup is not self._setup:
             self._set_up(step.state.place.setup)
         if step.tables is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from decode.callstack import CallEffect
+from decode.callstack import CallEffect, Stack, after, pushed
 from decode.etrace.options import Modes, Parameters
 from decode.etrace.packet import Packet
 from decode.etrace.predictor import Effect
@@ -102,6 +102,13 @@ class Step(NamedTuple):
     calls: CallEffect | None = None
     tables: Effect | None = None
     synchronizes: bool = False
+
+    def stack_after(self, stack: Stack) -> Stack:
+        """The call stack after this step, from the one before it."""
+        calls = self.calls
+        if calls is None:
+            return stack
+        return pushed(None, calls.left) if calls.clears else after(stack, len(calls.taken), calls.left)
 
 
 class Fork(dict[int | None, "Known"]):

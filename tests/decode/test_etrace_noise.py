@@ -181,6 +181,18 @@ def test_pieces_of_any_size_give_the_same(size: int) -> None:
     assert in_pieces.accounting == at_once.accounting
 
 
+def test_two_packets_are_looked_at_however_the_trace_arrives() -> None:
+    """The third one is none, and says nothing of the synchronization."""
+    data = stream([at(0x200), LOST, *CLEAN[:3]]) + framed([bytes(2)]) + stream(CLEAN)
+    whole = decode(data, PROGRAM, OPTIONS, Encapsulation())
+    assert list(whole.pcs()) == [0x200, GAP, *CLEAN_PCS[:6], GAP, *CLEAN_PCS]
+    for cut in range(len(data)):
+        decoder = Decoder(PROGRAM, OPTIONS, Encapsulation())
+        decoder.feed(data[:cut])
+        decoder.feed(data[cut:])
+        assert list(decoder.finish().pcs()) == list(whole.pcs()), cut
+
+
 def test_the_stream_that_listed_instructions_at_0() -> None:
     """Rows at 0x0 and 0x50f305e, and interrupt 9, were none of the program's."""
     image, options = Image.from_elf(QSORT), Options(Parameters(iaddress_width=64))
