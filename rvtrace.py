@@ -1,12 +1,15 @@
-"""rvtrace: the past of a RISC-V program, inside gdb.
+"""What `source` loads inside gdb: it finds the folder it lies in and loads the extension from there.
 
-Inside gdb (`source rvtrace.py`) this file finds the folder it lies in and loads the extension from there. Outside gdb,
-`import rvtrace` is the public Python API: the names below, and nothing else, are meant to be used by others.
+Outside gdb the Python API is `import rvtrace_gdb`.
 """
 
+import importlib
 import importlib.util
 import os
 import sys
+
+_PACKAGE = "rvtrace_gdb"
+_COMMANDS = _PACKAGE + ".gdbext.commands"
 
 
 def _home() -> str:
@@ -16,101 +19,28 @@ def _home() -> str:
 
 
 def _load_extension() -> None:
-    """Load `gdbext` from beside this file, without putting this folder on gdb's module path (its names are common)."""
+    """Load the package from beside this file, without putting this folder on gdb's module path."""
     home = _home()
-    folder = os.path.join(home, "gdbext")
-    if "gdbext.commands" in sys.modules:  # sourced before
-        sys.modules["gdbext.commands"].release()
-    for name in [name for name in sys.modules if name.partition(".")[0] == "gdbext"]:
+    folder = os.path.join(home, _PACKAGE)
+    if _COMMANDS in sys.modules:  # sourced before
+        sys.modules[_COMMANDS].release()
+    for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
         del sys.modules[name]
     spec = importlib.util.spec_from_file_location(
-        "gdbext", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        _PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
-    if spec is None or spec.loader is None or not os.path.isdir(folder):
-        print(f"rvtrace: the folder gdbext is missing in {home}: source the rvtrace.py of a complete copy.")
+    if spec is None or spec.loader is None or not os.path.isdir(os.path.join(folder, "gdbext")):
+        print(f"rvtrace: the folder {_PACKAGE} is missing in {home}: source the rvtrace.py of a complete copy.")
         return
     package = importlib.util.module_from_spec(spec)
-    sys.modules["gdbext"] = package
+    sys.modules[_PACKAGE] = package
     spec.loader.exec_module(package)
-    importlib.import_module("gdbext.commands").register(home)
+    importlib.import_module(_COMMANDS).register(home)
 
 
-if "gdb" in sys.modules:
-    if sys.version_info < (3, 9):  # noqa: UP036 - gdb's Python is not the project's
-        print("rvtrace: gdb was built with Python {}.{}; 3.9 or newer is needed.".format(*sys.version_info[:2]))
-    else:
-        _load_extension()
+if "gdb" not in sys.modules:
+    raise ImportError("rvtrace.py is what gdb sources; the Python API of rvtrace is `import rvtrace_gdb`")
+if sys.version_info < (3, 9):  # noqa: UP036 - gdb's Python is not the project's
+    print("rvtrace: gdb was built with Python {}.{}; 3.9 or newer is needed.".format(*sys.version_info[:2]))
 else:
-    from typing import TYPE_CHECKING, Any
-
-    from decode.history import GAP, Event, EventKind, History
-    from decode.image import Image
-    from session.capture import load as load_capture
-    from session.capture import save as save_capture
-    from session.captured import Capture
-    from session.context import Context
-    from session.session import Session
-    from support.errors import RvtraceError
-
-    if TYPE_CHECKING:
-        from console.api import Bench
-        from console.api_types import (
-            CheckFailed,
-            Instruction,
-            Latencies,
-            NotReached,
-            Saved,
-            TraceEvent,
-        )
-        from console.engine_state import Stop
-        from console.engine_trace import TraceState
-        from console.measuring import Latency
-        from console.rig import Rig
-        from console.rig_qemu import QemuRig
-
-    _LATER = {
-        "Bench": "console.api",
-        "CheckFailed": "console.api_types",
-        "Instruction": "console.api_types",
-        "Latencies": "console.api_types",
-        "Latency": "console.measuring",
-        "NotReached": "console.api_types",
-        "QemuRig": "console.rig_qemu",
-        "Rig": "console.rig",
-        "Saved": "console.api_types",
-        "Stop": "console.engine_state",
-        "TraceEvent": "console.api_types",
-        "TraceState": "console.engine_trace",
-    }
-    """Of scripted captures (docs/scripts.md): loaded when they are asked for, because few programs need them."""
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_LATER[name]), name)
-
-    __all__ = [
-        "GAP",
-        "Bench",
-        "Capture",
-        "CheckFailed",
-        "Context",
-        "Event",
-        "EventKind",
-        "History",
-        "Image",
-        "Instruction",
-        "Latencies",
-        "Latency",
-        "NotReached",
-        "QemuRig",
-        "Rig",
-        "RvtraceError",
-        "Saved",
-        "Session",
-        "Stop",
-        "TraceEvent",
-        "TraceState",
-        "load_capture",
-        "save_capture",
-    ]
+    _load_extension()

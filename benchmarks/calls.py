@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from long_runs import cpu_seconds as timed
 from long_runs import histories
 
-from decode.calls.frames import CallFrames
-from decode.calls.index import CallHistory
-from decode.contexts import ContextImages
-from decode.history import History
-from decode.image import Image
-from decode.nearest import Nearest
-from session.calls import Functions
+from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.nearest import Nearest
+from rvtrace_gdb.session.calls import Functions
 
 PAGE = 10
 

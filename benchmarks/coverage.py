@@ -15,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from long_runs import cpu_seconds as timed
 from long_runs import histories
 
-from decode.calls.index import CallHistory
-from decode.contexts import ContextImages
-from decode.counts import counts
-from decode.history import History
-from decode.image import Image
-from session.coverage import Coverage
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.counts import counts
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.coverage import Coverage
 
 
 def main() -> None:

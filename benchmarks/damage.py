@@ -35,27 +35,27 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import decode
-from decode.etrace.decoder import decode as decode_etrace
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import Encoder as EtraceEncoder
-from decode.etrace.encoder_options import EncoderOptions as EtraceEncoding
-from decode.etrace.encoder_options import SyncMode as EtraceSync
-from decode.etrace.options import Modes, Options, Parameters, SupportLayout
-from decode.history import GAP, Event, EventKind, History
-from decode.image import Image
-from decode.ingress import blocks_from_pcs
-from decode.ntrace.decoder import Options as NtraceOptions
-from decode.ntrace.decoder import decode as decode_ntrace
-from decode.ntrace.encoder import Encoder as NtraceEncoder
-from decode.ntrace.encoder import EncoderOptions as NtraceEncoding
-from decode.ntrace.encoder_options import SyncMode as NtraceSync
-from decode.ntrace.layout import Evcode, Sync
-from decode.tandem.decoder import decode as decode_tandem
-from decode.tandem.dialect import FLUTE, PICCOLO
-from decode.tandem.parameters import Parameters as TandemParameters
+import rvtrace_gdb
+from rvtrace_gdb.decode.etrace.decoder import decode as decode_etrace
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import Encoder as EtraceEncoder
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions as EtraceEncoding
+from rvtrace_gdb.decode.etrace.encoder_options import SyncMode as EtraceSync
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.history import GAP, Event, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import blocks_from_pcs
+from rvtrace_gdb.decode.ntrace.decoder import Options as NtraceOptions
+from rvtrace_gdb.decode.ntrace.decoder import decode as decode_ntrace
+from rvtrace_gdb.decode.ntrace.encoder import Encoder as NtraceEncoder
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions as NtraceEncoding
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncMode as NtraceSync
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.tandem.decoder import decode as decode_tandem
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO
+from rvtrace_gdb.decode.tandem.parameters import Parameters as TandemParameters
 
-REFERENCE = Path(decode.__file__).parent.parent / "tests" / "data" / "ntrace-reference"
+REFERENCE = Path(rvtrace_gdb.__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 CORES = REFERENCE.parent / "tandem"
 PROGRAMS = ("dhrystone", "median", "mt-matmul", "multiply", "qsort", "rsort", "towers", "vvadd")
 OPTIONS = ("o01", "o02", "o06", "o09", "o10", "o12", "o14", "o15")
@@ -256,7 +256,7 @@ def _etrace(name: str, packets: list[bytes], pcs: list[int], image: Image, optio
 
 
 def of_etrace_vectors() -> Iterable[Stream]:
-    beside = Path(decode.__file__).parent.parent.parent / "shared" / "vectors"
+    beside = Path(rvtrace_gdb.__file__).parent.parent.parent / "shared" / "vectors"
     root = Path(os.environ.get("RVTRACE_VECTORS") or beside) / "etrace"
     for program in ("br_j_asm", "pmp", "torture64", "towers"):
         for option in OPTIONS:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
 
-from decode.contexts import ContextImages
-from decode.image import Image
-from decode.ntrace.decoder import Options, decode
-from session.following import Arrived, Following, Source
-from views import events, listing
-from views.disassembly import Disassemblers
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.session.following import Arrived, Following, Source
+from rvtrace_gdb.views import events, listing
+from rvtrace_gdb.views.disassembly import Disassemblers
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 PROGRAMS = ("dhrystone", "qsort", "mt-matmul")

@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from long_runs import histories
 
-from decode.contexts import ContextImages
-from decode.history import History
-from session.between import between
-from session.interleaved import Interleaved
-from session.rows import rows
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.session.between import between
+from rvtrace_gdb.session.interleaved import Interleaved
+from rvtrace_gdb.session.rows import rows
 
 PAGE, MANY, HARTS = 10, 4096, 4
 Pages = Callable[[int, int], object]

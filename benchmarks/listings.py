@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from long_runs import histories
 
-from decode.calls.index import CallHistory
-from decode.contexts import ContextImages
-from decode.history import History
-from decode.image import Image
-from session.finding import Events, Executions, Found, Gaps, Question
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.finding import Events, Executions, Found, Gaps, Question
 
 PAGE = 10
 

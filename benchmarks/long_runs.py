@@ -17,22 +17,22 @@ from typing import Any, NamedTuple, Protocol
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from decode.etrace import decoder as etrace
-from decode.etrace import encoder as etrace_encoder
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Modes, Parameters
-from decode.history import History, RepeatPath
-from decode.history import Path as HistoryPath
-from decode.image import Image
-from decode.ingress import Block, Trap
-from decode.instructions import classify
-from decode.ntrace import decoder as ntrace
-from decode.ntrace import encoder as ntrace_encoder
-from decode.ntrace.layout import Evcode, Sync
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.etrace import decoder as etrace
+from rvtrace_gdb.decode.etrace import encoder as etrace_encoder
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.history import History, RepeatPath
+from rvtrace_gdb.decode.history import Path as HistoryPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import classify
+from rvtrace_gdb.decode.ntrace import decoder as ntrace
+from rvtrace_gdb.decode.ntrace import encoder as ntrace_encoder
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.machine import build
 from tests.compiling import compile_program
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.machine import build
 
 PROGRAMS = Path(__file__).parent / "programs"
 MARCH = "rv64imac_zicsr"

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from time import process_time
 
-from decode.image import Image
-from decode.ingress import Block, Trap, blocks_from_pcs
-from decode.ntrace.decoder import MEMO_LIMIT, Decoder, Options
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.ntrace.decoder import MEMO_LIMIT, Decoder, Options
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 PROGRAMS = ("dhrystone", "qsort", "multiply", "mt-matmul", "rsort", "towers")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from console.rig import Rig
-from session.proxy import Proxy
-from session.proxy.packets import Kind, Stream, escape, frame
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.session.proxy import Proxy
+from rvtrace_gdb.session.proxy.packets import Kind, Stream, escape, frame
 from tests.compiling import demo
 from tests.session.proxy import qemu
 from tests.session.proxy.pasts import ListedPast

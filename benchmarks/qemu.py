@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rvtrace_gdb.transport.qemu import build, launch
+from rvtrace_gdb.transport.qemu.ring import QMP
 from tests.qemu.machine import arguments, rvtrace, ticks
-from transport.qemu import build, launch
-from transport.qemu.ring import QMP
 
 
 def seconds(command: Sequence[str]) -> float:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from rvtrace_gdb.transport.simulated.bitbang import Pins
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.machine import Machine, build
 from tests.compiling import HOME, compile_program
 from tests.simulated.dmi import Dmi, JtagProbe
 from tests.simulated.openocd import OpenOcd
 from tests.simulated.test_trace_devices import start
-from transport.simulated.bitbang import Pins
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.machine import Machine, build
 
 MARCH = "rv64gc"
 TRACE_RAM, WORDS = 0x3000_0000, 0x4000

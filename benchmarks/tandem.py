@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import process_time
 
-from decode.image import Image
-from decode.tandem.decoder import Tandem
-from decode.tandem.dialect import FLUTE, PICCOLO
-from decode.tandem.memory import Store
-from decode.tandem.parameters import Parameters
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.trace import Trace
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 TRACES = {

@@ -16,15 +16,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from tandem import DATA, TRACES
 
-from console.models import ModelOptions, open_model
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.parameters import Parameters
-from decode.tandem.trace import Trace
-from session.tandem.masks import masks_of
-from session.tandem.model import Model
-from session.tandem.survey import foreign_code, pages
-from session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.console.models import ModelOptions, open_model
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.session.tandem.model import Model
+from rvtrace_gdb.session.tandem.survey import foreign_code, pages
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
 
 _OPERATIONS = ("read_register", "write_register", "read_memory", "write_memory", "step", "reset")
 

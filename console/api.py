@@ -1,8 +1,8 @@
 """The Python API of scripted captures: the verbs of `rvtrace run` as methods (docs/scripts.md).
 
-    import rvtrace
+    import rvtrace_gdb
 
-    with rvtrace.Bench("app.elf", target="board.toml") as bench:
+    with rvtrace_gdb.Bench("app.elf", target="board.toml") as bench:
         bench.connect(":3333")
         bench.load()
         bench.start()
@@ -20,14 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from console import measuring
-from console.api_gdb import WITHIN
-from console.api_target import Target
-from console.api_types import CheckFailed, Instruction, Latencies, Saved, TraceEvent
-from console.engine_trace import TraceState
-from console.measuring import Ran
-from console.mi import GdbError
-from console.mi_records import quoted
+from rvtrace_gdb.console import measuring
+from rvtrace_gdb.console.api_gdb import WITHIN
+from rvtrace_gdb.console.api_target import Target
+from rvtrace_gdb.console.api_types import CheckFailed, Instruction, Latencies, Saved, TraceEvent
+from rvtrace_gdb.console.engine_trace import TraceState
+from rvtrace_gdb.console.measuring import Ran
+from rvtrace_gdb.console.mi import GdbError
+from rvtrace_gdb.console.mi_records import quoted
 
 __all__ = ["WITHIN", "Bench"]
 

@@ -5,11 +5,11 @@ import re
 from types import TracebackType
 from typing import Self
 
-from console.engine import Engine
-from console.engine_waiting import Said
-from console.mi_records import quoted
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.console.engine import Engine
+from rvtrace_gdb.console.engine_waiting import Said
+from rvtrace_gdb.console.mi_records import quoted
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 WITHIN = 30.0
 """Seconds that a program may take to come to a place, if nothing else is said."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from console.api_gdb import Gdb
-from console.api_types import NotReached
-from console.engine_state import LOST, Stop, stop_of
-from console.mi import GdbError
-from console.mi_records import quoted
-from support.errors import RvtraceError
+from rvtrace_gdb.console.api_gdb import Gdb
+from rvtrace_gdb.console.api_types import NotReached
+from rvtrace_gdb.console.engine_state import LOST, Stop, stop_of
+from rvtrace_gdb.console.mi import GdbError
+from rvtrace_gdb.console.mi_records import quoted
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Target(Gdb):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from console.engine_state import Stop
-from console.measuring import Latency
-from support.errors import RvtraceError
+from rvtrace_gdb.console.engine_state import Stop
+from rvtrace_gdb.console.measuring import Latency
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class CheckFailed(RvtraceError):

@@ -17,7 +17,7 @@ class Command(NamedTuple):
 
     def add_arguments(self, parser: "CommandParser") -> None:
         """Load the module; it gives *parser* its arguments, and whatever else the parser says of the command."""
-        import_module(f"console.{self.module}").add_arguments(parser)
+        import_module(f"rvtrace_gdb.console.{self.module}").add_arguments(parser)
 
 
 class CommandParser(argparse.ArgumentParser):

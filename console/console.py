@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
-from console.console_shell import Quit, Shell
-from console.console_status import Status
-from console.engine import Engine
-from console.mi import GdbGone
-from console.progress import ProgressLine
-from console.scripts.lines import UNNAMED
-from console.signals import ending, on_signals
-from console.targets import add_target_options, target_of
-from session.version import tool
-from support.errors import Cancelled, RvtraceError
-from support.text import printable
+from rvtrace_gdb.console.console_shell import Quit, Shell
+from rvtrace_gdb.console.console_status import Status
+from rvtrace_gdb.console.engine import Engine
+from rvtrace_gdb.console.mi import GdbGone
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.console.scripts.lines import UNNAMED
+from rvtrace_gdb.console.signals import ending, on_signals
+from rvtrace_gdb.console.targets import add_target_options, target_of
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _needs_the_prompt() -> None:
     """Raises MissingLibrary before anything is started."""
-    import_module("console.console_prompt")
+    import_module("rvtrace_gdb.console.console_prompt")
 
 
 _LONG = re.compile(r"(?:rv)?trace\s|load\b")
@@ -138,7 +138,7 @@ class _Console:
             self._fail("the last command has no `end`", self.shell.drop)
 
     def _typed_lines(self) -> Iterator[str]:
-        from console.console_prompt import Prompt
+        from rvtrace_gdb.console.console_prompt import Prompt
 
         prompt = Prompt(self.shell, self.status)
         while True:

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from console.console_shell import Shell
-from console.console_status import Status
-from console.mi import GdbGone
-from console.mi_records import MissingLibrary
-from gdbext import start_options
-from support.errors import RvtraceError
+from rvtrace_gdb.console.console_shell import Shell
+from rvtrace_gdb.console.console_status import Status
+from rvtrace_gdb.console.mi import GdbGone
+from rvtrace_gdb.console.mi_records import MissingLibrary
+from rvtrace_gdb.gdbext import start_options
+from rvtrace_gdb.support.errors import RvtraceError
 
 try:
     from prompt_toolkit import PromptSession

@@ -9,17 +9,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from console.api import Bench
-from console.console_blocks import Block
-from console.engine import Engine
-from console.mi import GdbError
-from console.scripts.arguments import file_name
-from console.scripts.lines import Lines
-from console.scripts.report import FAILED, Report
-from console.scripts.runner import Runner, load
-from console.scripts.verbs import listing
-from session.version import tool
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.console_blocks import Block
+from rvtrace_gdb.console.engine import Engine
+from rvtrace_gdb.console.mi import GdbError
+from rvtrace_gdb.console.scripts.arguments import file_name
+from rvtrace_gdb.console.scripts.lines import Lines
+from rvtrace_gdb.console.scripts.report import FAILED, Report
+from rvtrace_gdb.console.scripts.runner import Runner, load
+from rvtrace_gdb.console.scripts.verbs import listing
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 KEYS = """The console takes the commands of gdb: `help`, `help trace`, `help trace start` explain them.
 Besides:

@@ -4,11 +4,11 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from console.engine import Engine
-from console.engine_state import stop_of
-from console.engine_trace import TraceState, trace_state
-from console.mi import GdbError
-from support.errors import RvtraceError
+from rvtrace_gdb.console.engine import Engine
+from rvtrace_gdb.console.engine_state import stop_of
+from rvtrace_gdb.console.engine_trace import TraceState, trace_state
+from rvtrace_gdb.console.mi import GdbError
+from rvtrace_gdb.support.errors import RvtraceError
 
 PLACE_AT_LEAST = 24  # columns
 

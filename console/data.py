@@ -3,16 +3,16 @@
 import argparse
 from collections.abc import Iterator, Mapping
 
-from console import addresses, decode, hints, output, programs, raw
-from console.output import Output
-from decode.history import History
-from decode.image import Image
-from session import report
-from session.accesses import absent, none_there
-from session.reading import Decoded
-from session.session import Session
-from support.errors import RvtraceError
-from views import accesses, json_rows
+from rvtrace_gdb.console import addresses, decode, hints, output, programs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.accesses import absent, none_there
+from rvtrace_gdb.session.reading import Decoded
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.views import accesses, json_rows
 
 
 class DataError(RvtraceError):

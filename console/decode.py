@@ -4,23 +4,23 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from console import follow, hints, output, programs, raw
-from console.output import Output
-from decode import merged
-from decode.history import History
-from session import report, unreadable
-from session.captured import Capture
-from session.context import Context
-from session.errors import NoTrace
-from session.importing import is_imported
-from session.reading import Decoded
-from session.session import Session
-from support.errors import RvtraceError
-from support.progress import Progress
-from support.text import is_number
-from views import events, json_rows, listing
-from views.disassembly import Disassemblers
-from views.listing import Modifiers, Shape
+from rvtrace_gdb.console import follow, hints, output, programs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode import merged
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.session import report, unreadable
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.importing import is_imported
+from rvtrace_gdb.session.reading import Decoded
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.views import events, json_rows, listing
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.listing import Modifiers, Shape
 
 ALL = 0  # the size of a listing that has no limit
 

@@ -5,14 +5,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from console import hints, output, raw
-from console.output import Output
-from session import formats, harts
-from session.captured import Captured, TandemPort
-from session.formats import AnyHow, How
-from session.ranges import Cursor, RangeError
-from support.errors import RvtraceError
-from views import dump, json_rows
+from rvtrace_gdb.console import hints, output, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.session import formats, harts
+from rvtrace_gdb.session.captured import Captured, TandemPort
+from rvtrace_gdb.session.formats import AnyHow, How
+from rvtrace_gdb.session.ranges import Cursor, RangeError
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.views import dump, json_rows
 
 _UNBOUNDED = 1 << 62
 _PIECE = 1 << 16

@@ -10,18 +10,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from console import addresses, encode_etrace, encode_ntrace, encode_output, encode_tandem, output, programs
-from console.commands import CommandParser
-from console.encoding import Encoding
-from console.output import Output
-from decode.executed.log import Log
-from decode.executed.reading import READERS, Executed
-from decode.image import Image
-from session import formats
-from session.captured import Capture
-from session.importing import Raw, capture_of
-from support.errors import RvtraceError
-from support.output import keep
+from rvtrace_gdb.console import addresses, encode_etrace, encode_ntrace, encode_output, encode_tandem, output, programs
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.encoding import Encoding
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.executed.reading import READERS, Executed
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.importing import Raw, capture_of
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.output import keep
 
 _FORMATS = ("--ntrace", "--etrace", "--tandem")
 

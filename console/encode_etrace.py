@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from console import etrace_options
-from console.encode_options import dashed, in_words, named
-from console.encoding import Encoding
-from decode.etrace.encoder import ContextType, Encoder, EncoderOptions, Stop, SyncMode
-from decode.etrace.options import Parameters, TrapHandlers
-from decode.executed.reading import Executed
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Block, Trap
-from session.etrace import ETrace
+from rvtrace_gdb.console import etrace_options
+from rvtrace_gdb.console.encode_options import dashed, in_words, named
+from rvtrace_gdb.console.encoding import Encoding
+from rvtrace_gdb.decode.etrace.encoder import ContextType, Encoder, EncoderOptions, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.options import Parameters, TrapHandlers
+from rvtrace_gdb.decode.executed.reading import Executed
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.session.etrace import ETrace
 
 # In quotation marks: sections of E-Trace 2.0.
 HELP: Mapping[str, str] = {

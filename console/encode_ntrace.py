@@ -3,15 +3,15 @@
 import argparse
 from collections.abc import Sequence
 
-from console import encode_options
-from console.encoding import Encoding
-from decode.executed.reading import Executed
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Block, Trap
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
-from decode.ntrace.options import Options
+from rvtrace_gdb.console import encode_options
+from rvtrace_gdb.console.encoding import Encoding
+from rvtrace_gdb.decode.executed.reading import Executed
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import Options
 
 _IDLE = 0xFF
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Container, Mapping
 from enum import IntEnum
 from typing import Any
 
-from decode.ntrace.dialect import DIALECTS, RC7, SIFIVE
-from decode.ntrace.encoder import EncoderOptions, SyncMode, SyncPlacement
-from decode.ntrace.layout import Tcode
-from decode.ntrace.options import ImplicitReturn, Options
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS, RC7, SIFIVE
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions, SyncMode, SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Tcode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.support.errors import RvtraceError
 
 FIELDS = {field.name: field for field in dataclasses.fields(EncoderOptions)}
 

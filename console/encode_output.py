@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
-from session import capture as capture_file
-from session.captured import Capture
-from support.output import replacing
-from views import dump, json_rows
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.support.output import replacing
+from rvtrace_gdb.views import dump, json_rows
 
 
 @contextmanager

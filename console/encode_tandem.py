@@ -5,21 +5,21 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from console import encode_output, tandem_forms, tandem_options
-from console.output import Output
-from decode.executed.log import Log
-from decode.image import Image
-from decode.tandem import csrs
-from decode.tandem.commits import CommitLog
-from decode.tandem.dialect import DIALECTS, SPECIFICATION
-from decode.tandem.encoder import Encoder, Retired
-from decode.tandem.parameters import Parameters
-from session.captured import Capture
-from session.importing_tandem import tandem_capture
-from session.tandem.items import Itemizer
-from session.tandem.wording import Wording
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.console import encode_output, tandem_forms, tandem_options
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.commits import CommitLog
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, SPECIFICATION
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.importing_tandem import tandem_capture
+from rvtrace_gdb.session.tandem.items import Itemizer
+from rvtrace_gdb.session.tandem.wording import Wording
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 _BATCH = 1024  # groups
 

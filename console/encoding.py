@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from decode.executed.reading import Executed
-from decode.history import Context
-from decode.ingress import Block, Trap
-from session.formats import How
+from rvtrace_gdb.decode.executed.reading import Executed
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.session.formats import How
 
 _BATCH = 4096  # blocks and traps
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from console import engine_gdb
-from console.engine_trace import TraceState, trace_state
-from console.engine_waiting import GENTLE, Said, Waiting
-from console.mi import GdbError, Mi
-from console.mi_records import Record, quoted
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.console import engine_gdb
+from rvtrace_gdb.console.engine_trace import TraceState, trace_state
+from rvtrace_gdb.console.engine_waiting import GENTLE, Said, Waiting
+from rvtrace_gdb.console.mi import GdbError, Mi
+from rvtrace_gdb.console.mi_records import Record, quoted
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 SETTINGS = ("confirm off", "pagination off", "width 0", "height 0", "mi-async on", "style enabled off")
 

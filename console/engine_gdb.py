@@ -5,11 +5,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from console.mi import GdbGone
+import rvtrace_gdb
+from rvtrace_gdb.console.mi import GdbGone
 
 NAMES = ("gdb-multiarch", "riscv64-unknown-elf-gdb", "riscv32-unknown-elf-gdb", "riscv-none-elf-gdb", "gdb")
 """Programs that are looked for, the first that is there is taken."""
-RVTRACE = Path(__file__).resolve().parent.parent / "rvtrace.py"
+RVTRACE = Path(rvtrace_gdb.__file__).resolve().parent.parent / "rvtrace.py"
 """What gdb has to source."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from console.mi_records import Record
+from rvtrace_gdb.console.mi_records import Record
 
 
 class Stop(NamedTuple):

@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from console.engine_state import Running, Stop
-from console.mi import GdbError, GdbGone, Mi, NoAnswer
-from console.mi_records import Record
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.console.engine_state import Running, Stop
+from rvtrace_gdb.console.mi import GdbError, GdbGone, Mi, NoAnswer
+from rvtrace_gdb.console.mi_records import Record
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 HALT_SECONDS = 10.0
 """Within this time a program has to stop when it is told to."""

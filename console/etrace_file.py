@@ -11,9 +11,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from session.etrace_settings import SETTINGS, BadSetting, Kind, Value, checked
-from support.errors import RvtraceError
-from support.text import shown
+from rvtrace_gdb.session.etrace_settings import SETTINGS, BadSetting, Kind, Value, checked
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import shown
 
 _MOST = 1 << 20
 _SWITCHES = {"true": 1, "false": 0}

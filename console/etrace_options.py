@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from console import addresses, etrace_file
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.options import Dialect
-from session.etrace import ETrace, default, made
-from session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, Setting, Value, checked
-from support.errors import RvtraceError
+from rvtrace_gdb.console import addresses, etrace_file
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.session.etrace import ETrace, default, made
+from rvtrace_gdb.session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, Setting, Value, checked
+from rvtrace_gdb.support.errors import RvtraceError
 
 SHARED = {
     "src_bits": "src_bits",

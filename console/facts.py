@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from decode.history import EventKind, History
-from session import report
-from session.captured import Capture, CapturedTandem
-from session.harts import Harts
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.captured import Capture, CapturedTandem
+from rvtrace_gdb.session.harts import Harts
 
 
 def of_capture(capture: Capture) -> dict[str, Any]:

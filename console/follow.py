@@ -8,29 +8,29 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
 from types import FrameType
 
-from console import follow_source, hints, raw
-from console.follow_output import Shown
-from console.follow_source import Made
-from console.follow_status import Status, of, size, summary
-from console.progress import ProgressLine
-from session import following, unreadable
-from session.beginning import elf_of
-from session.captured import Capture
-from session.decoding import other_elf
-from session.errors import WrongXlen
-from session.following import Following
-from session.following_keep import Kept
-from session.following_reading import WAITING, NotKept, Reader, Spool, Stream, open_stream
-from session.program import Program
-from session.session import Session
-from support.errors import RvtraceError
-from support.lines import warning
-from support.output import keep
-from support.progress import silent
-from support.text import rows
-from views.disassembly import Disassemblers
-from views.json_rows import HistoryRows
-from views.listing import Modifiers
+from rvtrace_gdb.console import follow_source, hints, raw
+from rvtrace_gdb.console.follow_output import Shown
+from rvtrace_gdb.console.follow_source import Made
+from rvtrace_gdb.console.follow_status import Status, of, size, summary
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.session import following, unreadable
+from rvtrace_gdb.session.beginning import elf_of
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.decoding import other_elf
+from rvtrace_gdb.session.errors import WrongXlen
+from rvtrace_gdb.session.following import Following
+from rvtrace_gdb.session.following_keep import Kept
+from rvtrace_gdb.session.following_reading import WAITING, NotKept, Reader, Spool, Stream, open_stream
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.output import keep
+from rvtrace_gdb.support.progress import silent
+from rvtrace_gdb.support.text import rows
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.json_rows import HistoryRows
+from rvtrace_gdb.views.listing import Modifiers
 
 _TURN = 0.1  # seconds
 _ROWS = 1 << 10  # written at once

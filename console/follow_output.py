@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from decode.contexts import ContextImages
-from session.following import Arrived, Counts
-from views import events, json_rows, listing
-from views.disassembly import Disassemblers
-from views.listing import Modifiers
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.session.following import Arrived, Counts
+from rvtrace_gdb.views import events, json_rows, listing
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.listing import Modifiers
 
 
 class Shown:

@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from console import programs, raw, tandem_options
-from decode.image import Image
-from session import following, formats
-from session.captured import Capture, CapturedImage
-from session.following import Source
-from session.formats import How
-from session.importing import Raw, capture_of, with_settings
-from session.importing_tandem import tandem_capture
+from rvtrace_gdb.console import programs, raw, tandem_options
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import following, formats
+from rvtrace_gdb.session.captured import Capture, CapturedImage
+from rvtrace_gdb.session.following import Source
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.session.importing import Raw, capture_of, with_settings
+from rvtrace_gdb.session.importing_tandem import tandem_capture
 
 
 class Made(NamedTuple):

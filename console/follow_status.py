@@ -5,8 +5,8 @@ import sys
 import time
 from collections.abc import Iterable
 
-from session.following import Counts
-from support.text import columns
+from rvtrace_gdb.session.following import Counts
+from rvtrace_gdb.support.text import columns
 
 _PAUSE = 0.2  # seconds between two drawings
 _CLEAR = "\r\033[K"

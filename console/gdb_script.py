@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+import rvtrace_gdb
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `rvtrace gdb-script`."""
@@ -11,5 +13,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print its path."""
-    print(Path(__file__).resolve().parent.parent / "rvtrace.py")
+    print(Path(rvtrace_gdb.__file__).resolve().parent.parent / "rvtrace.py")
     return 0

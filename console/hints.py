@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from console import etrace_options
-from decode.ntrace.options import Options
-from decode.tandem.guess import is_one as is_tandem
-from decode.tandem.parameters import Parameters
-from session.captured import Capture
-from session.etrace import ETrace, values_of
-from session.formats import How
-from session.guess import better_layout, guess
-from session.importing import is_imported
-from session.reading import Decoded
-from session.tandem import advice
-from support.lines import hint, warning
-from support.progress import Progress
+from rvtrace_gdb.console import etrace_options
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.tandem.guess import is_one as is_tandem
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.etrace import ETrace, values_of
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.session.guess import better_layout, guess
+from rvtrace_gdb.session.importing import is_imported
+from rvtrace_gdb.session.reading import Decoded
+from rvtrace_gdb.session.tandem import advice
+from rvtrace_gdb.support.lines import hint, warning
+from rvtrace_gdb.support.progress import Progress
 
 _SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb")
 

@@ -3,13 +3,13 @@
 import argparse
 import sys
 
-from console import facts, hints, output, programs, raw
-from console.output import Output
-from session import capture as capture_file
-from session import report, unreadable
-from session.session import Session
-from support.errors import RvtraceError
-from support.output import keep
+from rvtrace_gdb.console import facts, hints, output, programs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session import report, unreadable
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.output import keep
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from console import addresses
-from session import devicetree, devicetree_trace
-from session.devicetree import DeviceTreeError
-from support.output import keep, replacing
-from support.text import columns
+from rvtrace_gdb.console import addresses
+from rvtrace_gdb.session import devicetree, devicetree_trace
+from rvtrace_gdb.session.devicetree import DeviceTreeError
+from rvtrace_gdb.support.output import keep, replacing
+from rvtrace_gdb.support.text import columns
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

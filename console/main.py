@@ -5,13 +5,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from console import standard
-from console.commands import Command, add_commands
-from session.version import tool
-from support.errors import RvtraceError
-from support.memory import OutOfMemory
-from support.starting import starting
-from support.text import printable
+from rvtrace_gdb.console import standard
+from rvtrace_gdb.console.commands import Command, add_commands
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.memory import OutOfMemory
+from rvtrace_gdb.support.starting import starting
+from rvtrace_gdb.support.text import printable
 
 COMMANDS = (
     Command("console", "gdb with rvtrace loaded: completion, history, status line; or commands from a pipe", "console"),

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from console.engine import Engine
-from console.mi_records import quoted
+from rvtrace_gdb.console.engine import Engine
+from rvtrace_gdb.console.mi_records import quoted
 
 PAGE = 4096
 """Rows in one answer at most."""

@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from console.mi_records import Record, parser
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.console.mi_records import Record, parser
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 SILENCE = 60.0
 """Seconds without any sign of life after which gdb is given up."""

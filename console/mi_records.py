@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 _STATUS = re.compile(r"^\d*\+(\S+?),\{(.*)\}\s*$")
 """Asynchronous status records, `+download,{...}`: pygdbmi takes them for output of the program."""

@@ -9,10 +9,10 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from console.progress import ProgressLine
-from support.lines import Problem
-from support.text import columns, rows
-from views import json_rows
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.support.lines import Problem
+from rvtrace_gdb.support.text import columns, rows
+from rvtrace_gdb.views import json_rows
 
 _EVERY = 1024  # lines written at once, and between two signs of life
 

@@ -5,13 +5,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from decode.elf import read_elf
-from decode.image import Image
-from decode.linux import Files, add_kernel_pages, process_image
-from decode.maps import Mapping, read_maps
-from session.captured import CapturedImage
-from session.importing import captured_image
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.linux import Files, add_kernel_pages, process_image
+from rvtrace_gdb.decode.maps import Mapping, read_maps
+from rvtrace_gdb.session.captured import CapturedImage
+from rvtrace_gdb.session.importing import captured_image
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class ProgramError(RvtraceError):

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from gdbext import bars
+from rvtrace_gdb.gdbext import bars
 
 _TURN = 0.1  # seconds
 

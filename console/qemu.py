@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from console.commands import CommandParser
-from console.progress import ProgressLine
-from session.qemu.running import DEFAULT_BYTES, Run, run_qemu
-from support.errors import RvtraceError
-from support.text import printable
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.session.qemu.running import DEFAULT_BYTES, Run, run_qemu
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import printable
 
 
 class QemuUsage(RvtraceError):

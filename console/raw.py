@@ -8,21 +8,29 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from console import etrace_options, programs, tandem_options
-from console.raw_files import RawError, check_beginning, check_file, number_from, pieces, standard_input, title
-from decode.etrace.options import Dialect
-from decode.image import Image
-from decode.ntrace.dialect import DIALECTS, RATIFIED
-from decode.ntrace.layout import MAX_SRC_BITS
-from decode.ntrace.options import ImplicitReturn, Options
-from decode.tandem.dialect import DIALECTS as TANDEM_DIALECTS
-from decode.tandem.parameters import Parameters
-from session import capture as capture_file
-from session import esp32, harts
-from session.captured import Capture
-from session.etrace import ETrace
-from session.formats import How
-from session.importing import Raw, capture_of, with_settings
+from rvtrace_gdb.console import etrace_options, programs, tandem_options
+from rvtrace_gdb.console.raw_files import (
+    RawError,
+    check_beginning,
+    check_file,
+    number_from,
+    pieces,
+    standard_input,
+    title,
+)
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS, RATIFIED
+from rvtrace_gdb.decode.ntrace.layout import MAX_SRC_BITS
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS as TANDEM_DIALECTS
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session import esp32, harts
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.session.importing import Raw, capture_of, with_settings
 
 __all__ = [
     "RawError", "add_arguments", "capture", "check_beginning", "check_xlen", "core_dump", "elf_of_settings", "etrace",

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 _PIECE = 1 << 16
 _NO_TRACES = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 STARTUP_SECONDS = 60
 ENDING_SECONDS = 20  # killed before it has ended by itself, the simulated target leaves half a log
@@ -121,7 +121,7 @@ class Rig(Processes):
         """Start `rvtrace sim` on a unix socket in the folder and wait until it listens."""
         configuration = self.folder / "openocd.cfg"
         log = self.folder / "sim.log"
-        command = [sys.executable, "-m", "console.main", "sim", "--elf", str(self.elf)]
+        command = [sys.executable, "-m", "rvtrace_gdb", "sim", "--elf", str(self.elf)]
         command += ["--unix", str(self.folder / "jtag.sock"), "--write-target", str(self.target_file)]
         command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
         command += ["--gdb-port", str(self.gdb_port), *self._sim_options]

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from console.rig import Processes, RigError, listens, wait_until
-from support.errors import RvtraceError
+from rvtrace_gdb.console.rig import Processes, RigError, listens, wait_until
+from rvtrace_gdb.support.errors import RvtraceError
 
 _CHOSEN = {
     "-gdb": "rvtrace chooses the port",
@@ -53,7 +53,7 @@ class QemuRig(Processes):
     def start(self) -> None:
         """Start QEMU with its recorder, and wait until it listens."""
         log = self.folder / "qemu.log"
-        command = [sys.executable, "-m", "console.main", "qemu", "--quiet", "--write-target", str(self.target_file)]
+        command = [sys.executable, "-m", "rvtrace_gdb", "qemu", "--quiet", "--write-target", str(self.target_file)]
         command += ["--", *self._words, "-S", "-gdb", f"tcp:127.0.0.1:{self.gdb_port}"]
         theirs = None if self._printed is None else self._pipe(self._printed)
         try:

@@ -9,20 +9,20 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from console import standard
-from console.api import Bench
-from console.scripts import verbs
-from console.scripts.arguments import seconds
-from console.scripts.language import NAME, Expected, Node
-from console.scripts.lines import Lines
-from console.scripts.report import ERROR, FAILED, Report
-from console.scripts.runner import Runner, load
-from console.signals import ENDING, ending, on_signals
-from console.targets import add_target_options, target_of
-from session.version import tool
-from support.errors import Cancelled, RvtraceError
-from support.output import OutputError
-from support.text import printable
+from rvtrace_gdb.console import standard
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.scripts import verbs
+from rvtrace_gdb.console.scripts.arguments import seconds
+from rvtrace_gdb.console.scripts.language import NAME, Expected, Node
+from rvtrace_gdb.console.scripts.lines import Lines
+from rvtrace_gdb.console.scripts.report import ERROR, FAILED, Report
+from rvtrace_gdb.console.scripts.runner import Runner, load
+from rvtrace_gdb.console.signals import ENDING, ending, on_signals
+from rvtrace_gdb.console.targets import add_target_options, target_of
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.output import OutputError
+from rvtrace_gdb.support.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

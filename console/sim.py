@@ -9,21 +9,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console import addresses, output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_tandem, sim_target
-from console.progress import ProgressLine
-from console.sim_files import openocd_config, target_description
-from console.sim_streams import Streams
-from session.description import Description, Tandem
-from support.errors import RvtraceError
-from support.output import OutputError, write
-from support.text import printable
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.debug_harts import MOST
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.hart import Retired
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.server import Server, listen_tcp, listen_unix
-from transport.simulated.side_door import SideDoor
+from rvtrace_gdb.console import addresses, output, sim_ctr, sim_encoder, sim_etrace, sim_said, sim_tandem, sim_target
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.console.sim_files import openocd_config, target_description
+from rvtrace_gdb.console.sim_streams import Streams
+from rvtrace_gdb.session.description import Description, Tandem
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.output import OutputError, write
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.debug_harts import MOST
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.server import Server, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.side_door import SideDoor
 
 __all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_description"]
 

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from session.description import DescriptionError
-from session.description_tables import Table, Tables
-from support.text import shown
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import BLOCK_SIZE
-from transport.simulated.wiring import AnyPart
-from transport.simulated.wiring_build import register_named
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.description_tables import Table, Tables
+from rvtrace_gdb.support.text import shown
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import BLOCK_SIZE
+from rvtrace_gdb.transport.simulated.wiring import AnyPart
+from rvtrace_gdb.transport.simulated.wiring_build import register_named
 
 BUILD_KEYS = (
     "version", "comp_type", "vendor", "fixed", "allowed", "polls", "flush_polls", "stuck", "faults", "powered_down",

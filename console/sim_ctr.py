@@ -2,9 +2,9 @@
 
 import argparse
 
-from support.errors import RvtraceError
-from transport.simulated.ctr.build import DEPTHS, VERSIONS, CtrBuild, CtrNotBuildable
-from transport.simulated.ctr.follower import CtrFollower
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.ctr.build import DEPTHS, VERSIONS, CtrBuild, CtrNotBuildable
+from rvtrace_gdb.transport.simulated.ctr.follower import CtrFollower
 
 
 class BadCtrOption(RvtraceError):

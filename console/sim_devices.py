@@ -20,16 +20,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from console.sim_component import BUILD_KEYS, Section
-from console.sim_encoder import FORMATS
-from session.description import DescriptionError
-from session.description_tables import Tables
-from support.errors import RvtraceError
-from transport.simulated.trace_encoder import OPTIONAL
-from transport.simulated.trace_external_triggers import MOST as TRIGGERS
-from transport.simulated.trace_filter_registers import COMPARATORS, FILTERS
-from transport.simulated.trace_streams import Stream, transfers
-from transport.simulated.wiring import (
+from rvtrace_gdb.console.sim_component import BUILD_KEYS, Section
+from rvtrace_gdb.console.sim_encoder import FORMATS
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.description_tables import Tables
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.trace_encoder import OPTIONAL
+from rvtrace_gdb.transport.simulated.trace_external_triggers import MOST as TRIGGERS
+from rvtrace_gdb.transport.simulated.trace_filter_registers import COMPARATORS, FILTERS
+from rvtrace_gdb.transport.simulated.trace_streams import Stream, transfers
+from rvtrace_gdb.transport.simulated.wiring import (
     PIB_MODES,
     RAM_MODES,
     AnyPart,
@@ -41,7 +41,7 @@ from transport.simulated.wiring import (
     Source,
     Wiring,
 )
-from transport.simulated.wiring_build import problems
+from rvtrace_gdb.transport.simulated.wiring_build import problems
 
 Open = Callable[[str, str, Path], Stream]
 """Opens a stream: the component's name, where it is to go, the folder that names of files are relative to."""

@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
-from console.encode_options import CHOICES, FIELDS, dashed, in_their_words
-from decode.ntrace.encoder import EncoderOptions
-from support.errors import RvtraceError
-from transport.simulated.trace_encoder import OPTIONAL
-from transport.simulated.trace_etrace import ETrace
-from transport.simulated.trace_filter_registers import COMPARATORS, FILTERS, FilterUnits
-from transport.simulated.trace_ntrace import SET_BY_REGISTERS, NTrace
+from rvtrace_gdb.console.encode_options import CHOICES, FIELDS, dashed, in_their_words
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.trace_encoder import OPTIONAL
+from rvtrace_gdb.transport.simulated.trace_etrace import ETrace
+from rvtrace_gdb.transport.simulated.trace_filter_registers import COMPARATORS, FILTERS, FilterUnits
+from rvtrace_gdb.transport.simulated.trace_ntrace import SET_BY_REGISTERS, NTrace
 
 SWITCH = {"on": True, "off": False}
 FORMATS = {"ntrace": NTrace.format, "etrace": ETrace.format}

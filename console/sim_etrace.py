@@ -6,13 +6,13 @@ from dataclasses import fields, replace
 from enum import Enum
 from typing import Any
 
-from console.encode_options import dashed, in_words
-from console.sim_encoder import SWITCH, BadEncoderOption
-from decode.etrace.encoder_options import EncoderOptions
-from decode.etrace.options import Options, Parameters
-from session.etrace import ETrace, made, values_of
-from session.etrace_settings import Value
-from transport.simulated.trace_etrace import SET_BY_REGISTERS, ETraceBuild
+from rvtrace_gdb.console.encode_options import dashed, in_words
+from rvtrace_gdb.console.sim_encoder import SWITCH, BadEncoderOption
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.etrace.options import Options, Parameters
+from rvtrace_gdb.session.etrace import ETrace, made, values_of
+from rvtrace_gdb.session.etrace_settings import Value
+from rvtrace_gdb.transport.simulated.trace_etrace import SET_BY_REGISTERS, ETraceBuild
 
 _BUILT = ETraceBuild()
 _PARAMETERS = {field.name for field in fields(Parameters)}

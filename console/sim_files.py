@@ -4,12 +4,12 @@ import socket
 from collections.abc import Sequence
 from dataclasses import replace
 
-from console import sim_ctr, sim_target
-from session.description import Description, Tandem
-from session.description_text import text
-from transport.simulated.hart import Hart
-from transport.simulated.machine import Machine
-from transport.simulated.tap import IDCODE, IR_LENGTH
+from rvtrace_gdb.console import sim_ctr, sim_target
+from rvtrace_gdb.session.description import Description, Tandem
+from rvtrace_gdb.session.description_text import text
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.transport.simulated.tap import IDCODE, IR_LENGTH
 
 _KNOWS = """# Without this, memory cannot be read while the hart runs.
 riscv set_enable_virt2phys off

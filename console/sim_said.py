@@ -5,8 +5,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from transport.simulated.machine import Machine
-from views import json_rows
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.views import json_rows
 
 
 class Said(ABC):

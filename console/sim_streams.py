@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from console.sim_devices import streaming
-from support.errors import RvtraceError
-from support.text import is_number
-from transport.simulated.server import ListenError, listen_tcp, listen_unix
-from transport.simulated.trace_streams import FileStream, SocketStream, Stream
-from transport.simulated.wiring import AtbBridgePart, PibSinkPart, Wiring
+from rvtrace_gdb.console.sim_devices import streaming
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.transport.simulated.server import ListenError, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.trace_streams import FileStream, SocketStream, Stream
+from rvtrace_gdb.transport.simulated.wiring import AtbBridgePart, PibSinkPart, Wiring
 
 _TCP, _UNIX = "tcp:", "unix:"
 

@@ -7,15 +7,15 @@ from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 
-from console import tandem_forms
-from decode.tandem.dialect import DIALECTS, SPECIFICATION
-from decode.tandem.parameters import Parameters
-from session.description import Tandem
-from support.errors import RvtraceError
-from transport.simulated.hart import Hart
-from transport.simulated.loader import ElfFile
-from transport.simulated.machine import Machine
-from transport.simulated.trace_tandem import Addresses, TandemBuild, attach
+from rvtrace_gdb.console import tandem_forms
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, SPECIFICATION
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.description import Tandem
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.transport.simulated.trace_tandem import Addresses, TandemBuild, attach
 
 
 class BadTandem(RvtraceError):

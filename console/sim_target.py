@@ -4,18 +4,18 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from console import sim_devices, sim_encoder, sim_etrace
-from console.sim_streams import Streams, asked_for
-from session import description as told
-from session import description_file
-from session.description import Description
-from support.errors import RvtraceError
-from transport.simulated.debug_harts import MOST
-from transport.simulated.machine import Machine
-from transport.simulated.memory_map import MemoryMap
-from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_etrace import ETraceBuild
-from transport.simulated.wiring import (
+from rvtrace_gdb.console import sim_devices, sim_encoder, sim_etrace
+from rvtrace_gdb.console.sim_streams import Streams, asked_for
+from rvtrace_gdb.session import description as told
+from rvtrace_gdb.session import description_file
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.debug_harts import MOST
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.transport.simulated.memory_map import MemoryMap
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
+from rvtrace_gdb.transport.simulated.wiring import (
     RAM_MODES,
     AnyPart,
     AtbBridgePart,
@@ -25,7 +25,7 @@ from transport.simulated.wiring import (
     RamSinkPart,
     Wiring,
 )
-from transport.simulated.wiring_standard import EncoderHow, standard
+from rvtrace_gdb.transport.simulated.wiring_standard import EncoderHow, standard
 
 _LEAST_SRAM, _MOST_SRAM = 8, 1 << 28  # bytes
 _HIGH = 1 << 32

@@ -8,8 +8,8 @@ import io
 import os
 import sys
 
-from support.system import refusal
-from support.text import printable
+from rvtrace_gdb.support.system import refusal
+from rvtrace_gdb.support.text import printable
 
 
 class NotWritten(OSError):

@@ -1,6 +1,6 @@
 """`rvtrace tandem`: what a tandem-verification trace has beyond the instructions that ran (docs/tandem.md)."""
 
-from console.commands import Command, CommandParser, add_commands
+from rvtrace_gdb.console.commands import Command, CommandParser, add_commands
 
 COMMANDS = (
     Command("show", "list the groups of a tandem trace: what ran, and what it changed", "tandem_show"),

@@ -3,21 +3,21 @@
 import argparse
 from collections.abc import Iterator
 
-from console import output, raw, tandem_options
-from console.output import Output
-from console.tandem_show import TandemError, open_trace, selection
-from decode import elf_symbols
-from decode.image import Image
-from support.output import keep, replacing
-from support.progress import Progress
-from support.text import rows
-from views.disassembly import Disassemblers
-from views.spike_spelling import Spelling
-from views.tandem import AT_ONCE
-from views.tandem_csv import COLUMNS, NO_BYTES, TraceCsv, as_line
-from views.tandem_groups import Groups
-from views.tandem_spike import NO_MODE, SpikeLog
-from views.tandem_texts import Texts
+from rvtrace_gdb.console import output, raw, tandem_options
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.tandem_show import TandemError, open_trace, selection
+from rvtrace_gdb.decode import elf_symbols
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.support.output import keep, replacing
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.support.text import rows
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.spike_spelling import Spelling
+from rvtrace_gdb.views.tandem import AT_ONCE
+from rvtrace_gdb.views.tandem_csv import COLUMNS, NO_BYTES, TraceCsv, as_line
+from rvtrace_gdb.views.tandem_groups import Groups
+from rvtrace_gdb.views.tandem_spike import NO_MODE, SpikeLog
+from rvtrace_gdb.views.tandem_texts import Texts
 
 _MODES = {"U": 0, "S": 1, "M": 3}
 

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from decode.tandem.dialect import DIALECTS, SPECIFICATION
-from decode.tandem.encoder import Forms
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, SPECIFICATION
+from rvtrace_gdb.decode.tandem.encoder import Forms
+from rvtrace_gdb.support.errors import RvtraceError
 
 FORMS: Mapping[str, str] = {
     "implied-end": "leaves an end group out before a begin group",

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from console import programs, raw_files
-from decode.image import Image
-from decode.tandem.dialect import DIALECTS, SPECIFICATION
-from decode.tandem.parameters import Parameters
-from session import capture as capture_file
-from session.captured import Capture, CapturedTandem
-from session.importing_tandem import tandem_capture
+from rvtrace_gdb.console import programs, raw_files
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, SPECIFICATION
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session.captured import Capture, CapturedTandem
+from rvtrace_gdb.session.importing_tandem import tandem_capture
 
 OWN = ("flen", "mlen", "eaddr", "no_supervisor")
 """What the options of tandem traces alone are called in the parsed arguments."""

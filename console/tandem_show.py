@@ -5,23 +5,23 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from console import output, raw, tandem_options
-from console.output import Output
-from console.tandem_wanted import Wanted
-from console.tandem_wanted import add_arguments as add_wanted
-from decode.tandem.decoder import Tandem
-from session.ranges import Cursor
-from session.reading import Decoded
-from session.session import Session
-from support.errors import RvtraceError
-from support.progress import Progress
-from views.disassembly import Disassemblers
-from views.listing import Modifiers
-from views.tandem import Words, pages
-from views.tandem_groups import Groups
-from views.tandem_json import Objects
-from views.tandem_state import Known
-from views.tandem_texts import Texts
+from rvtrace_gdb.console import output, raw, tandem_options
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.tandem_wanted import Wanted
+from rvtrace_gdb.console.tandem_wanted import add_arguments as add_wanted
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.session.ranges import Cursor
+from rvtrace_gdb.session.reading import Decoded
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.listing import Modifiers
+from rvtrace_gdb.views.tandem import Words, pages
+from rvtrace_gdb.views.tandem_groups import Groups
+from rvtrace_gdb.views.tandem_json import Objects
+from rvtrace_gdb.views.tandem_state import Known
+from rvtrace_gdb.views.tandem_texts import Texts
 
 _NO_GROUP = "no group of a tandem trace is in it: is it one, and of these parameters?"
 

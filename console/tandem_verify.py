@@ -5,21 +5,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from console import addresses, output, raw, standard, tandem_options
-from console.models import MODELS, ModelOptions, open_model
-from console.output import Output
-from console.tandem_show import Found, open_trace, selection
-from console.tandem_verify_json import Objects
-from console.tandem_verify_text import Sentences
-from decode.image import Image
-from session.tandem.masks import ABSENT, ALL, masks_of
-from session.tandem.survey import foreign_code, pages
-from session.tandem.verifier import Choices, Verifier
-from support.errors import Cancelled, RvtraceError
-from support.lines import hint
-from support.text import printable
-from views.disassembly import Disassemblers
-from views.tandem import name_of
+from rvtrace_gdb.console import addresses, output, raw, standard, tandem_options
+from rvtrace_gdb.console.models import MODELS, ModelOptions, open_model
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.console.tandem_show import Found, open_trace, selection
+from rvtrace_gdb.console.tandem_verify_json import Objects
+from rvtrace_gdb.console.tandem_verify_text import Sentences
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.tandem.masks import ABSENT, ALL, masks_of
+from rvtrace_gdb.session.tandem.survey import foreign_code, pages
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.lines import hint
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.tandem import name_of
 
 SAME, DIFFERENT, FAILED = 0, 1, 2
 """Exit status."""

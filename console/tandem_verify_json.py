@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from console.tandem_show import Found
-from decode.causes import trap_text
-from decode.history import Context
-from decode.source_lines import SourceLines
-from decode.tandem import csrs
-from session.tandem.findings import Difference, Divergence, Kind
-from session.tandem.model import PC, Trap
-from session.tandem.verifier import Verifier
-from views.disassembly import Disassemblers
-from views.json_rows import Fields, line, place
-from views.tandem import name_of, value_of
-from views.tandem_groups import Groups
-from views.tandem_texts import Texts
+from rvtrace_gdb.console.tandem_show import Found
+from rvtrace_gdb.decode.causes import trap_text
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.source_lines import SourceLines
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.session.tandem.findings import Difference, Divergence, Kind
+from rvtrace_gdb.session.tandem.model import PC, Trap
+from rvtrace_gdb.session.tandem.verifier import Verifier
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.json_rows import Fields, line, place
+from rvtrace_gdb.views.tandem import name_of, value_of
+from rvtrace_gdb.views.tandem_groups import Groups
+from rvtrace_gdb.views.tandem_texts import Texts
 
 _BARE = (Kind.ORDER, Kind.TRAP)
 

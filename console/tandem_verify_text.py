@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 
-from console.tandem_show import Found
-from decode.causes import trap_text
-from decode.history import Context
-from decode.source_lines import SourceLines
-from decode.tandem import csrs
-from session.tandem.findings import Counts, Difference, Divergence, Kind
-from session.tandem.masks import ABSENT, ALL, COPIED
-from session.tandem.model import PC, Trap
-from session.tandem.verifier import Verifier
-from support.text import printable
-from views.csr_fields import MODES
-from views.disassembly import Disassemblers
-from views.tandem import Words, name_of, value_of
-from views.tandem_groups import Groups
-from views.tandem_texts import Texts
+from rvtrace_gdb.console.tandem_show import Found
+from rvtrace_gdb.decode.causes import trap_text
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.source_lines import SourceLines
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.session.tandem.findings import Counts, Difference, Divergence, Kind
+from rvtrace_gdb.session.tandem.masks import ABSENT, ALL, COPIED
+from rvtrace_gdb.session.tandem.model import PC, Trap
+from rvtrace_gdb.session.tandem.verifier import Verifier
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.views.csr_fields import MODES
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.tandem import Words, name_of, value_of
+from rvtrace_gdb.views.tandem_groups import Groups
+from rvtrace_gdb.views.tandem_texts import Texts
 
 _TITLES = {Kind.PC: "next pc", Kind.ADDRESS: "address", Kind.INSTRUCTION: "instruction"}
 

@@ -4,15 +4,15 @@ import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from console import addresses
-from decode import elf_symbols
-from decode.access_wording import touches
-from decode.image import Image
-from decode.tandem.decoder import Tandem
-from decode.tandem.register_names import number_of
-from support.errors import RvtraceError
-from support.progress import Progress
-from views.tandem_groups import Groups
+from rvtrace_gdb.console import addresses
+from rvtrace_gdb.decode import elf_symbols
+from rvtrace_gdb.decode.access_wording import touches
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.register_names import number_of
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.views.tandem_groups import Groups
 
 _EVERY = 1 << 12  # groups between two signs of life
 

@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from console.rig import Processes, Rig
-from console.rig_qemu import QemuRig
-from support.errors import RvtraceError
+from rvtrace_gdb.console.rig import Processes, Rig
+from rvtrace_gdb.console.rig_qemu import QemuRig
+from rvtrace_gdb.support.errors import RvtraceError
 
 _QEMU = "--qemu"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 SECONDS = 60  # to wait for what is to appear: a machine may have much else to do
 _POLL = 0.05

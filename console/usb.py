@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from console import addresses
-from console.progress import ProgressLine
-from session import usb_bench
-from session.context import Context
-from session.description import DescriptionError, Usb
-from session.usb_bench import HartState, UsbBench
-from support.errors import RvtraceError
-from support.output import replacing
-from support.text import columns, printable
+from rvtrace_gdb.console import addresses
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.session import usb_bench
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError, Usb
+from rvtrace_gdb.session.usb_bench import HartState, UsbBench
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.output import replacing
+from rvtrace_gdb.support.text import columns, printable
 
 _MOST_SHOWN = 1 << 16  # bytes of memory on the terminal
 _ROW = 16

@@ -7,15 +7,21 @@ and E-Trace 2.0 documents.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controlregs import atb_bridge, encoder, funnel, pib, ram_sink, timestamp
-from controlregs.comparators import COMPARATORS
-from controlregs.encoder import Format, InstMode, SyncMode, TrigAction
-from controlregs.encoder_setup import FEATURE_NAMES, MODE_NAMES, PROTOCOLS, RETURN_MODE_NAMES, SYNC_MAX_LOWEST_UNIT
-from controlregs.fields import Register
-from controlregs.pib import PibMode
-from controlregs.probing import Probe
-from controlregs.ram_sink import RamMode
-from controlregs.timestamp import TsMode
+from rvtrace_gdb.controlregs import atb_bridge, encoder, funnel, pib, ram_sink, timestamp
+from rvtrace_gdb.controlregs.comparators import COMPARATORS
+from rvtrace_gdb.controlregs.encoder import Format, InstMode, SyncMode, TrigAction
+from rvtrace_gdb.controlregs.encoder_setup import (
+    FEATURE_NAMES,
+    MODE_NAMES,
+    PROTOCOLS,
+    RETURN_MODE_NAMES,
+    SYNC_MAX_LOWEST_UNIT,
+)
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.probing import Probe
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.timestamp import TsMode
 
 _NOT_OF: Mapping[int, tuple[str, ...]] = {
     Format.N_TRACE: (

@@ -5,8 +5,8 @@ Version: 1.0, ratified 2024-11-21
 Section: trace ATB bridge registers (trAtbBridge*)
 """
 
-from controlregs.common import CompType, active, async_freq, empty, vendor, version_and_type
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, reserved
+from rvtrace_gdb.controlregs.common import CompType, active, async_freq, empty, vendor, version_and_type
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, reserved
 
 REQUIRED = Compliance.REQUIRED
 USABLE_IDS = range(0x01, 0x70)

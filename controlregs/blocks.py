@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from controlregs import sifive_v0
-from controlregs.atb_bridge import ATB_BRIDGE
-from controlregs.common import VERSION
-from controlregs.encoder import ENCODER
-from controlregs.fields import RegisterBlock
-from controlregs.funnel import FUNNEL
-from controlregs.pib import PIB_SINK
-from controlregs.ram_sink import RAM_SINK
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs import sifive_v0
+from rvtrace_gdb.controlregs.atb_bridge import ATB_BRIDGE
+from rvtrace_gdb.controlregs.common import VERSION
+from rvtrace_gdb.controlregs.encoder import ENCODER
+from rvtrace_gdb.controlregs.fields import RegisterBlock
+from rvtrace_gdb.controlregs.funnel import FUNNEL
+from rvtrace_gdb.controlregs.pib import PIB_SINK
+from rvtrace_gdb.controlregs.ram_sink import RAM_SINK
+from rvtrace_gdb.support.errors import RvtraceError
 
 RATIFIED: Mapping[str, RegisterBlock] = {
     "encoder": ENCODER,

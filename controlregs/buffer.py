@@ -3,12 +3,12 @@
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, section on the RAM sink (trRam*).
 """
 
-from controlregs import ram_sink
-from controlregs.component import Component
-from controlregs.errors import BufferRefused, SettingRefused
-from controlregs.fields import Register
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs import ram_sink
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import BufferRefused, SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce, TraceRequest
 
 SRAM_ACCESS_BYTES = 4
 WORD_MASK = 0xFFFF_FFFC

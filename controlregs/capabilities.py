@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from controlregs.abilities import ABILITIES
-from controlregs.component import Component
-from controlregs.discovery import Identity, identify, read_stable, reset
-from controlregs.errors import SettingRefused
-from controlregs.probing import Probe
-from controlregs.switching import check_active
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.abilities import ABILITIES
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import Identity, identify, read_stable, reset
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.probing import Probe
+from rvtrace_gdb.controlregs.switching import check_active
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Section: registers common to all components; tr??Control and tr??Impl
 
 from enum import IntEnum
 
-from controlregs.fields import Access, Field, Reset
+from rvtrace_gdb.controlregs.fields import Access, Field, Reset
 
 CONTROL_OFFSET = 0x000
 IMPL_OFFSET = 0x004

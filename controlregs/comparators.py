@@ -11,8 +11,8 @@ of registers reserves 0x600 to 0x7FF for these, the details 0x600 to 0x6FF: room
 from enum import IntEnum
 from typing import NamedTuple
 
-from controlregs.fields import Compliance, Field, Register, reserved
-from controlregs.repeated import units
+from rvtrace_gdb.controlregs.fields import Compliance, Field, Register, reserved
+from rvtrace_gdb.controlregs.repeated import units
 
 OPTIONAL = Compliance.OPTIONAL
 COUNT = 8

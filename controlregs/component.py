@@ -9,11 +9,11 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on access
 
 import time
 
-from controlregs.errors import ComponentAccess, ComponentTimeout, NoAnswer
-from controlregs.fields import Access, Register, RegisterBlock
-from controlregs.target import Target
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentTimeout, NoAnswer
+from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
+from rvtrace_gdb.controlregs.target import Target
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 POLL_PAUSE = 0.0005  # seconds; doubled with each poll up to the maximum
 POLL_PAUSE_MAX = 0.05

@@ -6,7 +6,7 @@ A way to reach them takes a *batch*: many accesses in one go, for transports tha
 from collections.abc import Sequence
 from typing import Protocol
 
-from support.progress import Progress, silent
+from rvtrace_gdb.support.progress import Progress, silent
 
 Register = int | str
 """A CSR's number (RISC-V Privileged Architecture, 2.1), or "pc" or "priv": bits 1:0 the privilege mode, bit 2 V."""

@@ -6,9 +6,9 @@ marked MD and OD).
 
 from collections.abc import Iterable
 
-from controlregs.component import Component
-from controlregs.encoder import CONTROL, DATA_CONTROL, DataAddrCompress, Format
-from controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import CONTROL, DATA_CONTROL, DataAddrCompress, Format
+from rvtrace_gdb.controlregs.request import TraceRequest
 
 _COMPRESSIONS: dict[int, str] = {
     DataAddrCompress.FULL: "sends data addresses in full",

@@ -10,7 +10,7 @@ Fields are declared as on RV64; those of RV32 are at the same places, but for `t
 from collections.abc import Mapping
 from enum import IntEnum
 
-from controlregs.fields import Field, Part, reserved
+from rvtrace_gdb.controlregs.fields import Field, Part, reserved
 
 TSELECT, TDATA1, TDATA2, TDATA3 = 0x7A0, 0x7A1, 0x7A2, 0x7A3
 NAMES: Mapping[int, str] = {TSELECT: "tselect", TDATA1: "tdata1", TDATA2: "tdata2", TDATA3: "tdata3"}

@@ -6,12 +6,12 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, sections on reset 
 from contextlib import suppress
 from dataclasses import dataclass
 
-from controlregs.common import VERSION, VERSION_EXPERIMENTAL, CompType
-from controlregs.component import Component
-from controlregs.errors import SettingRefused, UnsupportedVersion, WrongComponent
-from controlregs.fields import Register
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.common import VERSION, VERSION_EXPERIMENTAL, CompType
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused, UnsupportedVersion, WrongComponent
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 NOBODY = (0x0000_0000, 0xFFFF_FFFF)  # what tr??Impl reads where nothing answers, on buses that give no error
 READS_UNTIL_STABLE = 32

@@ -5,14 +5,14 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, section on the RAM
 
 from functools import partial
 
-from controlregs import ram_sink
-from controlregs.buffer import WORD_MASK, access_bytes, read_address, write_address
-from controlregs.component import Component
-from controlregs.errors import SinkNotReadable
-from controlregs.pieces import Drained, Unread, check_buffer, oldest_first, read_pieces, read_port
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import ram_sink
+from rvtrace_gdb.controlregs.buffer import WORD_MASK, access_bytes, read_address, write_address
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SinkNotReadable
+from rvtrace_gdb.controlregs.pieces import Drained, Unread, check_buffer, oldest_first, read_pieces, read_port
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> Drained:

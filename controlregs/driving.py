@@ -4,21 +4,21 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from controlregs import flow, unchanged, watching
-from controlregs.capabilities import Capabilities
-from controlregs.capabilities import capabilities as of_1_0
-from controlregs.component import Component
-from controlregs.flow import Drains, Stopped
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
-from controlregs.request import SinkInForce
-from controlregs.sifive_v0 import NO_COMP_TYPE
-from controlregs.sifive_v0 import flow as v0_flow
-from controlregs.sifive_v0 import unchanged as v0_unchanged
-from controlregs.sifive_v0 import watching as v0_watching
-from controlregs.sifive_v0.capabilities import capabilities as of_version_0
-from controlregs.watching import GraphStatus
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import flow, unchanged, watching
+from rvtrace_gdb.controlregs.capabilities import Capabilities
+from rvtrace_gdb.controlregs.capabilities import capabilities as of_1_0
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.flow import Drains, Stopped
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0 import NO_COMP_TYPE
+from rvtrace_gdb.controlregs.sifive_v0 import flow as v0_flow
+from rvtrace_gdb.controlregs.sifive_v0 import unchanged as v0_unchanged
+from rvtrace_gdb.controlregs.sifive_v0 import watching as v0_watching
+from rvtrace_gdb.controlregs.sifive_v0.capabilities import capabilities as of_version_0
+from rvtrace_gdb.controlregs.watching import GraphStatus
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class Start(Protocol):

@@ -7,11 +7,11 @@ From a live component (`read`), or from values that were kept (a capture).
 
 from collections.abc import Iterator, Mapping
 
-from controlregs.common import CONTROL_OFFSET
-from controlregs.component import Component
-from controlregs.errors import ComponentAccess
-from controlregs.fields import Compliance, Field, FieldSet, Register, RegisterBlock
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.common import CONTROL_OFFSET
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentAccess
+from rvtrace_gdb.controlregs.fields import Compliance, Field, FieldSet, Register, RegisterBlock
+from rvtrace_gdb.support.progress import Progress, silent
 
 Values = Mapping[int, int | str]
 """By offset: the value of a register, or why it could not be read."""

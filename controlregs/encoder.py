@@ -8,10 +8,10 @@ Section: trace encoder registers (trTe*); the codes of trTeInstMode also in the 
 
 from enum import IntEnum
 
-from controlregs import comparators, filters, timestamp
-from controlregs.common import CompType, active, empty, vendor, version_and_type
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
-from controlregs.readings import every, listed
+from rvtrace_gdb.controlregs import comparators, filters, timestamp
+from rvtrace_gdb.controlregs.common import CompType, active, empty, vendor, version_and_type
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
+from rvtrace_gdb.controlregs.readings import every, listed
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 

@@ -7,16 +7,16 @@ protocols allow.
 
 from collections.abc import Iterable, Mapping
 
-from controlregs import encoder, timestamp
-from controlregs.component import Component
-from controlregs.data_setup import configure_data
-from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.errors import SettingRefused, UnsupportedProtocol
-from controlregs.fields import Register
-from controlregs.filter_setup import configure_filters
-from controlregs.request import EncoderInForce, TraceRequest
-from controlregs.timestamp_setup import set_encoder_time
-from controlregs.trigger_setup import configure_triggers
+from rvtrace_gdb.controlregs import encoder, timestamp
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.data_setup import configure_data
+from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.errors import SettingRefused, UnsupportedProtocol
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.filter_setup import configure_filters
+from rvtrace_gdb.controlregs.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.timestamp_setup import set_encoder_time
+from rvtrace_gdb.controlregs.trigger_setup import configure_triggers
 
 MESSAGE_BYTES = 40  # the longest message there is: IndirectBranchHistSync with all fields at their widest, rounded up
 SYNCS_PER_BUFFER = 8

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from controlregs.fields import Register
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 def at(component: str, base: int) -> str:

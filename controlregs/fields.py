@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 REGISTER_BITS = 32
 BLOCK_BYTES = 0x1000

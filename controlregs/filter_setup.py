@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controlregs.comparators import COMPARATORS, CompInput, MatchMode, PFunction
-from controlregs.component import Component
-from controlregs.encoder import DATA_CONTROL, DATA_FILTERS, INST_FILTERS
-from controlregs.errors import SettingRefused
-from controlregs.fields import Register
-from controlregs.filters import COUNT, FILTERS, PRIVILEGES
+from rvtrace_gdb.controlregs.comparators import COMPARATORS, CompInput, MatchMode, PFunction
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import DATA_CONTROL, DATA_FILTERS, INST_FILTERS
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.filters import COUNT, FILTERS, PRIVILEGES
 
 LOW = 0xFFFF_FFFF
 _ALL = (1 << COUNT) - 1

@@ -12,9 +12,9 @@ trace ingress port, which the E-Trace document defines.
 from enum import IntEnum
 from typing import NamedTuple
 
-from controlregs.fields import Compliance, Field, Register, reserved
-from controlregs.readings import listed
-from controlregs.repeated import units
+from rvtrace_gdb.controlregs.fields import Compliance, Field, Register, reserved
+from rvtrace_gdb.controlregs.readings import listed
+from rvtrace_gdb.controlregs.repeated import units
 
 OPTIONAL = Compliance.OPTIONAL
 COUNT = 16

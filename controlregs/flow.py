@@ -10,23 +10,23 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from controlregs import encoder, ram_sink
-from controlregs.component import Component
-from controlregs.discovery import reset
-from controlregs.drain import drain
-from controlregs.errors import ComponentError, ComponentTimeout, StopFailed
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce, Pins
-from controlregs.graph_start import Starting
-from controlregs.outlets import configure_pib, pib_in_force
-from controlregs.pieces import Drained
-from controlregs.request import SinkInForce
-from controlregs.switching import begin, check_active, disable, enable, take_back
-from controlregs.trigger_setup import is_switched_off
-from controlregs.unchanged import check_settings
-from controlregs.watching import has_lost
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import encoder, ram_sink
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import reset
+from rvtrace_gdb.controlregs.drain import drain
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, StopFailed
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphInForce, GraphRequest, PibInForce, Pins
+from rvtrace_gdb.controlregs.graph_start import Starting
+from rvtrace_gdb.controlregs.outlets import configure_pib, pib_in_force
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.switching import begin, check_active, disable, enable, take_back
+from rvtrace_gdb.controlregs.trigger_setup import is_switched_off
+from rvtrace_gdb.controlregs.unchanged import check_settings
+from rvtrace_gdb.controlregs.watching import has_lost
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def nobody(pins: PibInForce) -> None:

@@ -5,10 +5,10 @@ Version: 1.0, ratified 2024-11-21
 Section: trace funnel registers (trFunnel*)
 """
 
-from controlregs import timestamp
-from controlregs.common import CompType, active, empty, vendor, version_and_type
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, reserved
-from controlregs.readings import listed
+from rvtrace_gdb.controlregs import timestamp
+from rvtrace_gdb.controlregs.common import CompType, active, empty, vendor, version_and_type
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, reserved
+from rvtrace_gdb.controlregs.readings import listed
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 INPUTS = 16

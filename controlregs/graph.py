@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from controlregs import sifive_v0
-from controlregs.atb_bridge import ATB_BRIDGE
-from controlregs.component import Component
-from controlregs.encoder import ENCODER
-from controlregs.errors import SettingRefused
-from controlregs.fields import RegisterBlock
-from controlregs.funnel import FUNNEL
-from controlregs.pib import PIB_SINK
-from controlregs.ram_sink import RAM_SINK
+from rvtrace_gdb.controlregs import sifive_v0
+from rvtrace_gdb.controlregs.atb_bridge import ATB_BRIDGE
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import ENCODER
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.fields import RegisterBlock
+from rvtrace_gdb.controlregs.funnel import FUNNEL
+from rvtrace_gdb.controlregs.pib import PIB_SINK
+from rvtrace_gdb.controlregs.ram_sink import RAM_SINK
 
 Edge = tuple[str, str]
 """Names: what sends, and what it sends to."""

@@ -6,9 +6,9 @@ What the encoders are asked for is in `controlregs.request`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlregs import atb_bridge, funnel, pib, timestamp
-from controlregs.pib import PibMode
-from controlregs.request import EncoderInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs import atb_bridge, funnel, pib, timestamp
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce, TraceRequest
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 from collections.abc import Callable
 from dataclasses import replace
 
-from controlregs.buffer import ASYNC_RAREST, configure_sink
-from controlregs.component import Component
-from controlregs.discovery import reset
-from controlregs.encoder import CONTROL, DATA_CONTROL, Format
-from controlregs.encoder_setup import choose_format, configure_encoder, in_force
-from controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
-from controlregs.graph import Graph
-from controlregs.graph_request import (
+from rvtrace_gdb.controlregs.buffer import ASYNC_RAREST, configure_sink
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import reset
+from rvtrace_gdb.controlregs.encoder import CONTROL, DATA_CONTROL, Format
+from rvtrace_gdb.controlregs.encoder_setup import choose_format, configure_encoder, in_force
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import (
     BridgeInForce,
     Buffer,
     FunnelInForce,
@@ -23,7 +23,7 @@ from controlregs.graph_request import (
     PibInForce,
     Pins,
 )
-from controlregs.outlets import (
+from rvtrace_gdb.controlregs.outlets import (
     bridge_in_force,
     configure_bridge,
     configure_funnel,
@@ -31,15 +31,15 @@ from controlregs.outlets import (
     funnel_in_force,
     pib_in_force,
 )
-from controlregs.ram_sink import RamMode
-from controlregs.request import EncoderInForce, SinkInForce, TraceRequest
-from controlregs.sources import check_streams, choose_sources
-from controlregs.switching import begin, check_active, disable, enable, take_back
-from controlregs.timestamp import TsMode
-from controlregs.timestamp_setup import FROM_THE_TOP, set_funnel_time
-from controlregs.unchanged import check_settings
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs.sources import check_streams, choose_sources
+from rvtrace_gdb.controlregs.switching import begin, check_active, disable, enable, take_back
+from rvtrace_gdb.controlregs.timestamp import TsMode
+from rvtrace_gdb.controlregs.timestamp_setup import FROM_THE_TOP, set_funnel_time
+from rvtrace_gdb.controlregs.unchanged import check_settings
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 STREAM_BYTES = 1 << 20
 """Trace that leaves through pins or ATB is synchronised as for a buffer of this size; its receiver's is not known."""

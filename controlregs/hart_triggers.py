@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from controlregs.csr_access import CsrAccess
-from controlregs.debug_triggers import TSELECT
-from controlregs.trigger_module import Found, Place, Taken, TriggerModule, TriggersRefused
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.debug_triggers import TSELECT
+from rvtrace_gdb.controlregs.trigger_module import Found, Place, Taken, TriggerModule, TriggersRefused
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 def take(access: CsrAccess, hart: int, places: Sequence[Place]) -> tuple[list[Taken], list[str]]:

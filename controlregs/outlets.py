@@ -6,12 +6,12 @@ sequence) and the ATB bridge; "Reset and Discovery" (initial values).
 
 from collections.abc import Collection, Mapping
 
-from controlregs import atb_bridge, funnel, pib, timestamp
-from controlregs.atb_bridge import USABLE_IDS
-from controlregs.component import Component
-from controlregs.errors import SettingRefused
-from controlregs.graph_request import BridgeInForce, FunnelInForce, PibInForce, Pins
-from controlregs.pib import PibMode
+from rvtrace_gdb.controlregs import atb_bridge, funnel, pib, timestamp
+from rvtrace_gdb.controlregs.atb_bridge import USABLE_IDS
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.graph_request import BridgeInForce, FunnelInForce, PibInForce, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
 
 
 def configure_funnel(

@@ -7,9 +7,9 @@ Section: trace PIB sink registers (trPib*)
 
 from enum import IntEnum
 
-from controlregs.common import CompType, active, async_freq, empty, vendor, version_and_type
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, reserved
-from controlregs.readings import divided_by
+from rvtrace_gdb.controlregs.common import CompType, active, async_freq, empty, vendor, version_and_type
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, reserved
+from rvtrace_gdb.controlregs.readings import divided_by
 
 REQUIRED = Compliance.REQUIRED
 

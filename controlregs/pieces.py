@@ -6,13 +6,13 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, section on the RAM
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from controlregs.component import Component
-from controlregs.errors import DrainFailed, SinkNotReadable
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from controlregs.target import DataPort
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import DrainFailed, SinkNotReadable
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.target import DataPort
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 PROGRESS_STEP = 256  # bytes read word by word between two calls of the progress watcher
 Read = Callable[[int, int, Progress], bytes]

@@ -6,10 +6,10 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 from collections.abc import Sequence
 from types import TracebackType
 
-from controlregs.component import Component
-from controlregs.errors import ComponentError, NoAnswer, WasReset
-from controlregs.fields import Access, Register
-from controlregs.switching import check_active
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError, NoAnswer, WasReset
+from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.switching import check_active
 
 _WRITTEN = (Access.RW, Access.WARL, Access.R_OR_RW, Access.RW0C)  # 1 to RW0C leaves it as it is
 

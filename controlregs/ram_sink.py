@@ -9,8 +9,8 @@ Address fields hold bits 31:2, as the document draws them: the byte address is t
 
 from enum import IntEnum
 
-from controlregs.common import CompType, active, async_freq, empty, vendor, version_and_type
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
+from rvtrace_gdb.controlregs.common import CompType, active, async_freq, empty, vendor, version_and_type
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controlregs.fields import Register
+from rvtrace_gdb.controlregs.fields import Register
 
 
 def units(count: int, stride: int, registers: Sequence[Register]) -> tuple[tuple[Register, ...], ...]:

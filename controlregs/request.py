@@ -5,12 +5,12 @@ A decoder is given what is in force: register values as read back, never what wa
 
 from dataclasses import dataclass
 
-from controlregs import encoder, ram_sink, timestamp
-from controlregs.encoder import DataAddrCompress, ImplicitReturnMode, InstMode
-from controlregs.filter_setup import Filter
-from controlregs.ram_sink import RamMode
-from controlregs.timestamp import TsMode, TsPrescale
-from controlregs.trigger_setup import Triggers
+from rvtrace_gdb.controlregs import encoder, ram_sink, timestamp
+from rvtrace_gdb.controlregs.encoder import DataAddrCompress, ImplicitReturnMode, InstMode
+from rvtrace_gdb.controlregs.filter_setup import Filter
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.timestamp import TsMode, TsPrescale
+from rvtrace_gdb.controlregs.trigger_setup import Triggers
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ N-Trace 1.0, field SRC: all encoders of a stream use the same number of bits.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from controlregs.component import Component
-from controlregs.encoder import INST_FEATURES
-from controlregs.encoder_setup import PROTOCOLS
-from controlregs.errors import SettingRefused
-from controlregs.graph import Graph
-from controlregs.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import INST_FEATURES
+from rvtrace_gdb.controlregs.encoder_setup import PROTOCOLS
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.request import EncoderInForce, TraceRequest
 
 _BITS_MAX = 12
 _ADVICE = "trace one of them, or let each feed a sink of its own"

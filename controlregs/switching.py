@@ -5,13 +5,13 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Enabling and Disa
 
 from collections.abc import Sequence
 
-from controlregs import encoder
-from controlregs.component import Component
-from controlregs.data_setup import begin_data
-from controlregs.errors import ComponentError, SettingRefused, WasReset
-from controlregs.trigger_setup import data_follows
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import encoder
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.data_setup import begin_data
+from rvtrace_gdb.controlregs.errors import ComponentError, SettingRefused, WasReset
+from rvtrace_gdb.controlregs.trigger_setup import data_follows
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def begin(component: Component, *, data: bool, on: bool = True) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
-from support.progress import Progress, silent
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class Target(Protocol):

@@ -7,7 +7,7 @@ Section: timestamp unit (trTs*)
 
 from enum import IntEnum
 
-from controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
 
 OPTIONAL = Compliance.OPTIONAL
 

@@ -4,10 +4,10 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Timestamp Unit": 
 the source of time (Internal System or External), and all encoders and other funnels share it.
 """
 
-from controlregs.component import Component
-from controlregs.errors import ComponentTimeout
-from controlregs.request import TraceRequest
-from controlregs.timestamp import CONTROL, TsMode
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentTimeout
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.timestamp import CONTROL, TsMode
 
 FROM_THE_TOP = (TsMode.INTERNAL_SYSTEM, TsMode.EXTERNAL)
 """Modes in which a funnel can be the source of time. In others encoders count themselves, or time is from elsewhere."""

@@ -7,8 +7,8 @@ Trace Control Interface 1.0, "Debug Trigger Module": read back what action was g
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controlregs.csr_access import Access, CsrAccess
-from controlregs.debug_triggers import (
+from rvtrace_gdb.controlregs.csr_access import Access, CsrAccess
+from rvtrace_gdb.controlregs.debug_triggers import (
     ADDRESS_TYPES,
     NAMES,
     STATE,
@@ -23,8 +23,8 @@ from controlregs.debug_triggers import (
     of_type,
     type_of,
 )
-from controlregs.encoder import TrigAction
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.support.errors import RvtraceError
 
 MOST = 64
 """Triggers of a hart that are looked at."""

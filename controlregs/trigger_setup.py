@@ -6,8 +6,8 @@ trTeDataTrigEnable; "Enabling and Disabling": either tracing is set on by hand, 
 
 from dataclasses import dataclass
 
-from controlregs.component import Component
-from controlregs.encoder import (
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import (
     CONTROL,
     DATA_CONTROL,
     TRIG_DBG_CONTROL,
@@ -15,8 +15,8 @@ from controlregs.encoder import (
     TRIG_EXT_OUT_CONTROL,
     TrigAction,
 )
-from controlregs.errors import SettingRefused
-from controlregs.fields import Register
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
 
 EXTERNAL = 8
 """Inputs, and outputs, that an encoder can have."""

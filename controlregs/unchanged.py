@@ -6,15 +6,15 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discove
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from controlregs import atb_bridge, funnel, pib, ram_sink, timestamp
-from controlregs.component import Component
-from controlregs.encoder import CONTROL, DATA_CONTROL, INST_FEATURES, INST_FILTERS
-from controlregs.errors import SettingsChanged
-from controlregs.fields import Access, Register
-from controlregs.graph import Graph
-from controlregs.graph_request import BridgeInForce, FunnelInForce, GraphInForce, PibInForce
-from controlregs.ram_sink import RamMode
-from controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.controlregs import atb_bridge, funnel, pib, ram_sink, timestamp
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import CONTROL, DATA_CONTROL, INST_FEATURES, INST_FILTERS
+from rvtrace_gdb.controlregs.errors import SettingsChanged
+from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import BridgeInForce, FunnelInForce, GraphInForce, PibInForce
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
 
 _SENT: Mapping[Register, tuple[str, ...]] = {
     CONTROL: (

@@ -6,10 +6,10 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, tr??Control of all
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlregs import encoder, ram_sink
-from controlregs.component import Component
-from controlregs.errors import ComponentError
-from controlregs.graph import Graph
+from rvtrace_gdb.controlregs import encoder, ram_sink
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.graph import Graph
 
 
 @dataclass(frozen=True)

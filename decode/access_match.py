@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import GAP, History
-from decode.image import Image
-from decode.memory_access import Access, Reach, reach
-from decode.streams import Program
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.memory_access import Access, Reach, reach
+from rvtrace_gdb.decode.streams import Program
 
 _POSITIONS = 1 << 24, 256  # of a history that are looked at, and how many more for each access
 _SLOTS = 1 << 20, 16  # that are kept, and how many more for each access

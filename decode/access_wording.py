@@ -7,8 +7,8 @@ csr rs 0x300 = 0x0000000a00001800, operand 0x0000000000000008
 
 from collections.abc import Callable, Mapping
 
-from decode.memory_access import CSR, MULTIPLE, Access, AccessNote
-from support.text import printable
+from rvtrace_gdb.decode.memory_access import CSR, MULTIPLE, Access, AccessNote
+from rvtrace_gdb.support.text import printable
 
 SymbolOf = Callable[[int], tuple[str, int] | None]
 """The name and offset of an address, None without one."""

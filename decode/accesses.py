@@ -13,10 +13,10 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.access_match import Slots, are_missing, certain, lay
-from decode.history import History
-from decode.memory_access import Access, AccessNote
-from decode.streams import Program
+from rvtrace_gdb.decode.access_match import Slots, are_missing, certain, lay
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.memory_access import Access, AccessNote
+from rvtrace_gdb.decode.streams import Program
 
 SLACK = 4
 """How many accesses may be told on the other side of a synchronizing packet than their instructions."""

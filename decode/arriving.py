@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.history import GAP_KINDS, Accounting, Event, EventKind, History, HistoryBuilder
+from rvtrace_gdb.decode.history import GAP_KINDS, Accounting, Event, EventKind, History, HistoryBuilder
 
 WAITING_LIMIT = 1 << 14
 """Events that wait for where decoding goes on; of noise without an end, the oldest ones are not kept waiting longer."""

@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from decode.dwarf import debug_information, errors
-from decode.elf import Elf
-from decode.image import Image
+from rvtrace_gdb.decode.dwarf import debug_information, errors
+from rvtrace_gdb.decode.elf import Elf
+from rvtrace_gdb.decode.image import Image
 
 SAME, UNDEFINED, AT, VALUE, IN, COMPUTED = ["same", "undefined", "at", "value", "in", "computed"]
 """A register of the caller is as it is here; is lost; is saved at the CFA + *n*; is the CFA + *n*; is in register *n*;

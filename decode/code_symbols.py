@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from decode.elf import Elf, Section, Symbol
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.image import Image
-from decode.instructions import length
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import length
 
 _SHF_EXECINSTR = 4
 
@@ -41,7 +41,7 @@ def _code(elf: Elf) -> tuple[set[int], set[int]]:
 
     As the file says; if it is gone, all that is in memory which may be executed is code.
     """
-    from elftools.common.exceptions import ELFError  # takes long to load, as for decode.elf
+    from elftools.common.exceptions import ELFError  # takes long to load, as for rvtrace_gdb.decode.elf
     from elftools.elf.elffile import ELFFile
 
     try:

@@ -7,9 +7,9 @@ process that was traced, and 0 for the idle task.
 
 from typing import NamedTuple
 
-from decode.errors import BadElf
-from decode.history import Context
-from decode.image import Image
+from rvtrace_gdb.decode.errors import BadElf
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
 
 _MACHINE = 3
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeVar
 
-from decode.calls.entries import traps_of
-from decode.calls.index import CallHistory
-from decode.calls.states import NOTHING, Step
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import GAP, History, Path, RepeatPath
-from decode.image import Image
-from decode.instructions import IType
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.entries import traps_of
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.states import NOTHING, Step
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.support.progress import Progress, silent
 
 _BLOCK = 1 << 16  # entries counted between two looks at the progress
 _TOLD = 1 << 12  # parts or traps looked at between two looks at the progress

@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from decode.elf import Elf
+from rvtrace_gdb.decode.elf import Elf
 
 
 def debug_information(elf: Elf) -> Any:
@@ -29,6 +29,6 @@ def errors() -> tuple[type[Exception], ...]:
     """What pyelftools raises where a file is damaged, or has what it does not read (segments), or refers to itself."""
     from elftools.common.exceptions import DWARFError
 
-    from decode.elf_file import ERRORS
+    from rvtrace_gdb.decode.elf_file import ERRORS
 
     return *ERRORS, DWARFError, NotImplementedError, RecursionError

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.errors import BadElf as BadElf
-from support.text import why_not
+from rvtrace_gdb.decode.errors import BadElf as BadElf
+from rvtrace_gdb.support.text import why_not
 
 _ELFDATA2LSB = 1
 EM_RISCV = 243
@@ -90,7 +90,9 @@ def read_elf(path: str | Path) -> Elf:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise BadElf(str(path), f"cannot be read: {why_not(error)}") from error
-    from decode import elf_file  # not before there is one to read: pyelftools takes a tenth of a start to load
+    from rvtrace_gdb.decode import (
+        elf_file,  # not before there is one to read: pyelftools takes a tenth of a start to load
+    )
 
     try:
         return elf_file.parse(str(path), content)

@@ -13,7 +13,7 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from decode.elf import Elf, Section, Segment, Symbol
+from rvtrace_gdb.decode.elf import Elf, Section, Segment, Symbol
 
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _PF_X, _PF_W = 1, 2

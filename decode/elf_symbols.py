@@ -15,7 +15,7 @@ def symbols(path: str | Path) -> dict[str, Place]:
     """All that have a name and are in a section, or absolute; of two of a name the last. {} where there are none."""
     from elftools.elf.elffile import ELFFile  # which takes long to load
 
-    from decode.elf_file import ERRORS
+    from rvtrace_gdb.decode.elf_file import ERRORS
 
     try:
         with open(path, "rb") as file:

@@ -1,6 +1,6 @@
 """What decoding can tell the user in one line. Bad trace bytes are no errors: they are events and gaps in a history."""
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class UndecodableInstruction(RvtraceError):

@@ -1,7 +1,7 @@
 """What happened, as named fields for programs: JSON rows and MI results have the same (docs/json.md)."""
 
-from decode.events import GAP_KINDS, ContextChange, Start, Stop, Trap, TrapKind
-from decode.history import Event
+from rvtrace_gdb.decode.events import GAP_KINDS, ContextChange, Start, Stop, Trap, TrapKind
+from rvtrace_gdb.decode.history import Event
 
 Fields = dict[str, int | str | list[str]]
 

@@ -5,8 +5,8 @@ What shows events asks here; nothing that decides does. Codes and reasons of N-T
 
 from collections.abc import Mapping
 
-from decode.causes import trap_text
-from decode.events import (
+from rvtrace_gdb.decode.causes import trap_text
+from rvtrace_gdb.decode.events import (
     Context,
     ContextChange,
     Detail,

@@ -13,17 +13,17 @@ from itertools import accumulate, chain, islice
 from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from decode.event_wording import words
-from decode.events import GAP_KINDS, Context, EventKind, Fact, Loss, Start, Stop, Trap
-from decode.memory_access import Access
-from decode.times import Times
+from rvtrace_gdb.decode.event_wording import words
+from rvtrace_gdb.decode.events import GAP_KINDS, Context, EventKind, Fact, Loss, Start, Stop, Trap
+from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.decode.times import Times
 
 __all__ = [
     "GAP", "GAP_KINDS", "Accounting", "Context", "Event", "EventKind", "History", "HistoryBuilder", "Path", "RepeatPath"
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from decode.tandem.decoder import Tandem
+    from rvtrace_gdb.decode.tandem.decoder import Tandem
 
 GAP = -1
 """The pc of a gap position."""

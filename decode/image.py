@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from decode.elf import Elf, Section, Symbol, read_elf, symbol_at
-from decode.errors import BadElf as BadElf
-from decode.errors import CodeMissing as CodeMissing
-from decode.history import Context
-from decode.instructions import Instruction, classify, length, zcmt_index
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol, read_elf, symbol_at
+from rvtrace_gdb.decode.errors import BadElf as BadElf
+from rvtrace_gdb.decode.errors import CodeMissing as CodeMissing
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.instructions import Instruction, classify, length, zcmt_index
 
 ReadMissing = Callable[[int, int], bytes | None]
 

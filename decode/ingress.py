@@ -7,8 +7,8 @@ instead of one per instruction. Encoders of every format take these.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from decode.image import Image
-from decode.instructions import Instruction, IType, sequential_target
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType, sequential_target
 
 PLAIN, BRANCH, UNINFERABLE = 0, 1, 2
 """Values of `Block.ending`: what an encoder has to do at the block's end."""

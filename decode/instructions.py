@@ -11,7 +11,7 @@ choice.
 from enum import IntEnum
 from typing import NamedTuple
 
-from decode.errors import UndecodableInstruction as UndecodableInstruction
+from rvtrace_gdb.decode.errors import UndecodableInstruction as UndecodableInstruction
 
 _LINK = (1, 5)
 _CUSTOM_OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)

@@ -4,11 +4,11 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decode.elf import EM_RISCV, Elf, Segment, machine, read_elf
-from decode.errors import BadElf as BadElf
-from decode.errors import BadMemory as BadMemory
-from decode.image import Image
-from decode.maps import Mapping
+from rvtrace_gdb.decode.elf import EM_RISCV, Elf, Segment, machine, read_elf
+from rvtrace_gdb.decode.errors import BadElf as BadElf
+from rvtrace_gdb.decode.errors import BadMemory as BadMemory
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.maps import Mapping
 
 _PAGE = 4096
 _PAGE_NAME = "kmem.0x"

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.errors import BadMaps as BadMaps
+from rvtrace_gdb.decode.errors import BadMaps as BadMaps
 
 _LINE = re.compile(
     r"(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) (?P<permissions>[r-][w-][x-][sp]) (?P<offset>[0-9a-f]+)"

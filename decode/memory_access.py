@@ -8,7 +8,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from decode.instructions import length
+from rvtrace_gdb.decode.instructions import length
 
 LOAD, STORE, ATOMIC, CSR = "load", "store", "atomic", "csr"
 """Values of `Access.kind`: the four access types."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from heapq import merge
 from typing import NamedTuple
 
-from decode.history import History
+from rvtrace_gdb.decode.history import History
 
 
 class Run(NamedTuple):

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from decode.history import GAP, Event, History, Path, RepeatPath
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.support.progress import Progress, silent
 
 _Part = tuple[int, ...] | Path | RepeatPath
 _Entry = Path | RepeatPath

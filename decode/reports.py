@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from decode.events import ContextChange, EventKind, Fact, Loss, LossCause, Note, NoteCause, Start, Trap
-from decode.history import HistoryBuilder
-from decode.image import Image
-from decode.streams import Program
+from rvtrace_gdb.decode.events import ContextChange, EventKind, Fact, Loss, LossCause, Note, NoteCause, Start, Trap
+from rvtrace_gdb.decode.history import HistoryBuilder
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.streams import Program
 
 
 class Report(NamedTuple):

@@ -10,11 +10,11 @@ from itertools import accumulate, chain, islice, pairwise
 from operator import mul
 from typing import NamedTuple
 
-from decode.calls.index import CallHistory
-from decode.calls.states import Step
-from decode.history import EventKind, Path, RepeatPath
-from decode.wanted import LoopOrTrapReturn, Wanted
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.history import EventKind, Path, RepeatPath
+from rvtrace_gdb.decode.wanted import LoopOrTrapReturn, Wanted
+from rvtrace_gdb.support.progress import Progress, silent
 
 _Part = tuple[int, ...] | Path | RepeatPath
 

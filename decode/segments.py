@@ -3,9 +3,9 @@ the next instruction whose successor the code alone does not tell."""
 
 from itertools import accumulate
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.image import Image
-from decode.instructions import Instruction, IType, sequential_target
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType, sequential_target
 
 CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
 """How a segment ends: it was long enough; a conditional branch; an uninferable jump; an instruction that raises an

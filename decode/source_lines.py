@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from decode.dwarf import debug_information, errors
-from decode.elf import Elf
+from rvtrace_gdb.decode.dwarf import debug_information, errors
+from rvtrace_gdb.decode.elf import Elf
 
 
 class SourceLines:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from decode.history import Accounting, Context, History, HistoryBuilder
-from decode.image import Image
+from rvtrace_gdb.decode.history import Accounting, Context, History, HistoryBuilder
+from rvtrace_gdb.decode.image import Image
 
 
 class Program(Protocol):

@@ -3,9 +3,9 @@
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from decode.errors import UndecodableInstruction
-from decode.image import CodeMissing, Image
-from decode.instructions import IType
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.image import CodeMissing, Image
+from rvtrace_gdb.decode.instructions import IType
 
 _FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginning
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import gdb
 
-from . import listing
+from rvtrace_gdb.gdbext import listing
 
 ROWS_AT_ONCE = 4096
 

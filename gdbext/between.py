@@ -8,9 +8,9 @@ from typing import Any, Callable
 
 import gdb
 
-from . import aside, lost, native, osabi, partly, position, stubs, unwinder
-from .printing import print_line
-from .tracer import selected_hart, tracer
+from rvtrace_gdb.gdbext import aside, lost, native, osabi, partly, position, stubs, unwinder
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
 REVERSE = ("reverse-step", "reverse-stepi", "reverse-next", "reverse-nexti", "reverse-finish", "reverse-continue")
 EITHER_WAY = ("step", "stepi", "next", "nexti", "finish", "continue", "until", "advance")

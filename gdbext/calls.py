@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import gdb
 
-from . import listing
-from .printing import print_line, printable
-from .tracer import print_lines, tracer
+from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.printing import print_line, printable
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
 DEPTH = 10  # levels of the tree that are shown without /n

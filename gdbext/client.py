@@ -15,8 +15,8 @@ import signal
 import subprocess
 from typing import Any, Callable, Optional
 
-from . import environment
-from .uninterrupted import uninterrupted
+from rvtrace_gdb.gdbext import environment
+from rvtrace_gdb.gdbext.uninterrupted import uninterrupted
 
 ProgressCallback = Callable[[str, int, Optional[int]], None]
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]

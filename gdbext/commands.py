@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
-from . import (
+from rvtrace_gdb.gdbext import (
     between,
     calls,
     connect,
@@ -35,7 +35,7 @@ from . import (
     who_wrote,
     window,
 )
-from .tracer import arguments, open_tracer, print_lines, tracer
+from rvtrace_gdb.gdbext.tracer import arguments, open_tracer, print_lines, tracer
 
 
 def _require_connection() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import gdb
 
-from . import between, completing, finding, osabi, position, stubs, unwinder, who_wrote
-from .going import going_back, going_either_way, goto, live
-from .options import is_plain_number
-from .printing import print_line
-from .tracer import arguments, print_lines, program, tracer
+from rvtrace_gdb.gdbext import between, completing, finding, osabi, position, stubs, unwinder, who_wrote
+from rvtrace_gdb.gdbext.going import going_back, going_either_way, goto, live
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
 STUB = ("localhost", 3333)
 _PLACES = ("begin", "end", "live", "event", "-next", "-wrote")

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from . import accesses, completing, coverage_table, disassembly, listing
-from .coverage_lines import NEVER, Lines, Scope, scopes, table_of, tables
-from .printing import columns, print_line, printable
-from .tracer import print_lines, tracer
+from rvtrace_gdb.gdbext import accesses, completing, coverage_table, disassembly, listing
+from rvtrace_gdb.gdbext.coverage_lines import NEVER, Lines, Scope, scopes, table_of, tables
+from rvtrace_gdb.gdbext.printing import columns, print_line, printable
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 _LINES = re.compile(r"(.+):([0-9]+)(?:,([0-9]+))?")
 _NO_FILE = "No source file named"

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Optional
 
 import gdb
 
-from .coverage_lines import NEVER, Lines, tables
-from .printing import print_line, printable
-from .tracer import print_lines, tracer
+from rvtrace_gdb.gdbext.coverage_lines import NEVER, Lines, tables
+from rvtrace_gdb.gdbext.printing import print_line, printable
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 
 class Row(NamedTuple):

@@ -18,8 +18,8 @@ from typing import Any
 
 import gdb
 
-from . import parameters
-from .uninterrupted import uninterrupted
+from rvtrace_gdb.gdbext import parameters
+from rvtrace_gdb.gdbext.uninterrupted import uninterrupted
 
 _NO_TARGET = "gdb has no target whose registers could be reached: connect it first (`target extended-remote`)"
 

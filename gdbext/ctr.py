@@ -7,10 +7,20 @@ from typing import Any
 
 import gdb
 
-from . import between, completing, csrs, ctr_options, ctr_rows, ctr_stack, listing, parameters, position
-from .options import BadOption
-from .printing import print_line
-from .tracer import arguments, hart_of, print_lines, tracer
+from rvtrace_gdb.gdbext import (
+    between,
+    completing,
+    csrs,
+    ctr_options,
+    ctr_rows,
+    ctr_stack,
+    listing,
+    parameters,
+    position,
+)
+from rvtrace_gdb.gdbext.options import BadOption
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import arguments, hart_of, print_lines, tracer
 
 ROWS_AT_ONCE = 64  # rows fetched per request: with instructions, a listing appears at once and can be interrupted
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Callable
 
-from .options import BadOption, Option, Table
+from rvtrace_gdb.gdbext.options import BadOption, Option, Table
 
 NOT_TAKEN = "not-taken-branch"
 TYPES = {

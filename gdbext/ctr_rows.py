@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from . import listing
-from .printing import printable
-from .tracer import tracer
+from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.printing import printable
+from rvtrace_gdb.gdbext.tracer import tracer
 
 INSTRUCTIONS = "i"
 ANOTHER_MODE = "[a mode that is not recorded]"

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import gdb
 
-from . import calls, listing
-from .ctr_rows import source_line
-from .printing import printable
+from rvtrace_gdb.gdbext import calls, listing
+from rvtrace_gdb.gdbext.ctr_rows import source_line
+from rvtrace_gdb.gdbext.printing import printable
 
 _CALL_BYTES = (2, 4)
 _MORE = 64

@@ -15,9 +15,9 @@ from typing import Any
 
 import gdb
 
-from . import listing
-from .coverage_lines import NEVER
-from .tracer import tracer
+from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.coverage_lines import NEVER
+from rvtrace_gdb.gdbext.tracer import tracer
 
 with contextlib.suppress(ImportError):  # gdb < 13
     import gdb.disassembler

@@ -12,7 +12,7 @@ from typing import Any
 
 import gdb
 
-from .printing import columns
+from rvtrace_gdb.gdbext.printing import columns
 
 with contextlib.suppress(ImportError):  # gdb < 13
     import gdb.disassembler
@@ -76,7 +76,7 @@ def _disassembled(start: int, code: bytes) -> dict[int, str]:
     """Nothing where this gdb cannot be asked, or takes the program for one of another architecture."""
     if not hasattr(gdb, "disassembler") or "riscv" not in gdb.execute("show architecture", to_string=True):
         return {}
-    from . import disassembly  # which lists instructions itself
+    from rvtrace_gdb.gdbext import disassembly  # which lists instructions itself
 
     with _given(start, code), contextlib.suppress(gdb.error):
         if disassembly.assembly_window():

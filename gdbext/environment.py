@@ -63,13 +63,13 @@ def explain_failure(interpreter: str, stderr: str, home: str) -> str:
             f"{interpreter} does not have rvtrace ({last}): run `make setup` in {home},"
             f" or `{interpreter} -m pip install -e {home}`"
         )
-    return f"the rvtrace session ({interpreter} -m session) could not start: {last}"
+    return f"the rvtrace session ({interpreter} -m rvtrace_gdb.session) could not start: {last}"
 
 
 def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the session process. Its own session, so that Ctrl-C in gdb's terminal does not end it."""
     return subprocess.Popen(
-        [interpreter, "-I", "-m", "session"],
+        [interpreter, "-I", "-m", "rvtrace_gdb.session"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

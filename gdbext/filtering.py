@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 import gdb
 
-from . import functions
+from rvtrace_gdb.gdbext import functions
 
 COMMA = re.compile(r",(?![^(]*\))")
 """Between names, not between the types of a function's arguments."""

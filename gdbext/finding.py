@@ -7,9 +7,9 @@ from typing import Any, Union
 
 import gdb
 
-from . import accesses, completing, functions, listing
-from .printing import print_line
-from .tracer import print_lines, tracer
+from rvtrace_gdb.gdbext import accesses, completing, functions, listing
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
 

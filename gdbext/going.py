@@ -13,9 +13,9 @@ from typing import Any
 
 import gdb
 
-from . import aside, between, finding, native, parameters, position, unwinder, watched, who_wrote
-from .options import is_plain_number
-from .tracer import hart_of, print_lines, selected_hart, tracer
+from rvtrace_gdb.gdbext import aside, between, finding, native, parameters, position, unwinder, watched, who_wrote
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.tracer import hart_of, print_lines, selected_hart, tracer
 
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # of more digits `int` makes no number
 

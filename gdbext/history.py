@@ -8,10 +8,10 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import completing, listing, parameters, position
-from .listing import ROWS_AT_ONCE
-from .printing import print_line
-from .tracer import print_lines, tracer
+from rvtrace_gdb.gdbext import completing, listing, parameters, position
+from rvtrace_gdb.gdbext.listing import ROWS_AT_ONCE
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 ALL = "-all"
 

@@ -17,8 +17,8 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import elsewhere, position, sources, tracer
-from .printing import printable
+from rvtrace_gdb.gdbext import elsewhere, position, sources, tracer
+from rvtrace_gdb.gdbext.printing import printable
 
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 MODIFIERS = "mrsfpat"
@@ -224,7 +224,7 @@ class Texts:
     def _disassemble(self, start: int, last: int) -> dict[int, str]:
         # First, because gdb 13 ends itself when the disassembler cannot read memory while the program runs.
         gdb.selected_inferior().read_memory(start, last + 2 - start)
-        from . import disassembly  # which lists instructions itself
+        from rvtrace_gdb.gdbext import disassembly  # which lists instructions itself
 
         if disassembly.assembly_window():
             return elsewhere.by_python(start, last, self._raw)

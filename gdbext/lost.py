@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import gdb
 
-from .client import TRACE_GOES_ON
-from .tracer import tracer
+from rvtrace_gdb.gdbext.client import TRACE_GOES_ON
+from rvtrace_gdb.gdbext.tracer import tracer
 
 _session: int | None = None
 _told = False

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from . import parameters, position
-from .tracer import selected_hart
+from rvtrace_gdb.gdbext import parameters, position
+from rvtrace_gdb.gdbext.tracer import selected_hart
 
 _REGISTER = re.compile(r"\$([A-Za-z_]\w*)(?:\.\w+)*")
 _BARE = re.compile(r"x[0-9]+|f[0-9]+|zero|ra|sp|gp|tp|fp|pc|[ast][0-9]+|f[ast][0-9]+|[a-z]\w*")

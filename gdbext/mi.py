@@ -11,11 +11,11 @@ from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from . import between, finding, going, lvalues, mi_options, parameters, position, standing, who_wrote
-from .mi_fields import Fields, Rows
-from .mi_options import PAGE, Arguments, Option
-from .printing import print_line
-from .tracer import program, selected_hart, tracer
+from rvtrace_gdb.gdbext import between, finding, going, lvalues, mi_options, parameters, position, standing, who_wrote
+from rvtrace_gdb.gdbext.mi_fields import Fields, Rows
+from rvtrace_gdb.gdbext.mi_options import PAGE, Arguments, Option
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer
 
 PROTOCOL = 1
 """Of these commands: higher when a field or an option means something else than before. New ones do not count."""

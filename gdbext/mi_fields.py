@@ -13,8 +13,8 @@ from typing import Any
 
 import gdb
 
-from . import calls, listing, lvalues, written
-from .finding import Place
+from rvtrace_gdb.gdbext import calls, listing, lvalues, written
+from rvtrace_gdb.gdbext.finding import Place
 
 Fields = dict[str, Any]
 

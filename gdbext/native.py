@@ -10,8 +10,8 @@ from typing import Any, Callable
 
 import gdb
 
-from .options import is_plain_number
-from .tracer import arguments, print_lines, tracer
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
 MICROSECONDS = 36  # at most: gdb 13 and 16 disassemble each instruction they are given, 8 to 36 were measured
 LONG = 1.0  # seconds that are worth a line

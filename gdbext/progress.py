@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import gdb
 
-from . import bars
+from rvtrace_gdb.gdbext import bars
 
 TERMINAL = 2  # the file descriptor: standard error
 

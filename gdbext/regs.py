@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 
 import gdb
 
-from . import completing, csrs, position
-from .options import BadOption, Option, Table
-from .printing import print_line
-from .tracer import arguments, tracer
+from rvtrace_gdb.gdbext import completing, csrs, position
+from rvtrace_gdb.gdbext.options import BadOption, Option, Table
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import arguments, tracer
 
 _LEAST = 20  # columns: what is narrower is not folded
 _REGISTER = 2  # columns before the name of a register

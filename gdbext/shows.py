@@ -7,10 +7,10 @@ import re
 
 import gdb
 
-from . import accesses, completing, listing, snapshot
-from .listing import ROWS_AT_ONCE
-from .printing import print_line
-from .tracer import arguments, print_lines, program, tracer
+from rvtrace_gdb.gdbext import accesses, completing, listing, snapshot
+from rvtrace_gdb.gdbext.listing import ROWS_AT_ONCE
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
 
 
 class Dump(gdb.Command):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import gdb
 
-from . import coverage_lines
-from .printing import columns, printable
+from rvtrace_gdb.gdbext import coverage_lines
+from rvtrace_gdb.gdbext.printing import columns, printable
 
 _starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gdb
 
-from . import position
-from .tracer import hart_of
+from rvtrace_gdb.gdbext import position
+from rvtrace_gdb.gdbext.tracer import hart_of
 
 
 def present(hart: int | None) -> dict[str, int]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import gdb
 
-from . import completing, start_options
-from .tracer import tracer
+from rvtrace_gdb.gdbext import completing, start_options
+from rvtrace_gdb.gdbext.tracer import tracer
 
 
 def complete(text: str, word: str | None) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .options import BadOption, Option, Table
+from rvtrace_gdb.gdbext.options import BadOption, Option, Table
 
 __all__ = ["GROUPS", "OPTIONS", "BadOption", "Group", "complete", "explained", "option", "parse", "usage"]
 

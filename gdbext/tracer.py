@@ -8,10 +8,10 @@ from typing import Any
 
 import gdb
 
-from . import csrs, parameters
-from .client import Client, SessionError
-from .printing import print_line
-from .progress import ProgressLine
+from rvtrace_gdb.gdbext import csrs, parameters
+from rvtrace_gdb.gdbext.client import Client, SessionError
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.progress import ProgressLine
 
 HARTS_AT_MOST = 4096
 ADDRESSES = (1 << 64) - 1

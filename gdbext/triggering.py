@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import filtering
+from rvtrace_gdb.gdbext import filtering
 
 _KEYS = ("trigger_on", "trigger_off", "trigger_notify")
 

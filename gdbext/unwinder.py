@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Optional
 import gdb
 import gdb.unwinder
 
-from . import lost, partly, position
-from .tracer import selected_hart, tracer
+from rvtrace_gdb.gdbext import lost, partly, position
+from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
 NAME = "rvtrace"
 FIRST, MORE = 8, 256  # frames asked for at once: most steps need two

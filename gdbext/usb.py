@@ -6,9 +6,9 @@ from typing import Any
 
 import gdb
 
-from . import csrs
-from .options import is_plain_number
-from .tracer import arguments, print_lines, tracer
+from rvtrace_gdb.gdbext import csrs
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
 
 class Usb(gdb.Command):

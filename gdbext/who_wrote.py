@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from . import completing, lvalues, position, written
-from .options import Option, Table
-from .printing import print_line
-from .tracer import print_lines, tracer
+from rvtrace_gdb.gdbext import completing, lvalues, position, written
+from rvtrace_gdb.gdbext.options import Option, Table
+from rvtrace_gdb.gdbext.printing import print_line
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 
 COMMAND = "trace who-wrote"
 OPTIONS = Table(

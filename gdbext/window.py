@@ -8,8 +8,8 @@ from typing import Callable
 
 import gdb
 
-from . import window_keys
-from .window_drawn import Window, shown
+from rvtrace_gdb.gdbext import window_keys
+from rvtrace_gdb.gdbext.window_drawn import Window, shown
 
 NAME = "trace"
 LAYOUT = "trace trace 3 src 3 status 0 cmd 2"

@@ -11,11 +11,11 @@ from typing import Any, Callable, TypeVar
 
 import gdb
 
-from .tracer import tracer
-from .window_lines import NOTE, Lines, coloured
-from .window_source import Source
-from .window_state import NO_LIMIT, State, look
-from .window_view import Line, around, middle_of, wrapped
+from rvtrace_gdb.gdbext.tracer import tracer
+from rvtrace_gdb.gdbext.window_lines import NOTE, Lines, coloured
+from rvtrace_gdb.gdbext.window_source import Source
+from rvtrace_gdb.gdbext.window_state import NO_LIMIT, State, look
+from rvtrace_gdb.gdbext.window_view import Line, around, middle_of, wrapped
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 shown: list[Window] = []

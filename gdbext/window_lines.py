@@ -7,10 +7,10 @@ from typing import Any
 
 import gdb
 
-from . import listing
-from .tracer import tracer
-from .window_state import State
-from .window_view import NORMAL, Line, cut, highlighted, plain, printable
+from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.tracer import tracer
+from rvtrace_gdb.gdbext.window_state import State
+from rvtrace_gdb.gdbext.window_view import NORMAL, Line, cut, highlighted, plain, printable
 
 GAP, EVENT, NUMBER, NOTE = "1;31", "36", "2", "1;33"  # colours, as terminals number them
 _ROW = re.compile(r"(?P<number>\d*)\t(?:=> |   )?(?P<place>.*?)(?::\t(?P<instruction>.*))?$", re.S)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import gdb
 
-from . import listing, position
-from .tracer import tracer
+from rvtrace_gdb.gdbext import listing, position
+from rvtrace_gdb.gdbext.tracer import tracer
 
 NO_LIMIT = 1 << 62
 

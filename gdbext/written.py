@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from . import listing, lvalues, sources
+from rvtrace_gdb.gdbext import listing, lvalues, sources
 
 _OUTSIDE = "from outside the hart"
 

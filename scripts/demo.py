@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from console.rig import Rig
-from support.errors import RvtraceError
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.support.errors import RvtraceError
 
 HOME = Path(__file__).resolve().parent.parent
 EXAMPLES = HOME / "examples"

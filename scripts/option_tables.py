@@ -9,8 +9,8 @@ test compares.
 import sys
 from pathlib import Path
 
-from gdbext.options import Option
-from gdbext.start_options import GROUPS
+from rvtrace_gdb.gdbext.options import Option
+from rvtrace_gdb.gdbext.start_options import GROUPS
 
 HOME = Path(__file__).resolve().parent.parent
 PAGE = HOME / "docs" / "trace-start.md"

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import demo
 from screenshot_svg import picture
 
-from console.rig import Rig
-from console.terminal import Terminal
-from session import capture
-from support.errors import RvtraceError
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.terminal import Terminal
+from rvtrace_gdb.session import capture
+from rvtrace_gdb.support.errors import RvtraceError
 
 IMAGES = demo.HOME / "docs" / "images"
 CAPTURE = demo.BUILD / "damaged.rvt"
@@ -139,7 +139,7 @@ def session(elf: Path, shot: Shot) -> Iterator[Terminal]:
 @contextmanager
 def console_session(elf: Path, shot: Shot) -> Iterator[Terminal]:
     """Without the lines of earlier consoles."""
-    words = [sys.executable, "-m", "console.main", "console", "--elf", str(elf.relative_to(demo.HOME)), "--sim", "--nx"]
+    words = [sys.executable, "-m", "rvtrace_gdb", "console", "--elf", str(elf.relative_to(demo.HOME)), "--sim", "--nx"]
     environ = {**os.environ, "XDG_STATE_HOME": str(demo.BUILD / "state")}
     with Terminal(words, shot.columns, shot.rows, environ) as terminal:
         terminal.wait(at_prompt, "prompt")

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from io import TextIOWrapper
 
-from support.starting import starting
+from rvtrace_gdb.support.starting import starting
 
 
 class _LogFile(logging.FileHandler):
@@ -38,8 +38,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for gdb, which then cancels by a request
     sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for what is worked on beside them
     with starting():
-        from session.server import Server
-        from session.session import Session
+        from rvtrace_gdb.session.server import Server
+        from rvtrace_gdb.session.session import Session
     # What a library may print must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)

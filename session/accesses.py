@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from decode.access_wording import touches, words
-from decode.history import History
-from decode.image import Image
-from decode.memory_access import Access
-from decode.streams import Program
-from session.errors import NoTrace
-from session.ranges import ROWS, Cursor, Selection
+from rvtrace_gdb.decode.access_wording import touches, words
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.ranges import ROWS, Cursor, Selection
 
 Where = tuple[int, int]
 """Memory: its first byte, and how many; 0: all of what the program has there."""

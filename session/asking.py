@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 Message = dict[str, Any]
 _INTERRUPTED = "KeyboardInterrupt"

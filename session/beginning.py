@@ -3,15 +3,15 @@
 import os
 from datetime import UTC, datetime
 
-from decode.image import Image
-from session import decoding
-from session.captured import Capture
-from session.description import Description
-from session.errors import NoElf, WrongXlen
-from session.link import Link
-from session.program import Program
-from session.version import tool
-from support.text import printable
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import decoding
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.errors import NoElf, WrongXlen
+from rvtrace_gdb.session.link import Link
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.text import printable
 
 GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 

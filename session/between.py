@@ -10,10 +10,10 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from decode.contexts import ContextImages
-from decode.event_wording import context_words, says_its_kind
-from decode.events import GAP_KINDS, MARKS, Context, EventKind, Start, StartReason, Stop, StopReason
-from decode.history import GAP, Event, History
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.event_wording import context_words, says_its_kind
+from rvtrace_gdb.decode.events import GAP_KINDS, MARKS, Context, EventKind, Start, StartReason, Stop, StopReason
+from rvtrace_gdb.decode.history import GAP, Event, History
 
 AT_MOST = 8  # events listed at one place
 

@@ -6,11 +6,11 @@ makes a gap of one whose end it has passed.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from decode.contexts import ContextImages
-from decode.history import GAP, EventKind, History
-from decode.image import Image
-from decode.instructions import Instruction, IType
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import GAP, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType
+from rvtrace_gdb.support.errors import RvtraceError
 
 Block = tuple[int, int]
 """Addresses of the first and the last instruction; where the first is behind the last one, it stands for a gap."""

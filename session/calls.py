@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.index import CallHistory, Function
-from decode.calls.lines import addresses
-from decode.calls.tree import Node, rows, tree
-from decode.contexts import ContextImages
-from decode.history import GAP, History
-from decode.image import Image
-from session.ranges import Cursor, Selection
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.index import CallHistory, Function
+from rvtrace_gdb.decode.calls.lines import addresses
+from rvtrace_gdb.decode.calls.tree import Node, rows, tree
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.ranges import Cursor, Selection
+from rvtrace_gdb.support.progress import Progress, silent
 
 _TRAP = "trap"
 _ALL = 1 << 62

@@ -14,15 +14,15 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from session import capture_json
-from session.capture_json import Member
-from session.captured import Capture
-from support import memory
-from support.errors import RvtraceError
-from support.memory import OutOfMemory
-from support.output import OutputError, replacing
-from support.progress import Progress, silent
-from support.text import why_not
+from rvtrace_gdb.session import capture_json
+from rvtrace_gdb.session.capture_json import Member
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.support import memory
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.memory import OutOfMemory
+from rvtrace_gdb.support.output import OutputError, replacing
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.text import why_not
 
 DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
 LIMIT, LIMIT_VARIABLE = 1 << 31, "RVTRACE_CAPTURE_LIMIT"

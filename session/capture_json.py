@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from controlregs.encoder import Format
-from decode.ntrace.dialect import DIALECTS
-from session import capture_records, capture_registers, capture_tandem
-from session.captured import (
+from rvtrace_gdb.controlregs.encoder import Format
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS
+from rvtrace_gdb.session import capture_records, capture_registers, capture_tandem
+from rvtrace_gdb.session.captured import (
     Capture,
     CapturedEncoder,
     CapturedImage,
@@ -22,10 +22,10 @@ from session.captured import (
     PlacedElf,
     Unregistered,
 )
-from session.etrace import made
-from session.etrace_settings import BadSetting, Value, checked
-from session.json_table import NAME, BadDescription, Member, Table
-from support.text import printable
+from rvtrace_gdb.session.etrace import made
+from rvtrace_gdb.session.etrace_settings import BadSetting, Value, checked
+from rvtrace_gdb.session.json_table import NAME, BadDescription, Member, Table
+from rvtrace_gdb.support.text import printable
 
 __all__ = ["FORMAT", "NAME", "VERSION", "BadDescription", "Member", "describe", "read"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from controlregs.ctr.entries import ENTRY_BYTES
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.versions import VERSIONS
-from session.captured import CapturedRecords
-from session.json_table import Member, Table
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.session.captured import CapturedRecords
+from rvtrace_gdb.session.json_table import Member, Table
 
 _REGISTERS = {"control": "control", "vs_control": "vs_control", "status": "status"}
 _DEPTHS = (16, 32, 64, 128, 256)

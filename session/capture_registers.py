@@ -5,9 +5,9 @@ docs/capture-format.md is the reference.
 
 from typing import Any
 
-from controlregs.request import EncoderInForce, SinkInForce
-from controlregs.sifive_v0 import in_force as v0
-from session.json_table import Table
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0 import in_force as v0
+from rvtrace_gdb.session.json_table import Table
 
 _ENCODER = {
     "control": "trTeControl",

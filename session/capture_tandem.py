@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.parameters import BadParameters, Parameters
-from session.captured import CapturedTandem, TandemPort
-from session.json_table import Member, Table
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.parameters import BadParameters, Parameters
+from rvtrace_gdb.session.captured import CapturedTandem, TandemPort
+from rvtrace_gdb.session.json_table import Member, Table
 
 _WIDTHS = range(65)  # which of them an encoder can have, Parameters knows
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlregs.ctr.entries import ENTRY_BYTES
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.request import EncoderInForce, SinkInForce
-from decode.tandem.parameters import Parameters
-from session.etrace_settings import Value
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.etrace_settings import Value
 
 Code = tuple[tuple[int, bytes], ...]
 """(address, bytes) of stretches of code."""

@@ -8,15 +8,15 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from decode.etrace.esp32.live import Answer, Batch
-from session import esp32, told
-from session.captured import Capture
-from session.errors import NoElf, NoTrace
-from session.params import BadRequest, Params
-from support.progress import Progress
+from rvtrace_gdb.decode.etrace.esp32.live import Answer, Batch
+from rvtrace_gdb.session import esp32, told
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.errors import NoElf, NoTrace
+from rvtrace_gdb.session.params import BadRequest, Params
+from rvtrace_gdb.support.progress import Progress
 
 if TYPE_CHECKING:
-    from session.session import Session
+    from rvtrace_gdb.session.session import Session
 
 
 class Chip(NamedTuple):

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
-from session.context import Context
-from session.description import DescriptionError, Sink
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError, Sink
 
 
 def choices(context: Context, environ: Mapping[str, str] = os.environ) -> dict[str, list[str]]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from session import description_file
-from session.description import Description, DescriptionError, Encoder, OpenOcd, RamSink
+from rvtrace_gdb.session import description_file
+from rvtrace_gdb.session.description import Description, DescriptionError, Encoder, OpenOcd, RamSink
 
 FILE_BESIDE_ELF = "rvtrace.toml"
 VARIABLE = "RVTRACE_TARGET"

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode import counts
-from decode.calls.index import CallHistory
-from decode.code_symbols import Function
-from decode.code_symbols import functions as functions_of
-from decode.contexts import ContextImages
-from decode.counts import Counts
-from decode.history import History
-from decode.image import Image
-from session.ranges import Cursor, RangeError
-from support.progress import Progress, silent
+from rvtrace_gdb.decode import counts
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.code_symbols import Function
+from rvtrace_gdb.decode.code_symbols import functions as functions_of
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.counts import Counts
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.ranges import Cursor, RangeError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class FunctionRow(NamedTuple):

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from decode.history import GAP
-from session.context import Context
-from session.finding import Question
-from session.places import Places
-from session.proxy import Asking, Extension, Proxy
-from session.session import Selected, Session
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.finding import Question
+from rvtrace_gdb.session.places import Places
+from rvtrace_gdb.session.proxy import Asking, Extension, Proxy
+from rvtrace_gdb.session.session import Selected, Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 _NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those behind it"
 _NONE_BEHIND = "there is none behind this place; without -next it goes to those before it"

@@ -2,19 +2,19 @@
 
 from pathlib import PurePath
 
-from controlregs.encoder import Format, InstMode, SyncMode
-from controlregs.encoder_setup import SYNC_MAX_LOWEST_UNIT
-from controlregs.request import EncoderInForce
-from decode.history import EventKind, History
-from decode.image import Image
-from decode.ntrace import decoder as ntrace
-from decode.ntrace.dialect import DIALECTS
-from decode.ntrace.options import ImplicitReturn
-from session.captured import Captured, CapturedRecords, CapturedTandem, ElfIdentity
-from session.errors import NoTrace, Unsupported
-from session.tandem import advice
-from support.lines import warning
-from support.text import printable
+from rvtrace_gdb.controlregs.encoder import Format, InstMode, SyncMode
+from rvtrace_gdb.controlregs.encoder_setup import SYNC_MAX_LOWEST_UNIT
+from rvtrace_gdb.controlregs.request import EncoderInForce
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace import decoder as ntrace
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.session.captured import Captured, CapturedRecords, CapturedTandem, ElfIdentity
+from rvtrace_gdb.session.errors import NoTrace, Unsupported
+from rvtrace_gdb.session.tandem import advice
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.text import printable
 
 N_TRACE_MAJOR = 1
 """The trTeProtocolMajor that can be decoded (N-Trace 1.0, "N-Trace Specific Trace Controls")."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from session.etrace_settings import Value
-from support.errors import RvtraceError
-from support.text import printable
+from rvtrace_gdb.session.etrace_settings import Value
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import printable
 
 RATIFIED = 1
 """The major version of the Trace Control Interface 1.0, tr??VerMajor; 0 is the one before ratification."""

@@ -38,8 +38,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from session import description_graph, description_tandem, description_usb
-from session.description import (
+from rvtrace_gdb.session import description_graph, description_tandem, description_usb
+from rvtrace_gdb.session.description import (
     RATIFIED,
     AnyComponent,
     AtbBridge,
@@ -51,10 +51,10 @@ from session.description import (
     PibSink,
     RamSink,
 )
-from session.description_tables import Table, Tables
-from session.etrace import made
-from session.etrace_settings import BadSetting, Value, checked
-from support.text import why_not
+from rvtrace_gdb.session.description_tables import Table, Tables
+from rvtrace_gdb.session.etrace import made
+from rvtrace_gdb.session.etrace_settings import BadSetting, Value, checked
+from rvtrace_gdb.support.text import why_not
 
 _KEYS = {
     "encoder": ("name", "type", "base", "hart", "to", "etrace", "version"),

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from session.description import AnyComponent, DescriptionError, Encoder, Funnel, RamSink, Source
-from session.description_tables import Tables
+from rvtrace_gdb.session.description import AnyComponent, DescriptionError, Encoder, Funnel, RamSink, Source
+from rvtrace_gdb.session.description_tables import Tables
 
 FUNNEL_INPUTS = range(16)  # the bits of trFunnelDisInput
 

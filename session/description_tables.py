@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from session.description import DescriptionError
-from support.text import shown
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.support.text import shown
 
 REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
 

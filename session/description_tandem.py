@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from decode.tandem.dialect import DIALECTS, SPECIFICATION
-from decode.tandem.parameters import BadParameters, Parameters
-from session.description import AnyComponent, Tandem
-from session.description_tables import Table, Tables
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, SPECIFICATION
+from rvtrace_gdb.decode.tandem.parameters import BadParameters, Parameters
+from rvtrace_gdb.session.description import AnyComponent, Tandem
+from rvtrace_gdb.session.description_tables import Table, Tables
 
 _KEYS = ("name", "hart", "file", "socket", "dialect", "flen", "mlen", "eaddr", "supervisor")
 _LENGTHS = ("flen", "mlen", "eaddr")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from session import description_tandem
-from session.description import RATIFIED, AnyComponent, Description, Encoder, Funnel, PibSink, RamSink
-from session.etrace_settings import Value
-from support.text import printable
+from rvtrace_gdb.session import description_tandem
+from rvtrace_gdb.session.description import RATIFIED, AnyComponent, Description, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.etrace_settings import Value
+from rvtrace_gdb.support.text import printable
 
 NOTHING: Mapping[str, str] = {}
 

@@ -13,9 +13,9 @@ layout = [0x0008, 0x000b]    # MPSSE only: levels and directions of the pins, as
 from collections.abc import Sequence
 from typing import Any
 
-from session.description import Usb
-from session.description_tables import Table, Tables
-from support.text import shown
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.description_tables import Table, Tables
+from rvtrace_gdb.support.text import shown
 
 ADAPTERS = ("esp", "mpsse")
 _KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", "interface", "layout")

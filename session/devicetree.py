@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from support.errors import RvtraceError
-from support.text import printable
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import printable
 
 MAGIC = b"\xd0\x0d\xfe\xed"
 _HEADER = struct.Struct(">10I")

@@ -8,7 +8,7 @@ may keep silent.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from session.devicetree import Node
+from rvtrace_gdb.session.devicetree import Node
 
 _IN, _OUT = "in-ports", "out-ports"
 

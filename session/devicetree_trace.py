@@ -13,8 +13,8 @@ RAM sink if its node is not called something with "pib" or "atb". Where a RAM si
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from session import description_file, description_text
-from session.description import (
+from rvtrace_gdb.session import description_file, description_text
+from rvtrace_gdb.session.description import (
     RATIFIED,
     AnyComponent,
     AtbBridge,
@@ -25,9 +25,9 @@ from session.description import (
     PibSink,
     RamSink,
 )
-from session.description_graph import FUNNEL_INPUTS
-from session.devicetree import DeviceTreeError, Node, joined
-from session.devicetree_graph import Edge, connections, receives, sends
+from rvtrace_gdb.session.description_graph import FUNNEL_INPUTS
+from rvtrace_gdb.session.devicetree import DeviceTreeError, Node, joined
+from rvtrace_gdb.session.devicetree_graph import Edge, connections, receives, sends
 
 COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
     "riscv,trace-component": (None, RATIFIED),

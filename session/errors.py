@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class NoElf(RvtraceError):

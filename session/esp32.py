@@ -8,30 +8,30 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-from controlregs import ram_sink
-from controlregs.common import CompType
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from decode.elf import Elf, read_elf
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.esp32.chips import may_be_code
-from decode.etrace.esp32.coredump import is_core_dump as is_core_dump
-from decode.etrace.esp32.coredump import read_core_dump
-from decode.etrace.esp32.descriptors import BadSnapshot, Core, MemoryMode, Reason, Snapshot, State
-from decode.etrace.esp32.live import SYMBOL, Answer, Batch, read_snapshot
-from decode.etrace.esp32.parameters import options_of
-from decode.etrace.esp32.ring import ring_of
-from decode.etrace.options import Dialect, Options
-from decode.history import GAP_KINDS, History
-from decode.image import Image, ReadMissing
-from session import harts
-from session.beginning import GIVE_IT
-from session.captured import Capture, CapturedEncoder, CapturedSink, Code, ElfIdentity
-from session.decoding import identity_of
-from session.errors import NoElf
-from session.etrace import ETrace, of_registers
-from session.importing_etrace import etrace_encoder
-from session.version import tool
+from rvtrace_gdb.controlregs import ram_sink
+from rvtrace_gdb.controlregs.common import CompType
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.decode.elf import Elf, read_elf
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.esp32.chips import may_be_code
+from rvtrace_gdb.decode.etrace.esp32.coredump import is_core_dump as is_core_dump
+from rvtrace_gdb.decode.etrace.esp32.coredump import read_core_dump
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot, Core, MemoryMode, Reason, Snapshot, State
+from rvtrace_gdb.decode.etrace.esp32.live import SYMBOL, Answer, Batch, read_snapshot
+from rvtrace_gdb.decode.etrace.esp32.parameters import options_of
+from rvtrace_gdb.decode.etrace.esp32.ring import ring_of
+from rvtrace_gdb.decode.etrace.options import Dialect, Options
+from rvtrace_gdb.decode.history import GAP_KINDS, History
+from rvtrace_gdb.decode.image import Image, ReadMissing
+from rvtrace_gdb.session import harts
+from rvtrace_gdb.session.beginning import GIVE_IT
+from rvtrace_gdb.session.captured import Capture, CapturedEncoder, CapturedSink, Code, ElfIdentity
+from rvtrace_gdb.session.decoding import identity_of
+from rvtrace_gdb.session.errors import NoElf
+from rvtrace_gdb.session.etrace import ETrace, of_registers
+from rvtrace_gdb.session.importing_etrace import etrace_encoder
+from rvtrace_gdb.session.version import tool
 
 XLEN = 32
 _LOSSES = 4  # so many are no accident

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from controlregs.encoder import CONTROL, DataAddrCompress, SyncMode
-from controlregs.request import EncoderInForce
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Dialect, Options, SupportLayout, TrapHandlers
-from session.decoding import sync_period, undecodable
-from session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, Setting, Value, Values
+from rvtrace_gdb.controlregs.encoder import CONTROL, DataAddrCompress, SyncMode
+from rvtrace_gdb.controlregs.request import EncoderInForce
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Dialect, Options, SupportLayout, TrapHandlers
+from rvtrace_gdb.session.decoding import sync_period, undecodable
+from rvtrace_gdb.session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, Setting, Value, Values
 
 E_TRACE_MAJOR = 0
 """The trTeProtocolMajor that can be decoded (E-Trace 2.0, "Basic Control")."""

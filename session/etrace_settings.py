@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from decode.etrace.encapsulation import NAMES, Encapsulation
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from support.text import shown
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.support.text import shown
 
 Value = int | bool | str | Mapping[str, str]
 Values = Mapping[str, Value]

@@ -11,11 +11,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlregs.filter_setup import Filter
-from controlregs.filters import PRIVILEGES
-from decode.elf import Symbol
-from decode.image import Image
-from session.errors import BadOption
+from rvtrace_gdb.controlregs.filter_setup import Filter
+from rvtrace_gdb.controlregs.filters import PRIVILEGES
+from rvtrace_gdb.decode.elf import Symbol
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.errors import BadOption
 
 OPTIONS = ("range", "function", "priv")
 MODES = {name.lower(): number for number, name in PRIVILEGES.items() if name != "debug"}

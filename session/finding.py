@@ -11,16 +11,16 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from decode.calls.index import CallHistory
-from decode.contexts import ContextImages
-from decode.event_fields import Fields, fields
-from decode.events import GAP_KINDS, EventKind, Trap
-from decode.history import GAP, Event, History
-from decode.search import Search, Several
-from decode.wanted import Wanted, arrivals, entries_of, executions
-from session.ranges import ROWS, Cursor, Selection
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.event_fields import Fields, fields
+from rvtrace_gdb.decode.events import GAP_KINDS, EventKind, Trap
+from rvtrace_gdb.decode.history import GAP, Event, History
+from rvtrace_gdb.decode.search import Search, Several
+from rvtrace_gdb.decode.wanted import Wanted, arrivals, entries_of, executions
+from rvtrace_gdb.session.ranges import ROWS, Cursor, Selection
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 Place = tuple[int] | tuple[int, str, int]
 

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from decode.arriving import ArrivingBuilder, Piece, is_loss
-from decode.etrace.streams import StreamDecoder as ETraceDecoder
-from decode.history import EventKind
-from decode.ntrace.options import Options as NTrace
-from decode.ntrace.streams import StreamDecoder as NTraceDecoder
-from decode.streams import Program
-from decode.tandem.arriving import ArrivingDecoder as TandemDecoder
-from session import formats, harts
-from session.captured import Capture, TandemPort
-from session.errors import Unsupported
-from session.etrace import ETrace
-from session.formats import How
-from support.lines import warning
-from support.text import printable
+from rvtrace_gdb.decode.arriving import ArrivingBuilder, Piece, is_loss
+from rvtrace_gdb.decode.etrace.streams import StreamDecoder as ETraceDecoder
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.ntrace.options import Options as NTrace
+from rvtrace_gdb.decode.ntrace.streams import StreamDecoder as NTraceDecoder
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.decode.tandem.arriving import ArrivingDecoder as TandemDecoder
+from rvtrace_gdb.session import formats, harts
+from rvtrace_gdb.session.captured import Capture, TandemPort
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.text import printable
 
 _PIECE = 1 << 14
 """Bytes decoded before what they say is given away: bounds memory, and how long the first line has to wait."""

@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Callable
 from typing import BinaryIO, cast
 
-from session import capture as capture_file
-from session.capture import CaptureError
-from session.captured import Capture
-from support.output import opener_beside
-from support.progress import Progress, silent
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session.capture import CaptureError
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.support.output import opener_beside
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class Kept:

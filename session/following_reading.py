@@ -6,9 +6,9 @@ import time
 from collections import deque
 from typing import BinaryIO
 
-from support.errors import RvtraceError
-from transport.stream.interface import Stream
-from transport.stream.opening import open_stream
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.stream.interface import Stream
+from rvtrace_gdb.transport.stream.opening import open_stream
 
 __all__ = ["WAITING", "NotKept", "Reader", "Spool", "Stream", "open_stream"]
 

@@ -4,30 +4,30 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.encoder import Format
-from decode.etrace.items import Itemizer as ETraceItemizer
-from decode.etrace.streams import StreamDecoder as ETraceDecoder
-from decode.etrace.wording import Wording as ETraceWording
-from decode.ntrace.dialect import DIALECTS
-from decode.ntrace.items import Itemizer as NTraceItemizer
-from decode.ntrace.options import Options as NTrace
-from decode.ntrace.streams import StreamDecoder as NTraceDecoder
-from decode.ntrace.wording import Wording as NTraceWording
-from decode.streams import Program, Streams
-from decode.tandem.decoder import Decoding as TandemDecoding
-from session import decoding, etrace
-from session.captured import CapturedEncoder, TandemPort, Unregistered
-from session.ctr import decoding as ctr
-from session.ctr import items as ctr_items
-from session.errors import Unsupported
-from session.etrace import ETrace
-from session.etrace_settings import BadSetting
-from session.resuming import Fed, OfTandem, Unfinished
-from session.tandem import items as tandem_items
-from session.tandem.wording import Wording as TandemWording
-from support.progress import Progress, silent
-from support.text import printable
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.encoder import Format
+from rvtrace_gdb.decode.etrace.items import Itemizer as ETraceItemizer
+from rvtrace_gdb.decode.etrace.streams import StreamDecoder as ETraceDecoder
+from rvtrace_gdb.decode.etrace.wording import Wording as ETraceWording
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS
+from rvtrace_gdb.decode.ntrace.items import Itemizer as NTraceItemizer
+from rvtrace_gdb.decode.ntrace.options import Options as NTrace
+from rvtrace_gdb.decode.ntrace.streams import StreamDecoder as NTraceDecoder
+from rvtrace_gdb.decode.ntrace.wording import Wording as NTraceWording
+from rvtrace_gdb.decode.streams import Program, Streams
+from rvtrace_gdb.decode.tandem.decoder import Decoding as TandemDecoding
+from rvtrace_gdb.session import decoding, etrace
+from rvtrace_gdb.session.captured import CapturedEncoder, TandemPort, Unregistered
+from rvtrace_gdb.session.ctr import decoding as ctr
+from rvtrace_gdb.session.ctr import items as ctr_items
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.etrace_settings import BadSetting
+from rvtrace_gdb.session.resuming import Fed, OfTandem, Unfinished
+from rvtrace_gdb.session.tandem import items as tandem_items
+from rvtrace_gdb.session.tandem.wording import Wording as TandemWording
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.text import printable
 
 How = NTrace | ETrace
 """How a trace was made by encoders."""

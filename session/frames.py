@@ -12,19 +12,19 @@ Of a tandem trace a row has besides, see `session.unwinding`: native, the stack 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.frames import CallFrame, CallFrames
-from decode.calls.index import CallHistory
-from decode.cfi import CallFrames as Cfi
-from decode.image import Image
-from decode.tandem.decoder import Tandem
-from session.calls import Functions
-from session.shadow import Memory
-from session.unwinding import Unwinder, Unwound
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.cfi import CallFrames as Cfi
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.session.calls import Functions
+from rvtrace_gdb.session.shadow import Memory
+from rvtrace_gdb.session.unwinding import Unwinder, Unwound
+from rvtrace_gdb.support.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from session.session import Selected, Session
+    from rvtrace_gdb.session.session import Selected, Session
 
 Row = list[int | str | list[list[int]] | None]
 _MOST = 1 << 32  # more calls are not under way

@@ -9,19 +9,19 @@ from dataclasses import fields, replace
 from itertools import chain
 from typing import NamedTuple
 
-from decode.events import EventKind, Note, NoteCause
-from decode.history import Event, History
-from decode.ntrace.dialect import DIALECTS, SIFIVE
-from decode.ntrace.options import ImplicitReturn, Options
-from decode.streams import Program
-from session import formats, guess_etrace
-from session.captured import Capture
-from session.etrace import ETrace, made, values_of
-from session.formats import How
-from session.harts import feeding, options_of
-from session.importing import is_imported
-from session.reading import Decoded
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.events import EventKind, Note, NoteCause
+from rvtrace_gdb.decode.history import Event, History
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS, SIFIVE
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.session import formats, guess_etrace
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.etrace import ETrace, made, values_of
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.session.harts import feeding, options_of
+from rvtrace_gdb.session.importing import is_imported
+from rvtrace_gdb.session.reading import Decoded
+from rvtrace_gdb.support.progress import Progress, silent
 
 _MOST = 1 << 18  # bytes decoded for each guess
 _LOOKED_AT = 1 << 11  # bytes, where there is no program

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, product
 
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.encapsulation import NAMES, Encapsulation
-from decode.etrace.items import Item, Itemizer
-from decode.etrace.layout import Format, Sync
-from decode.etrace.options import Dialect
-from decode.etrace.wording import Wording
-from session.etrace import ETrace, made, values_of
-from session.etrace_settings import BadSetting, Value
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
+from rvtrace_gdb.decode.etrace.items import Item, Itemizer
+from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.etrace.wording import Wording
+from rvtrace_gdb.session.etrace import ETrace, made, values_of
+from rvtrace_gdb.session.etrace_settings import BadSetting, Value
 
 _LIKELY: Mapping[str, tuple[Value, ...]] = {
     "src_bits": tuple(range(9)),

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controlregs.blocks import block
-from controlregs.component import Component
-from controlregs.fields import BLOCK_BYTES
-from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.ram_sink import RamMode
-from controlregs.request import TraceRequest
-from controlregs.sifive_v0 import inside
-from controlregs.target import Target
-from session.description import AnyComponent, Description, Encoder, Funnel, PibSink, RamSink, Sink
-from session.errors import BadOption
-from session.ring import Ring
-from session.topology import Route, Topology
+from rvtrace_gdb.controlregs.blocks import block
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.fields import BLOCK_BYTES
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.sifive_v0 import inside
+from rvtrace_gdb.controlregs.target import Target
+from rvtrace_gdb.session.description import AnyComponent, Description, Encoder, Funnel, PibSink, RamSink, Sink
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.ring import Ring
+from rvtrace_gdb.session.topology import Route, Topology
 
 
 @dataclass(frozen=True)

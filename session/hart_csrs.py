@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from controlregs.csr_access import Access, Answer, CsrAccess
-from controlregs.errors import HartRuns
-from session.errors import HartUnreachable
-from support.progress import Progress, silent
-from transport.openocd_csrs import HartNotHalted, OpenOcdCsrs
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, CsrAccess
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.openocd_csrs import HartNotHalted, OpenOcdCsrs
 
 
 class Tcl(Protocol):

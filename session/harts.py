@@ -4,16 +4,16 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from decode.history import Accounting, History
-from decode.streams import Program, Streams
-from session import formats
-from session.captured import Captured, CapturedEncoder, CapturedSink, CapturedTandem
-from session.errors import NoTrace, Unsupported
-from session.formats import AnyHow, How
-from session.resuming import Unfinished
-from support.lines import warning
-from support.progress import Progress, silent
-from support.text import printable
+from rvtrace_gdb.decode.history import Accounting, History
+from rvtrace_gdb.decode.streams import Program, Streams
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.captured import Captured, CapturedEncoder, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.errors import NoTrace, Unsupported
+from rvtrace_gdb.session.formats import AnyHow, How
+from rvtrace_gdb.session.resuming import Unfinished
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.text import printable
 
 Begun = dict[int, Unfinished]
 """What is being decoded of several sinks, by which it is, counted from 0."""

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from controlregs import encoder, ram_sink, timestamp
-from controlregs.common import CompType
-from controlregs.encoder import Format, InstMode
-from controlregs.ram_sink import RamMode
-from controlregs.request import EncoderInForce, SinkInForce
-from decode.image import Image
-from decode.ntrace.dialect import RATIFIED
-from decode.ntrace.framing import Batch, Framer
-from decode.ntrace.layout import MDO_BITS
-from decode.ntrace.options import ImplicitReturn, Options
-from decode.ntrace.streams import source_of
-from session.captured import (
+from rvtrace_gdb.controlregs import encoder, ram_sink, timestamp
+from rvtrace_gdb.controlregs.common import CompType
+from rvtrace_gdb.controlregs.encoder import Format, InstMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.dialect import RATIFIED
+from rvtrace_gdb.decode.ntrace.framing import Batch, Framer
+from rvtrace_gdb.decode.ntrace.layout import MDO_BITS
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.decode.ntrace.streams import source_of
+from rvtrace_gdb.session.captured import (
     Capture,
     CapturedEncoder,
     CapturedImage,
@@ -29,11 +29,11 @@ from session.captured import (
     PlacedElf,
     Unregistered,
 )
-from session.decoding import identity_of
-from session.etrace import ETrace
-from session.formats import How
-from session.importing_etrace import etrace_encoder, etrace_sources
-from session.version import tool
+from rvtrace_gdb.session.decoding import identity_of
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.session.importing_etrace import etrace_encoder, etrace_sources
+from rvtrace_gdb.session.version import tool
 
 __all__ = ["Raw", "capture_of", "captured_image", "etrace_encoder", "is_imported", "sources_in", "with_settings"]
 

@@ -2,14 +2,14 @@
 
 from itertools import chain
 
-from controlregs import encoder, timestamp
-from controlregs.common import CompType
-from controlregs.encoder import Format, InstMode
-from controlregs.request import EncoderInForce
-from decode.etrace.encapsulation import Kind, Packets
-from session.captured import CapturedEncoder, Unregistered
-from session.etrace import REGISTERED_MODES, ETrace, of_registers, values_of
-from session.etrace_settings import SETTINGS, Value
+from rvtrace_gdb.controlregs import encoder, timestamp
+from rvtrace_gdb.controlregs.common import CompType
+from rvtrace_gdb.controlregs.encoder import Format, InstMode
+from rvtrace_gdb.controlregs.request import EncoderInForce
+from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
+from rvtrace_gdb.session.captured import CapturedEncoder, Unregistered
+from rvtrace_gdb.session.etrace import REGISTERED_MODES, ETrace, of_registers, values_of
+from rvtrace_gdb.session.etrace_settings import SETTINGS, Value
 
 _MAX_SRC_BITS, _MAX_SRC = 12, (1 << 12) - 1  # of trTeSrcBits and trTeSrcID
 _SYNC, _WITH_ADDRESS = 0b11, (0, 1)  # format 3, subformats 0 and 1 (2.0, "Format 3 packets")

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from decode.image import Image
-from decode.tandem.parameters import Parameters
-from session.captured import Capture, CapturedTandem, TandemPort
-from session.decoding import identity_of
-from session.version import tool
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.captured import Capture, CapturedTandem, TandemPort
+from rvtrace_gdb.session.decoding import identity_of
+from rvtrace_gdb.session.version import tool
 
 
 def tandem_capture(

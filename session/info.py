@@ -5,21 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from session import info_component, report
-from session.captured import Capture, CapturedTandem
-from session.context import Context
-from session.ctr.live import CtrTrace
-from session.description import AnyComponent, Description, DescriptionError, Encoder, Funnel
-from session.info_component import Found
-from session.link import Connect, Link
-from session.regs import in_capture
-from session.regs_live import linked
-from session.session import Session
-from session.topology import Route, Topology
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress, silent
-from support.text import printable
-from transport.openocd import OpenOcd
+from rvtrace_gdb.session import info_component, report
+from rvtrace_gdb.session.captured import Capture, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr.live import CtrTrace
+from rvtrace_gdb.session.description import AnyComponent, Description, DescriptionError, Encoder, Funnel
+from rvtrace_gdb.session.info_component import Found
+from rvtrace_gdb.session.link import Connect, Link
+from rvtrace_gdb.session.regs import in_capture
+from rvtrace_gdb.session.regs_live import linked
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.topology import Route, Topology
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.transport.openocd import OpenOcd
 
 _LEAST = 10  # columns before the text, as in `trace status`
 

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from controlregs.blocks import PRE_RATIFIED, RATIFIED
-from controlregs.driving import capabilities
-from controlregs.encoder_setup import in_force
-from controlregs.errors import ComponentError
-from controlregs.fields import RegisterBlock
-from controlregs.sifive_v0.encoder_setup import in_force as v0_in_force
-from session import regs_live, report
-from session.description import AnyComponent, AtbBridge, Description, Encoder, Funnel, PibSink, RamSink
-from session.link import Link
-from session.regs_live import Seen
-from support.lines import warning
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.blocks import PRE_RATIFIED, RATIFIED
+from rvtrace_gdb.controlregs.driving import capabilities
+from rvtrace_gdb.controlregs.encoder_setup import in_force
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.fields import RegisterBlock
+from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import in_force as v0_in_force
+from rvtrace_gdb.session import regs_live, report
+from rvtrace_gdb.session.description import AnyComponent, AtbBridge, Description, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.link import Link
+from rvtrace_gdb.session.regs_live import Seen
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 @dataclass(frozen=True)

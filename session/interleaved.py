@@ -15,8 +15,8 @@ from itertools import accumulate, chain, islice
 from operator import le
 from typing import NamedTuple
 
-from decode.history import History
-from session.ranges import Cursor, RangeError, Selection
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.session.ranges import Cursor, RangeError, Selection
 
 _PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 NAME = "capture.json"
 """The member they are from."""

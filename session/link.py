@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from controlregs.target import Target
-from session.description import Description, Encoder
-from session.errors import HartUnreachable
-from session.usb_link import UsbLink, link_by
-from support.progress import Progress, silent
-from transport.openocd import OpenOcd
+from rvtrace_gdb.controlregs.target import Target
+from rvtrace_gdb.session.description import Description, Encoder
+from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.session.usb_link import UsbLink, link_by
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.openocd import OpenOcd
 
 
 class Link(Target, Protocol):

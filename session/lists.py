@@ -4,19 +4,19 @@ their rows are shown."""
 from functools import partial
 from typing import TYPE_CHECKING
 
-from session.accesses import Accesses, AccessRow, Where
-from session.calls import CallRow, FunctionRow, Functions
-from session.context import Context
-from session.errors import NoTrace
-from session.finding import Found, Question
-from session.finding import Row as FoundRow
-from session.frames import call_history, functions_of
-from session.reading import Listing
-from session.selected import Selected
-from support.progress import Progress, silent
+from rvtrace_gdb.session.accesses import Accesses, AccessRow, Where
+from rvtrace_gdb.session.calls import CallRow, FunctionRow, Functions
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.finding import Found, Question
+from rvtrace_gdb.session.finding import Row as FoundRow
+from rvtrace_gdb.session.frames import call_history, functions_of
+from rvtrace_gdb.session.reading import Listing
+from rvtrace_gdb.session.selected import Selected
+from rvtrace_gdb.support.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from session.session import Session
+    from rvtrace_gdb.session.session import Session
 
 
 class Lists:

@@ -5,26 +5,26 @@ Whatever happens on the way, bytes that were read are kept; what went wrong is i
 
 from collections.abc import Mapping
 
-from controlregs import driving
-from controlregs.encoder import Format
-from controlregs.errors import DrainFailed
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphInForce
-from controlregs.request import EncoderInForce, TraceRequest
-from controlregs.watching import GraphStatus, SinkStatus
-from session import live_report
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, Unregistered
-from session.context import Context
-from session.description import Encoder
-from session.errors import NotResumed, SetUpLost, joined
-from session.etrace_settings import Value
-from session.hardware import Hardware
-from session.link import Link, states
-from session.live_sink import LiveSink, unreadable
-from session.ring import Ring
-from session.triggering import Armed, arm
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import driving
+from rvtrace_gdb.controlregs.encoder import Format
+from rvtrace_gdb.controlregs.errors import DrainFailed
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphInForce
+from rvtrace_gdb.controlregs.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.watching import GraphStatus, SinkStatus
+from rvtrace_gdb.session import live_report
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, Unregistered
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Encoder
+from rvtrace_gdb.session.errors import NotResumed, SetUpLost, joined
+from rvtrace_gdb.session.etrace_settings import Value
+from rvtrace_gdb.session.hardware import Hardware
+from rvtrace_gdb.session.link import Link, states
+from rvtrace_gdb.session.live_sink import LiveSink, unreadable
+from rvtrace_gdb.session.ring import Ring
+from rvtrace_gdb.session.triggering import Armed, arm
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class LiveTrace:

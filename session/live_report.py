@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from controlregs.graph_request import GraphInForce
-from controlregs.pib import PibMode
-from controlregs.watching import EncoderStatus, GraphStatus, PassingStatus
-from session import report
-from support.errors import RvtraceError
-from support.lines import warning
+from rvtrace_gdb.controlregs.graph_request import GraphInForce
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.watching import EncoderStatus, GraphStatus, PassingStatus
+from rvtrace_gdb.session import report
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.lines import warning
 
 if TYPE_CHECKING:
-    from session.live import LiveTrace
+    from rvtrace_gdb.session.live import LiveTrace
 
 
 def started(live: "LiveTrace") -> list[str]:

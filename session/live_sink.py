@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from controlregs.component import Component
-from controlregs.errors import DrainFailed
-from controlregs.pieces import Drained
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from controlregs.target import Target
-from controlregs.watching import SinkStatus
-from session.captured import CapturedSink
-from session.ring import Ring
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import DrainFailed
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.target import Target
+from rvtrace_gdb.controlregs.watching import SinkStatus
+from rvtrace_gdb.session.captured import CapturedSink
+from rvtrace_gdb.session.ring import Ring
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 def unreadable(target: Target, sinks: Iterable[SinkInForce]) -> Iterator[str]:

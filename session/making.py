@@ -2,10 +2,10 @@
 
 from typing import Protocol
 
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
-from session.context import Context
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 
 class Making(Protocol):

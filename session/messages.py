@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from decode.ntrace.items import Item, Itemizer, Known
-from decode.ntrace.options import Options
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, Known
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.support.progress import Progress, silent
 
 _STRIDE = 1024  # items from note to note
 _SLICE = 1 << 16  # bytes looked at between two signs of life

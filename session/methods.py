@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from session import (
+from rvtrace_gdb.session import (
     chip,
     methods_coverage,
     methods_ctr,
@@ -18,11 +18,11 @@ from session import (
     methods_who,
     methods_window,
 )
-from session.debugger import number_elsewhere
-from session.params import PROTOCOL, BadRequest, Params
-from session.session import Session, tool
-from session.told import answer
-from support.progress import Progress
+from rvtrace_gdb.session.debugger import number_elsewhere
+from rvtrace_gdb.session.params import PROTOCOL, BadRequest, Params
+from rvtrace_gdb.session.session import Session, tool
+from rvtrace_gdb.session.told import answer
+from rvtrace_gdb.support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
 """What a method of a module of its own is: its result are plain JSON values."""

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
-from session.coverage import Coverage
-from session.frames import call_history
-from session.params import BadRequest, Params
-from session.session import Session
-from support.progress import Progress
+from rvtrace_gdb.session.coverage import Coverage
+from rvtrace_gdb.session.frames import call_history
+from rvtrace_gdb.session.params import BadRequest, Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import Progress
 
 _ALL = ((0, 1 << 64),)
 

@@ -17,13 +17,13 @@ access: how the hart's CSRs are reached, see `session.ctr.access`; null where gd
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session.ctr import commands, showing
-from session.ctr.access_errors import NoWay
-from session.ctr.access_usb import resolved
-from session.params import Params
-from session.session import Session
-from session.told import answer
-from support.progress import Progress
+from rvtrace_gdb.session.ctr import commands, showing
+from rvtrace_gdb.session.ctr.access_errors import NoWay
+from rvtrace_gdb.session.ctr.access_usb import resolved
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.told import answer
+from rvtrace_gdb.support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
 _NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."

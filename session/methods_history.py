@@ -15,15 +15,15 @@ the numbers in the rows are the hart's own. *hart*: as the answer to interleaved
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session.between import between
-from session.context import Context
-from session.errors import NoTrace
-from session.interleaved import Interleaved
-from session.params import Params
-from session.reading import Decoded, Listing
-from session.rows import rows
-from session.session import Selected, Session
-from support.progress import Progress
+from rvtrace_gdb.session.between import between
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.interleaved import Interleaved
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.reading import Decoded, Listing
+from rvtrace_gdb.session.rows import rows
+from rvtrace_gdb.session.session import Selected, Session
+from rvtrace_gdb.support.progress import Progress
 
 
 def _between(session: Session, params: Params, progress: Progress) -> Any:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from decode.history import GAP
-from session.debugger import Debugger, NotConnected, debugger_of
-from session.params import Params
-from session.proxy.btrace import Btrace, Plan
-from session.session import Session
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.session.debugger import Debugger, NotConnected, debugger_of
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.proxy.btrace import Btrace, Plan
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 
 class InThePast(RvtraceError):

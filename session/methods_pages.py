@@ -14,12 +14,12 @@ It leaves the place from which a `trace history` that the user types goes on.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from session import rows
-from session.finding import Executions
-from session.frames import functions_of
-from session.params import ROWS_AT_MOST, BadRequest, Params
-from session.session import Selected, Session
-from support.progress import Progress
+from rvtrace_gdb.session import rows
+from rvtrace_gdb.session.finding import Executions
+from rvtrace_gdb.session.frames import functions_of
+from rvtrace_gdb.session.params import ROWS_AT_MOST, BadRequest, Params
+from rvtrace_gdb.session.session import Selected, Session
+from rvtrace_gdb.support.progress import Progress
 
 
 class _List(NamedTuple):

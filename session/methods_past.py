@@ -21,13 +21,13 @@ program is now, if gdb is in the present: it is said where the trace does not le
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session import frames, shadow
-from session.debugger import Debugger, Going, NotConnected, debugger_of, number_of
-from session.params import BadRequest, Params
-from session.proxy.btrace import Btrace
-from session.proxy.csrs import Csrs
-from session.session import Session
-from support.progress import Progress
+from rvtrace_gdb.session import frames, shadow
+from rvtrace_gdb.session.debugger import Debugger, Going, NotConnected, debugger_of, number_of
+from rvtrace_gdb.session.params import BadRequest, Params
+from rvtrace_gdb.session.proxy.btrace import Btrace
+from rvtrace_gdb.session.proxy.csrs import Csrs
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import Progress
 
 
 def connect(session: Session, params: Params, progress: Progress) -> Any:

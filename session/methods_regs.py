@@ -14,13 +14,13 @@ target.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session import info, regs
-from session.choices import choices
-from session.ctr.access_usb import resolved
-from session.ctr.commands import let_go
-from session.params import Params
-from session.session import Session
-from support.progress import Progress
+from rvtrace_gdb.session import info, regs
+from rvtrace_gdb.session.choices import choices
+from rvtrace_gdb.session.ctr.access_usb import resolved
+from rvtrace_gdb.session.ctr.commands import let_go
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import Progress
 
 
 def show(session: Session, params: Params, progress: Progress) -> Any:

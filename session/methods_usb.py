@@ -14,13 +14,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session.context import Context
-from session.ctr.access_errors import NoUsbTable
-from session.description import DescriptionError, Usb
-from session.params import Params
-from session.session import Session
-from session.usb_bench import HartState, bench, hart_lines, register_lines
-from support.progress import Progress
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr.access_errors import NoUsbTable
+from rvtrace_gdb.session.description import DescriptionError, Usb
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.usb_bench import HartState, bench, hart_lines, register_lines
+from rvtrace_gdb.support.progress import Progress
 
 Method = Callable[[Session, Params, Progress], Any]
 

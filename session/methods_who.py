@@ -24,22 +24,22 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from decode.history import EventKind
-from decode.image import Image
-from decode.tandem.csrs import is_counter
-from decode.tandem.register_names import regno_of
-from session.accesses import NO_ACCESSES, size_at
-from session.between import said_of
-from session.debugger import number_elsewhere
-from session.errors import NoTrace
-from session.params import BadRequest, Params
-from session.rows import rows
-from session.selected import Selected
-from session.session import Session
-from session.who_stored import stored
-from session.who_wrote import INSTRUCTION, PC, Moment, Written, name_of
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.csrs import is_counter
+from rvtrace_gdb.decode.tandem.register_names import regno_of
+from rvtrace_gdb.session.accesses import NO_ACCESSES, size_at
+from rvtrace_gdb.session.between import said_of
+from rvtrace_gdb.session.debugger import number_elsewhere
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.params import BadRequest, Params
+from rvtrace_gdb.session.rows import rows
+from rvtrace_gdb.session.selected import Selected
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.who_stored import stored
+from rvtrace_gdb.session.who_wrote import INSTRUCTION, PC, Moment, Written, name_of
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 SIZE_MOST = 1 << 20
 NO_REGISTERS = "this trace does not say what was written to registers: a tandem trace does (docs/tandem.md)"

@@ -9,11 +9,11 @@ another one. Nothing that `trace history` would say is said here, and its place 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from session.context import Context
-from session.params import Params
-from session.session import Session
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 
 def _glance(session: Session, params: Params, progress: Progress) -> Any:

@@ -11,14 +11,14 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from controlregs.ctr.in_force import CtrInForce
-from session.captured import TandemPort
-from session.ctr.numbered import Entries
-from session.etrace import ETrace
-from session.formats import AnyHow, Itemizer, itemizer
-from session.messages import Messages
-from session.tandem.items import Groups
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.session.captured import TandemPort
+from rvtrace_gdb.session.ctr.numbered import Entries
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.formats import AnyHow, Itemizer, itemizer
+from rvtrace_gdb.session.messages import Messages
+from rvtrace_gdb.session.tandem.items import Groups
+from rvtrace_gdb.support.progress import Progress, silent
 
 _SLICE = 1 << 14  # bytes between two copies
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from session.context import Context
-from session.finding import Events, Executions, Gaps, Question
-from support.errors import RvtraceError
-from support.text import is_file_name, printable
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.finding import Events, Executions, Gaps, Question
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import is_file_name, printable
 
 PROTOCOL = 1
 ROWS_AT_MOST = 4096

@@ -6,7 +6,7 @@ The proxy (`session.proxy`) asks this when gdb steps and runs backward and forwa
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from support.progress import Progress
+from rvtrace_gdb.support.progress import Progress
 
 
 class Watchpoint(NamedTuple):

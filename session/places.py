@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from decode.history import GAP, History
-from decode.image import Image
-from decode.nearest import Addresses, Nearest, Outside, gaps_passed
-from session import shadow
-from session.blocks import leads_to
-from session.errors import NoTrace
-from session.past import NO_WATCHPOINTS, Registers, Stop, Watchpoints
-from session.session import Selected
-from session.watching import Watching
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.nearest import Addresses, Nearest, Outside, gaps_passed
+from rvtrace_gdb.session import shadow
+from rvtrace_gdb.session.blocks import leads_to
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.past import NO_WATCHPOINTS, Registers, Stop, Watchpoints
+from rvtrace_gdb.session.session import Selected
+from rvtrace_gdb.session.watching import Watching
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 Select = Callable[[int | None, Progress], Selected]
 """The history of a hart, as it was decoded last, or is decoded now. Raises RvtraceError."""

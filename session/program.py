@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from decode.contexts import ContextImages
-from decode.elf import read_elf
-from decode.image import BadElf, Image
-from session.captured import CapturedImage, ElfIdentity, PlacedElf
-from session.link import Link
-from support.errors import RvtraceError
-from support.text import printable
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.image import BadElf, Image
+from rvtrace_gdb.session.captured import CapturedImage, ElfIdentity, PlacedElf
+from rvtrace_gdb.session.link import Link
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import printable
 
 
 class CodeOnTarget(NamedTuple):

@@ -11,7 +11,7 @@ last.
 import re
 from typing import NamedTuple
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 _RECORD, _LISTING = "branch trace record", "instruction-history"
 _NUMBERS = "numbers go from 1 to {}"

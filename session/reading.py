@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from decode.contexts import ContextImages
-from decode.history import History
-from decode.image import Image
-from session import decoding, harts
-from session.captured import Capture, Captured, CapturedRecords, CapturedSink
-from session.errors import NoTrace
-from session.harts import Begun, Harts
-from session.packets import Numbered, numbered
-from session.program import CodeOnTarget, Program
-from session.ranges import Cursor, RangeError
-from session.rows import Row, rows
-from session.tandem import advice
-from support.lines import warning
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import decoding, harts
+from rvtrace_gdb.session.captured import Capture, Captured, CapturedRecords, CapturedSink
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.harts import Begun, Harts
+from rvtrace_gdb.session.packets import Numbered, numbered
+from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.session.ranges import Cursor, RangeError
+from rvtrace_gdb.session.rows import Row, rows
+from rvtrace_gdb.session.tandem import advice
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class Decoded(NamedTuple):

@@ -6,9 +6,9 @@ such thing, and asks for everything anew. Source: gdb/btrace.c of gdb 13.1, btra
 
 from typing import NamedTuple
 
-from decode.contexts import ContextImages
-from decode.history import GAP, History
-from session.blocks import Block, blocks, gap, up_to
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.session.blocks import Block, blocks, gap, up_to
 
 _SAMPLES = 64  # positions compared to see whether a history goes on where an earlier one ended
 

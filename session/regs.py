@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from session import regs_captured, regs_ctr, regs_live
-from session.context import Context
-from session.ctr.access import Way
-from session.description import Description, DescriptionError
-from session.errors import BadOption
-from session.link import Connect
-from session.session import Session
-from support.lines import warning
-from support.progress import Progress, silent
-from transport.openocd import OpenOcd
-from transport.openocd_errors import OpenOcdAbsent
+from rvtrace_gdb.session import regs_captured, regs_ctr, regs_live
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr.access import Way
+from rvtrace_gdb.session.description import Description, DescriptionError
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.link import Connect
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.lines import warning
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.openocd import OpenOcd
+from rvtrace_gdb.transport.openocd_errors import OpenOcdAbsent
 
 
 class Shown(NamedTuple):

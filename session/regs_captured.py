@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 
-from controlregs import dump, sifive_v0
-from controlregs.blocks import PRE_RATIFIED, block
-from controlregs.encoder import CONTROL, DATA_CONTROL, IMPL, INST_FEATURES, INST_FILTERS
-from controlregs.fields import Register, RegisterBlock
-from controlregs.ram_sink import CONTROL as RAM_CONTROL
-from controlregs.ram_sink import IMPL as RAM_IMPL
-from controlregs.ram_sink import LIMIT_HIGH, LIMIT_LOW, RAM_SINK, START_HIGH, START_LOW
-from controlregs.request import SinkInForce
-from controlregs.sifive_v0 import encoder as v0
-from controlregs.sifive_v0 import sinks
-from controlregs.sifive_v0.in_force import SinkInForce as V0Sink
-from controlregs.sifive_v0.timestamp import CONTROL as V0_TS_CONTROL
-from controlregs.timestamp import CONTROL as TS_CONTROL
-from session import regs_ctr
-from session.captured import Capture, CapturedEncoder
+from rvtrace_gdb.controlregs import dump, sifive_v0
+from rvtrace_gdb.controlregs.blocks import PRE_RATIFIED, block
+from rvtrace_gdb.controlregs.encoder import CONTROL, DATA_CONTROL, IMPL, INST_FEATURES, INST_FILTERS
+from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
+from rvtrace_gdb.controlregs.ram_sink import CONTROL as RAM_CONTROL
+from rvtrace_gdb.controlregs.ram_sink import IMPL as RAM_IMPL
+from rvtrace_gdb.controlregs.ram_sink import LIMIT_HIGH, LIMIT_LOW, RAM_SINK, START_HIGH, START_LOW
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0 import encoder as v0
+from rvtrace_gdb.controlregs.sifive_v0 import sinks
+from rvtrace_gdb.controlregs.sifive_v0.in_force import SinkInForce as V0Sink
+from rvtrace_gdb.controlregs.sifive_v0.timestamp import CONTROL as V0_TS_CONTROL
+from rvtrace_gdb.controlregs.timestamp import CONTROL as TS_CONTROL
+from rvtrace_gdb.session import regs_ctr
+from rvtrace_gdb.session.captured import Capture, CapturedEncoder
 
 _LOW = 0xFFFF_FFFF
 _NOT_READ = "not read from a target: this stands for what was said of the trace when it was imported"

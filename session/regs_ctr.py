@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from controlregs.ctr import procedures
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.versions import VERSIONS
-from controlregs.dump import in_words
-from controlregs.fields import Csr
-from session.ctr.access import Way, open_access
-from session.ctr.live import CtrTrace, Recorder
-from session.session import Session
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.dump import in_words
+from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.session.ctr.access import Way, open_access
+from rvtrace_gdb.session.ctr.live import CtrTrace, Recorder
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 PREFIX = "ctr"
 """Before the number of a hart: what its records are called."""

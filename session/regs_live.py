@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from controlregs import dump
-from controlregs.blocks import PRE_RATIFIED, RATIFIED
-from controlregs.common import CONTROL_OFFSET, IMPL_OFFSET
-from controlregs.component import Component
-from controlregs.discovery import identify, read_stable
-from controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
-from session.description import AnyComponent, Description, Encoder, Funnel
-from session.errors import Unsupported
-from session.link import Connect, Link, link_to
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import dump
+from rvtrace_gdb.controlregs.blocks import PRE_RATIFIED, RATIFIED
+from rvtrace_gdb.controlregs.common import CONTROL_OFFSET, IMPL_OFFSET
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import identify, read_stable
+from rvtrace_gdb.controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
+from rvtrace_gdb.session.description import AnyComponent, Description, Encoder, Funnel
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.link import Connect, Link, link_to
+from rvtrace_gdb.support.progress import Progress, silent
 
 _IN_RESET = "it is in reset: its other registers hold nothing until it is made active, as `trace start` does"
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from controlregs.ctr.entries import ENTRY_BYTES
-from controlregs.encoder import Format, InstMode, SyncMode
-from controlregs.ram_sink import RamMode
-from controlregs.request import EncoderInForce, SinkInForce
-from controlregs.watching import SinkStatus
-from decode.history import EventKind, History
-from session.captured import (
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.encoder import Format, InstMode, SyncMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.controlregs.watching import SinkStatus
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.session.captured import (
     Capture,
     Captured,
     CapturedEncoder,
@@ -20,15 +20,15 @@ from session.captured import (
     CapturedSink,
     CapturedTandem,
 )
-from session.context import Context
-from session.description import Description
-from session.errors import NotResumed
-from session.etrace_settings import Value
-from session.harts import Harts
-from session.making import Making
-from support.errors import RvtraceError
-from support.lines import Line, warning
-from support.text import printable
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.errors import NotResumed
+from rvtrace_gdb.session.etrace_settings import Value
+from rvtrace_gdb.session.harts import Harts
+from rvtrace_gdb.session.making import Making
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.lines import Line, warning
+from rvtrace_gdb.support.text import printable
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _FEATURES = {

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from controlregs.encoder import DataAddrCompress, Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.request import TraceRequest
-from controlregs.timestamp import TsMode, TsPrescale
-from decode.image import Image
-from session import filtering, triggering
-from session.errors import BadOption
+from rvtrace_gdb.controlregs.encoder import DataAddrCompress, Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.timestamp import TsMode, TsPrescale
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import filtering, triggering
+from rvtrace_gdb.session.errors import BadOption
 
 _T = TypeVar("_T")
 # Switches (true or false): the fields of the request each sets.

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from decode.streams import Streams
-from decode.tandem.decoder import Decoding as TandemDecoding
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.decode.streams import Streams
+from rvtrace_gdb.decode.tandem.decoder import Decoding as TandemDecoding
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 _PIECE = 1 << 16
 """Bytes decoded between two looks at the progress: some hundredths of a second where nothing repeats."""

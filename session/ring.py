@@ -1,8 +1,8 @@
 """A target whose trace buffer is read again and again: only what is new is read from it."""
 
-from session.link import Link
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.session.link import Link
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 OVERLAP = 64  # bytes that are read again to be sure that they are the same trace
 

@@ -4,10 +4,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from operator import itemgetter
 
-from decode.contexts import ContextImages
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import GAP, History
-from decode.image import Image
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
 
 Row = tuple[int, int] | tuple[int, None, str] | tuple[int, int, str, str | None, int]
 """(number, pc); (number, None, text) for a gap; (number, pc, bytes in hex, function, offset in it) for an instruction

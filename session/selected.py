@@ -2,8 +2,8 @@
 
 from typing import NamedTuple, Protocol
 
-from decode.contexts import ContextImages
-from decode.history import History
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
 
 OVERWRITTEN = "Older trace was overwritten: it may have been before that."
 _EARLIER = "; older trace was overwritten: it may have been before that"

@@ -39,14 +39,14 @@ import threading
 import time
 from typing import IO, Any
 
-from session.asking import Asking, ClientGone
-from session.methods import Methods
-from session.session import Session
-from support.errors import Cancelled, RvtraceError
-from support.memory import OutOfMemory
-from support.progress import Progress
-from support.system import is_refusal, refusal
-from support.text import printable
+from rvtrace_gdb.session.asking import Asking, ClientGone
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.memory import OutOfMemory
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.support.system import is_refusal, refusal
+from rvtrace_gdb.support.text import printable
 
 _PROGRESS_SECONDS = 0.2  # between two progress notifications
 log = logging.getLogger("rvtrace.session")

@@ -7,31 +7,31 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from decode.history import History
-from decode.image import BadElf, Image
-from session import beginning, decoding, esp32, formats, report
-from session import capture as capture_file
-from session.captured import Capture, is_overwritten
-from session.chip import Chip
-from session.context import Context
-from session.errors import Busy, InThePast, NoElf, NoTrace, Unsupported, WrongXlen
-from session.frames import functions_of
-from session.hardware import Hardware
-from session.link import Connect, open_link
-from session.lists import Lists
-from session.live import LiveTrace, unsaid
-from session.making import Making
-from session.program import CodeOnTarget, Program
-from session.qemu import starting as qemu
-from session.reading import Decoded, Listing, Reading
-from session.request import chosen, not_possible, trace_request
-from session.rows import Row
-from session.selected import Debugger, Selected
-from session.tandem import starting as tandem
-from session.version import tool
-from support.lines import Line
-from support.progress import Progress, silent
-from transport.openocd import OpenOcd
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import BadElf, Image
+from rvtrace_gdb.session import beginning, decoding, esp32, formats, report
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session.captured import Capture, is_overwritten
+from rvtrace_gdb.session.chip import Chip
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import Busy, InThePast, NoElf, NoTrace, Unsupported, WrongXlen
+from rvtrace_gdb.session.frames import functions_of
+from rvtrace_gdb.session.hardware import Hardware
+from rvtrace_gdb.session.link import Connect, open_link
+from rvtrace_gdb.session.lists import Lists
+from rvtrace_gdb.session.live import LiveTrace, unsaid
+from rvtrace_gdb.session.making import Making
+from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.session.qemu import starting as qemu
+from rvtrace_gdb.session.reading import Decoded, Listing, Reading
+from rvtrace_gdb.session.request import chosen, not_possible, trace_request
+from rvtrace_gdb.session.rows import Row
+from rvtrace_gdb.session.selected import Debugger, Selected
+from rvtrace_gdb.session.tandem import starting as tandem
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.lines import Line
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.openocd import OpenOcd
 
 __all__ = ["MessageRow", "Selected", "Session", "tool"]
 

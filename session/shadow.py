@@ -7,15 +7,15 @@ and no device; code and constants of the program that nothing was stored to.
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
-from decode.csr_names import CSRS
-from decode.image import Image
-from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR
-from decode.tandem.memory import Store
-from decode.tandem.register_names import NUMBERS, regno_of
-from decode.tandem.state import State, Writer
-from decode.tandem.translation import PAGE
-from session.past import Registers as Told
+from rvtrace_gdb.decode.csr_names import CSRS
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.layout import FPR
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.register_names import NUMBERS, regno_of
+from rvtrace_gdb.decode.tandem.state import State, Writer
+from rvtrace_gdb.decode.tandem.translation import PAGE
+from rvtrace_gdb.session.past import Registers as Told
 
 _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
 _EBREAK = 4  # bytes

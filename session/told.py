@@ -11,7 +11,7 @@ ended      tracing was stopped just now, or had ended already; *nothing*: nothin
 from collections.abc import Sequence
 from typing import Any
 
-from support.lines import Line
+from rvtrace_gdb.support.lines import Line
 
 _FLAGS = ("ended", "nothing", "begun")
 _TEXTS = ("history", "file")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from session.description import AnyComponent, Description, DescriptionError, Encoder, Funnel, Sink, Source
+from rvtrace_gdb.session.description import AnyComponent, Description, DescriptionError, Encoder, Funnel, Sink, Source
 
 
 @dataclass(frozen=True)

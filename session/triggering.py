@@ -13,15 +13,15 @@ trigger_output    ["N=EVENT,...", ...]: when external trigger output N fires: st
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from controlregs.debug_triggers import NAMES
-from controlregs.encoder import TrigAction
-from controlregs.hart_triggers import altered, give_back, take
-from controlregs.trigger_module import Place, Taken
-from controlregs.trigger_setup import EXTERNAL, STARTS, STOPS, Triggers
-from session.description import Encoder
-from session.errors import BadOption
-from session.hart_csrs import Tcl, csrs_of
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.debug_triggers import NAMES
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.controlregs.hart_triggers import altered, give_back, take
+from rvtrace_gdb.controlregs.trigger_module import Place, Taken
+from rvtrace_gdb.controlregs.trigger_setup import EXTERNAL, STARTS, STOPS, Triggers
+from rvtrace_gdb.session.description import Encoder
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.hart_csrs import Tcl, csrs_of
+from rvtrace_gdb.support.errors import RvtraceError
 
 OPTIONS = ("trigger_on", "trigger_off", "trigger_notify", "trigger_control", "trigger_input", "trigger_output")
 _ACTIONS = {"on": TrigAction.TRACE_ON, "off": TrigAction.TRACE_OFF, "notify": TrigAction.TRACE_NOTIFY}

@@ -8,13 +8,13 @@ unknown code, is a trace.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from decode.ntrace.options import Options as NTrace
-from decode.tandem import guess as tandem_guess
-from session import formats, harts
-from session.captured import Capture, Captured, CapturedRecords, CapturedTandem
-from session.etrace import ETrace
-from session.formats import AnyHow
-from session.harts import Harts
+from rvtrace_gdb.decode.ntrace.options import Options as NTrace
+from rvtrace_gdb.decode.tandem import guess as tandem_guess
+from rvtrace_gdb.session import formats, harts
+from rvtrace_gdb.session.captured import Capture, Captured, CapturedRecords, CapturedTandem
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.formats import AnyHow
+from rvtrace_gdb.session.harts import Harts
 
 _PIECE = 1 << 12  # bytes
 _LOOKED_AT = 1 << 16  # bytes that are no filling

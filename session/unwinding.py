@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.frames import CallFrame
-from decode.cfi import AT, IN, SAME, VALUE, CallFrames, Rule, Rules
-from decode.tandem.decoder import Tandem
-from decode.tandem.state import State
-from session.shadow import Memory
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frames import CallFrame
+from rvtrace_gdb.decode.cfi import AT, IN, SAME, VALUE, CallFrames, Rule, Rules
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.session.shadow import Memory
 
 Integers = dict[int, int]
 """Those of the integer registers that are known."""

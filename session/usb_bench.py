@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from session.description import Usb
-from session.errors import BadOption, HartUnreachable
-from session.usb_link import UsbLink, link_by
-from session.usb_names import GPRS, NAMED, csr, gpr
-from support.progress import Progress, silent
-from transport.usb import esp_jtag, mpsse
-from transport.usb.device import Present, Wanted, present
-from transport.usb.errors import DebugModuleProblem, NoSuchDevice, SeveralDevices, UsbError
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.errors import BadOption, HartUnreachable
+from rvtrace_gdb.session.usb_link import UsbLink, link_by
+from rvtrace_gdb.session.usb_names import GPRS, NAMED, csr, gpr
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.usb import esp_jtag, mpsse
+from rvtrace_gdb.transport.usb.device import Present, Wanted, present
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, NoSuchDevice, SeveralDevices, UsbError
 
 KINDS = {"esp": (esp_jtag.KIND, esp_jtag.IDS), "mpsse": (mpsse.KIND, mpsse.IDS)}
 

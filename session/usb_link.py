@@ -8,16 +8,16 @@ connect anew when they want it again.
 from collections.abc import Sequence
 from threading import Lock, RLock
 
-from controlregs.csr_access import Access, Answer
-from controlregs.errors import HartRuns
-from session.description import Usb
-from session.errors import HartUnreachable
-from support.progress import Progress, silent
-from transport.usb.errors import Claimed, HartNotHalted
-from transport.usb.esp_jtag import EspJtag
-from transport.usb.jtag import Chain, Jtag
-from transport.usb.mpsse import LAYOUT, Mpsse
-from transport.usb.target import UsbConnection, UsbCsrs, UsbTarget
+from rvtrace_gdb.controlregs.csr_access import Access, Answer
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.usb.errors import Claimed, HartNotHalted
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.jtag import Chain, Jtag
+from rvtrace_gdb.transport.usb.mpsse import LAYOUT, Mpsse
+from rvtrace_gdb.transport.usb.target import UsbConnection, UsbCsrs, UsbTarget
 
 _CONNECTIONS: dict[Usb, UsbConnection] = {}
 _LOCK = Lock()

@@ -3,7 +3,7 @@
 Source: RISC-V Instruction Set Manual I, table "Assembler mnemonics".
 """
 
-from decode.csr_names import CSRS
+from rvtrace_gdb.decode.csr_names import CSRS
 
 _ABI = "zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"
 GPRS = tuple(_ABI.split(" "))

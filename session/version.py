@@ -11,11 +11,11 @@ def tool() -> str:
     """Name and version of this program."""
     # The folder that pip leaves says it in its name. importlib.metadata would take a tenth of every start to load.
     for folder in sys.path:
-        for found in glob(join(escape(folder), "rvtrace-*.dist-info")):
-            return "rvtrace " + basename(found).removeprefix("rvtrace-").removesuffix(".dist-info")
+        for found in glob(join(escape(folder), "rvtrace_gdb-*.dist-info")):
+            return "rvtrace " + basename(found).removeprefix("rvtrace_gdb-").removesuffix(".dist-info")
     from importlib import metadata
 
     try:
-        return f"rvtrace {metadata.version('rvtrace')}"
+        return f"rvtrace {metadata.version('rvtrace-gdb')}"
     except metadata.PackageNotFoundError:
         return "rvtrace"

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from decode.history import GAP, History
-from decode.nearest import gaps_passed
-from decode.tandem.watched import Watched
-from session.past import Hit, Watchpoint, Watchpoints
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.nearest import gaps_passed
+from rvtrace_gdb.decode.tandem.watched import Watched
+from rvtrace_gdb.session.past import Hit, Watchpoint, Watchpoints
 
 _IN_GAP = (
     "note: what is watched may have changed in the gap without a hit: the old value that gdb prints next is from before"

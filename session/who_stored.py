@@ -1,10 +1,10 @@
 """Who stored to some memory last, of a data trace: it does not tell the addresses of all stores, and no registers."""
 
-from decode.access_wording import touches
-from decode.history import History
-from decode.memory_access import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
-from decode.tandem.memory import Store
-from session.who_wrote import INSTRUCTION, Written
+from rvtrace_gdb.decode.access_wording import touches
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.session.who_wrote import INSTRUCTION, Written
 
 _NO_PLACE = "Which instruction it was is not known: one from this one on."
 

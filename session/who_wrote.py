@@ -9,15 +9,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from decode.history import GAP, History
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.memory import Store
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
-from decode.tandem.state import State
-from decode.tandem.steps import NOWHERE
-from decode.tandem.translation import PAGE
-from decode.tandem.wording import register_name
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.translation import PAGE
+from rvtrace_gdb.decode.tandem.wording import register_name
 
 PC = -1
 """Stands for the pc where a register is asked for."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 _RESOURCE: Any = import_module("resource") if os.name == "posix" else None
 """Loaded now: when memory is short, nothing more can be."""

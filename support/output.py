@@ -10,8 +10,8 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
-from support.errors import RvtraceError
-from support.text import is_file_name
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import is_file_name
 
 
 class OutputError(RvtraceError):

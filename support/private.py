@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 _UNMAPPED = 65534  # owners that a container does not know are shown as this one
 

@@ -1,6 +1,17 @@
 """Facts of events, for tests to which it does not matter much what they say."""
 
-from decode.events import Loss, LossCause, Note, NoteCause, Start, StartReason, Stop, StopReason, Trap, TrapKind
+from rvtrace_gdb.decode.events import (
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+    TrapKind,
+)
 
 INTERRUPT, EXCEPTION = Trap(TrapKind.INTERRUPT), Trap(TrapKind.EXCEPTION)
 STARTS, STOPS = Start(StartReason.TRACING_STARTS), Stop(StopReason.UNTOLD)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from console.mi import GdbError, Mi
-from console.mi_records import Record, quoted
+from rvtrace_gdb.console.mi import GdbError, Mi
+from rvtrace_gdb.console.mi_records import Record, quoted
 from tests.gdb.running import GDB, PATIENT, SOURCE, gdb_environ
 
 SECONDS = 60.0

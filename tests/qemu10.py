@@ -18,7 +18,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from console.rig import held_port
+from rvtrace_gdb.console.rig import held_port
 from tests.ctr_model import Event, Instruction, Trap, Write
 from tests.ctr_transfers import TRAP_RETURNS, Code
 

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).resolve().parent.parent
+import rvtrace_gdb
+
+PACKAGE = Path(rvtrace_gdb.__file__).parent
+NAME = PACKAGE.name
+TESTS = Path(__file__).resolve().parent
 
 # room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
 # tables of options one inside `gdbext`: they run without gdb.
@@ -36,41 +40,67 @@ LIBRARIES = {
 
 
 def room_of(module: str) -> str:
+    """*module*: without the name of the package, as `decode.image`."""
     if ".".join(module.split(".")[:2]) in TABLE_MODULES:
         return TABLES
     return "transport.simulated" if module.startswith("transport.simulated") else module.partition(".")[0]
 
 
-def sources() -> list[Path]:
-    return sorted(path for room in ROOMS for path in (HOME / room).rglob("*.py"))
+def modules() -> Iterator[tuple[str, Path]]:
+    """Each module of a room, `decode.image`, with its file."""
+    for room in sorted(ROOMS):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"), path
 
 
 def imports_of(path: Path) -> Iterator[str]:
-    """Absolute names of all modules a file imports, at any depth."""
-    package = path.relative_to(HOME).with_suffix("").parts
+    """Absolute names of all modules a file imports, at any depth; of this package in full: `from x import y` is x.y."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join(package[: -node.level]) if node.level else ""
-            name = ".".join(part for part in (base, node.module or "") if part)
-            yield from (f"{name}.{alias.name}" for alias in node.names) if name in ROOMS else [name]
+            assert node.level == 0, f"{path}, line {node.lineno}: imports here are absolute"
+            assert node.module is not None
+            inside = node.module.partition(".")[0] == NAME
+            yield from (f"{node.module}.{alias.name}" for alias in node.names) if inside else [node.module]
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(HOME)))
-def test_imports_follow_the_arrows(path: Path) -> None:
-    own = room_of(".".join(path.relative_to(HOME).with_suffix("").parts))
-    for module in imports_of(path):
-        top = module.partition(".")[0]
-        if top in ROOMS:
-            room = room_of(module)
-            assert room == own or room in ARROWS[own], f"{own} must not import {module}"
-        else:
-            allowed = LIBRARIES.get(own, set())
-            assert top in sys.stdlib_module_names or top in allowed, f"{own} must not depend on {top}"
+def forbidden(room: str) -> Iterator[str]:
+    """What the modules of *room* import and must not."""
+    for module, path in modules():
+        if room_of(module) != room:
+            continue
+        for imported in imports_of(path):
+            top, _, rest = imported.partition(".")
+            if top == NAME:
+                allowed = not rest or rest == "__file__" or room_of(rest) in {room, *ARROWS[room]}
+            else:
+                allowed = top in sys.stdlib_module_names or top in LIBRARIES.get(module.partition(".")[0], set())
+            if not allowed:
+                yield f"{module} imports {imported}"
 
 
-def test_the_walk_sees_relative_and_nested_imports() -> None:
-    """The walk itself: it must see an import inside a function and a relative one."""
-    found = set(imports_of(HOME / "gdbext" / "tracer.py"))
-    assert {"gdb", "gdbext.client"} <= found or {"gdb", "gdbext"} <= found
+@pytest.mark.parametrize("room", ARROWS)
+def test_imports_follow_the_arrows(room: str) -> None:
+    assert list(forbidden(room)) == []
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {room_of(module) for module, _ in modules()} == set(ARROWS)
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == ROOMS
+
+
+def test_there_is_one_import_name() -> None:
+    """In a checkout the rooms lie on top, where another import name would find them: a second copy of everything."""
+    files = [*TESTS.rglob("*.py"), *(TESTS.parent / "benchmarks").rglob("*.py"), *TESTS.parent.glob("scripts/*.py")]
+    bare = [
+        f"{path}: {imported}"
+        for path in files for imported in imports_of(path) if imported.partition(".")[0] in {*ROOMS, "rvtrace"}
+    ]  # fmt: skip
+    assert bare == []
+
+
+def test_imports_at_any_depth_are_seen(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("import os.path\ndef later():\n    from rvtrace_gdb.decode import image, elf as e\n")
+    assert set(imports_of(file)) == {"os.path", "rvtrace_gdb.decode.image", "rvtrace_gdb.decode.elf"}

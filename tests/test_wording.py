@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from decode import access_wording, event_wording
-from decode.events import LossCause, NoteCause, Open, StartReason, StopReason, TrapKind
-from decode.memory_access import AccessNote
+from rvtrace_gdb.decode import access_wording, event_wording
+from rvtrace_gdb.decode.events import LossCause, NoteCause, Open, StartReason, StopReason, TrapKind
+from rvtrace_gdb.decode.memory_access import AccessNote
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
-from support.progress import Progress, silent
-from support.system import is_refusal
-from support.text import why_not
-from transport.openocd_errors import (
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.system import is_refusal
+from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.transport.openocd_errors import (
     NoSuchTarget,
     NotOpenOcd,
     OpenOcdAbsent,

@@ -10,7 +10,7 @@ Ref: OpenOCD User's Guide 0.12.0, sections "CPU Configuration" (get_reg, set_reg
 import re
 from collections.abc import Callable, Sequence
 
-from transport.openocd_errors import OpenOcdError
+from rvtrace_gdb.transport.openocd_errors import OpenOcdError
 
 Register = int | str
 Access = tuple[Register, int | None]

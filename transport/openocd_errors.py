@@ -1,6 +1,6 @@
 """What can go wrong on the way to a target behind OpenOCD, each a line the user can act on."""
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class OpenOcdError(RvtraceError):

@@ -9,11 +9,11 @@ ran, "?" where it is not known, with the byte of the trace in place of its addre
 
 from collections.abc import Iterable, Iterator
 
-from decode.access_wording import touches, words
-from decode.history import History
-from decode.memory_access import Access
-from decode.streams import Program
-from support.text import printable
+from rvtrace_gdb.decode.access_wording import touches, words
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.support.text import printable
 
 
 def lines(history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:

@@ -7,8 +7,8 @@ Source: RISC-V Instruction Set Manual II (20240411), chapters 3 and 12 (mstatus,
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from decode.causes import trap_text
-from decode.csr_names import CSRS
+from rvtrace_gdb.decode.causes import trap_text
+from rvtrace_gdb.decode.csr_names import CSRS
 
 _OFF = {0: "Off", 1: "Initial", 2: "Clean", 3: "Dirty"}
 MODES = {0: "U", 1: "S", 3: "M"}

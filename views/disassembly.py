@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-from decode.history import Context
-from decode.image import CodeMissing, Image
-from decode.instructions import UndecodableInstruction
-from support.progress import Progress, silent
-from views.gdb_text import GdbText
-from views.objdump_text import ObjdumpText
-from views.text import Run, Text, runs
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import CodeMissing, Image
+from rvtrace_gdb.decode.instructions import UndecodableInstruction
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.views.gdb_text import GdbText
+from rvtrace_gdb.views.objdump_text import ObjdumpText
+from rvtrace_gdb.views.text import Run, Text, runs
 
 FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 

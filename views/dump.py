@@ -10,9 +10,9 @@ and `decode.etrace.wording`.
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from decode.ntrace.items import Item, Itemizer
-from decode.ntrace.options import Options
-from decode.ntrace.wording import Wording
+from rvtrace_gdb.decode.ntrace.items import Item, Itemizer
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.wording import Wording
 
 
 class Placed(Protocol):

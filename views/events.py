@@ -8,8 +8,8 @@ so; *time* and the context (prv, v, scontext, hcontext) are that instruction's; 
 
 from collections.abc import Iterator, Mapping
 
-from decode.history import Context, Event, History
-from views.listing import prefix
+from rvtrace_gdb.decode.history import Context, Event, History
+from rvtrace_gdb.views.listing import prefix
 
 
 def lines(histories: Mapping[int, History]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterable
 
-from views.text import Run, Text
+from rvtrace_gdb.views.text import Run, Text
 
 # In order of preference; the last may be of the host's architecture only.
 NAMES = (

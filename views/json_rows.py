@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from decode import event_fields
-from decode.access_wording import note_words, words
-from decode.history import GAP, Context, Event, History
-from decode.memory_access import CSR, Access
-from decode.streams import Program
-from views.accesses import chosen
-from views.text import Text
+from rvtrace_gdb.decode import event_fields
+from rvtrace_gdb.decode.access_wording import note_words, words
+from rvtrace_gdb.decode.history import GAP, Context, Event, History
+from rvtrace_gdb.decode.memory_access import CSR, Access
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.views.accesses import chosen
+from rvtrace_gdb.views.text import Text
 
 Fields = dict[str, Any]
 _ODD = re.compile(r"[\x7f-\x9f\u00ad\u0600-\uffff\U00010000-\U0010ffff]")

@@ -13,13 +13,13 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from decode.history import GAP, Context, History
-from decode.merged import runs
-from support.errors import RvtraceError
-from support.progress import Progress, silent
-from support.text import columns, printable
-from views.disassembly import Disassembler
-from views.text import Text
+from rvtrace_gdb.decode.history import GAP, Context, History
+from rvtrace_gdb.decode.merged import runs
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.text import columns, printable
+from rvtrace_gdb.views.disassembly import Disassembler
+from rvtrace_gdb.views.text import Text
 
 _AT_ONCE = 4096  # positions disassembled together; bounds memory, and the wait for the first line
 _RAW_WIDTH = {4: 18, 8: 16}  # gdb's column for raw bytes, by the digits of a unit: room for 8 bytes

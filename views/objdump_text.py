@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from views.elf_of_code import elf_of_code
-from views.text import Run, Text
+from rvtrace_gdb.views.elf_of_code import elf_of_code
+from rvtrace_gdb.views.text import Run, Text
 
 NAMES = (
     "riscv64-unknown-elf-objdump",

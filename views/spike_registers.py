@@ -6,9 +6,9 @@ Measured: tests/console/test_tandem_convert_csrs.py.
 
 from collections.abc import Iterator
 
-from decode.tandem import csrs
-from decode.tandem.layout import FPR_END, GPR
-from views.tandem_groups import Groups, Row
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.views.tandem_groups import Groups, Row
 
 MVIP = 0x309
 """Virtual interrupt bits of AIA. Spike has them beneath mip, and logs them with it, also where the hart has no AIA."""

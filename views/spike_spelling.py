@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from views.spike_text import Spelled, spelled
-from views.tandem_groups import Row
-from views.tandem_texts import Texts
+from rvtrace_gdb.views.spike_text import Spelled, spelled
+from rvtrace_gdb.views.tandem_groups import Row
+from rvtrace_gdb.views.tandem_texts import Texts
 
 UNKNOWN = "unknown"
 """What Spike writes for what is no instruction to it."""

@@ -11,10 +11,10 @@ both the instruction and what it is written as (`addi`, and `mv`), which GNU's t
 from functools import lru_cache
 from typing import NamedTuple
 
-from decode.tandem import csrs
-from decode.tandem.register_names import F, X
-from views import spike_text_rvc as rvc
-from views.spike_operands import bits, branch, jump, signed
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.register_names import F, X
+from rvtrace_gdb.views import spike_text_rvc as rvc
+from rvtrace_gdb.views.spike_operands import bits, branch, jump, signed
 
 
 class Spelled(NamedTuple):

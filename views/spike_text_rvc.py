@@ -6,8 +6,8 @@ of the text from logs of Spike.
 
 from collections.abc import Sequence
 
-from decode.tandem.register_names import F, X
-from views.spike_operands import bits, branch, signed
+from rvtrace_gdb.decode.tandem.register_names import F, X
+from rvtrace_gdb.views.spike_operands import bits, branch, signed
 
 Found = tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], str]
 """Name, operands; and the name it is written as, where that is another one."""

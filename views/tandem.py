@@ -17,21 +17,21 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from decode.access_wording import words as access_words
-from decode.memory_access import CSR
-from decode.tandem import csrs
-from decode.tandem.index import Break
-from decode.tandem.layout import FPR, FPR_END, GPR
-from decode.tandem.memory import Store
-from decode.tandem.parameters import Parameters
-from decode.tandem.wording import lines as element_lines
-from decode.tandem.wording import register_name
-from decode.tandem.wording import words as element_words
-from support.progress import Progress, silent
-from support.text import printable
-from views import csr_fields, listing
-from views.tandem_groups import Change, Groups, Row, is_physical, trap_words
-from views.tandem_texts import Texts
+from rvtrace_gdb.decode.access_wording import words as access_words
+from rvtrace_gdb.decode.memory_access import CSR
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.index import Break
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.wording import lines as element_lines
+from rvtrace_gdb.decode.tandem.wording import register_name
+from rvtrace_gdb.decode.tandem.wording import words as element_words
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.views import csr_fields, listing
+from rvtrace_gdb.views.tandem_groups import Change, Groups, Row, is_physical, trap_words
+from rvtrace_gdb.views.tandem_texts import Texts
 
 AT_ONCE = 1024
 """Groups looked at together."""

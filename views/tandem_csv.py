@@ -13,13 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from decode.tandem import csrs
-from decode.tandem.layout import FPR, GPR
-from decode.tandem.register_names import F, X
-from views.spike_registers import written_registers
-from views.spike_spelling import Spelling
-from views.tandem_groups import Groups, Row
-from views.tandem_spike import NO_ADDRESS, NO_VALUE
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.decode.tandem.register_names import F, X
+from rvtrace_gdb.views.spike_registers import written_registers
+from rvtrace_gdb.views.spike_spelling import Spelling
+from rvtrace_gdb.views.tandem_groups import Groups, Row
+from rvtrace_gdb.views.tandem_spike import NO_ADDRESS, NO_VALUE
 
 COLUMNS = ("pc", "instr", "gpr", "csr", "binary", "mode", "instr_str", "operand", "pad")
 NO_BYTES = "parts of the trace that cannot be read"

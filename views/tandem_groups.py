@@ -5,14 +5,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.errors import UndecodableInstruction
-from decode.event_wording import words
-from decode.history import Context
-from decode.memory_access import Access, reach
-from decode.tandem import csrs
-from decode.tandem.accesses import TandemAccesses
-from decode.tandem.decoder import Tandem
-from decode.tandem.group import (
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.event_wording import words
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.memory_access import Access, reach
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.accesses import TandemAccesses
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     FullRegister,
@@ -22,13 +22,13 @@ from decode.tandem.group import (
     MemoryRequest,
     MemoryResponse,
 )
-from decode.tandem.index import Break, Trapped
-from decode.tandem.layout import SUCCESS, MemoryOp
-from decode.tandem.layout import State as StateId
-from decode.tandem.memory import Store
-from decode.tandem.problems import Problem
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.index import Break, Trapped
+from rvtrace_gdb.decode.tandem.layout import SUCCESS, MemoryOp
+from rvtrace_gdb.decode.tandem.layout import State as StateId
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.problems import Problem
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
 
 _REMEMBERED = 1 << 16
 _REGISTERS = FullRegister | IncrementalRegister | IncrementalRegisterOr

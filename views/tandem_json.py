@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-from decode.access_wording import words as access_words
-from decode.events import TrapKind
-from decode.memory_access import CSR, Access
-from decode.tandem import csrs
-from decode.tandem.index import Break, Trapped
-from decode.tandem.memory import Store
-from decode.tandem.wording import lines as element_lines
-from decode.tandem.wording import words as element_words
-from views.json_rows import Fields, line, place
-from views.tandem import name_of, value_of
-from views.tandem_groups import Groups, Row, is_physical, trap_words
-from views.tandem_texts import Texts
+from rvtrace_gdb.decode.access_wording import words as access_words
+from rvtrace_gdb.decode.events import TrapKind
+from rvtrace_gdb.decode.memory_access import CSR, Access
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.index import Break, Trapped
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.wording import lines as element_lines
+from rvtrace_gdb.decode.tandem.wording import words as element_words
+from rvtrace_gdb.views.json_rows import Fields, line, place
+from rvtrace_gdb.views.tandem import name_of, value_of
+from rvtrace_gdb.views.tandem_groups import Groups, Row, is_physical, trap_words
+from rvtrace_gdb.views.tandem_texts import Texts
 
 
 class Objects:

@@ -8,14 +8,14 @@ is not in the log: docs/tandem.md has the list.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from decode.executed.spike import CAUSES
-from decode.memory_access import ATOMIC, CSR, LOAD, STORE
-from decode.tandem import csrs
-from decode.tandem.index import UNTOLD_CAUSE, Break
-from decode.tandem.layout import FPR, GPR
-from views.spike_registers import written_registers
-from views.spike_spelling import Spelling
-from views.tandem_groups import Groups, Row
+from rvtrace_gdb.decode.executed.spike import CAUSES
+from rvtrace_gdb.decode.memory_access import ATOMIC, CSR, LOAD, STORE
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.index import UNTOLD_CAUSE, Break
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.views.spike_registers import written_registers
+from rvtrace_gdb.views.spike_spelling import Spelling
+from rvtrace_gdb.views.tandem_groups import Groups, Row
 
 NO_ADDRESS = "instructions whose address is not known"
 NO_MODE = "commits of instructions whose privilege mode is not known"

@@ -3,13 +3,13 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR, GPR
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
-from views import csr_fields
-from views.json_rows import line, place
-from views.tandem import name_of, value_of
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.views import csr_fields
+from rvtrace_gdb.views.json_rows import line, place
+from rvtrace_gdb.views.tandem import name_of, value_of
 
 _ROW = 16
 

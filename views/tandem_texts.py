@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import Context
-from decode.image import Image
-from decode.instructions import length
-from decode.tandem.group import Instr
-from support.progress import Progress, silent
-from views.disassembly import Disassembler, Disassemblers, Images
-from views.tandem_groups import Row
-from views.text import Text
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import length
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers, Images
+from rvtrace_gdb.views.tandem_groups import Row
+from rvtrace_gdb.views.text import Text
 
 _REMEMBERED = 1 << 18
 

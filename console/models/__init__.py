@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from console.models.machine import BadModel, ModelOptions, machine_of
-from decode.image import Image
-from decode.tandem.parameters import Parameters
-from session.tandem.model import Model
+from rvtrace_gdb.console.models.machine import BadModel, ModelOptions, machine_of
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.tandem.model import Model
 
 __all__ = ["MODELS", "BadModel", "ModelOptions", "open_model"]
 
@@ -21,12 +21,12 @@ def open_model(name: str, image: Image | None, parameters: Parameters, options: 
     Raises BadModel for what no such model can be, ModelFailed when it cannot be started.
     """
     if name == "spike":
-        from console.models.spike import Spike
+        from rvtrace_gdb.console.models.spike import Spike
 
         machine = machine_of(image, parameters, options)
         return Spike(machine, python=options.python, timeout=options.timeout)
     if name == "simulated":
-        from console.models.simulated import Simulated
+        from rvtrace_gdb.console.models.simulated import Simulated
 
         return Simulated(machine_of(image, parameters, replace(options, priv=options.priv or "mu")))
     raise BadModel(f"there is no model {name!r}: use one of {', '.join(MODELS)}")

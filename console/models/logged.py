@@ -1,7 +1,7 @@
 """Spike's log of commits, the other way round: the line of a step, as `console/spike_worker/log.py` reads them."""
 
-from decode.tandem.layout import FPR, GPR
-from session.tandem.model import Expected
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.session.tandem.model import Expected
 
 
 def logged(step: Expected, xlen: int, flen: int) -> str:

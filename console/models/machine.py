@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from decode.image import Image
-from decode.tandem.parameters import Parameters
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.support.errors import RvtraceError
 
 PAGE = 1 << 12
 USUAL_MEMORY = (0x8000_0000, 1 << 31)

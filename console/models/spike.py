@@ -15,13 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from console.models.devicetree import hart_tree
-from console.models.logged import logged
-from console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
-from decode.tandem.translation import physical_address
-from session.tandem.model import Expected, ModelFailed, Step, Stored, Trap
+import rvtrace_gdb
+from rvtrace_gdb.console.models.devicetree import hart_tree
+from rvtrace_gdb.console.models.logged import logged
+from rvtrace_gdb.console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
+from rvtrace_gdb.decode.tandem.translation import physical_address
+from rvtrace_gdb.session.tandem.model import Expected, ModelFailed, Step, Stored, Trap
 
-_WORKER = Path(__file__).resolve().parent.parent / "spike_worker" / "__main__.py"
+_WORKER = Path(rvtrace_gdb.__file__).resolve().parent / "console" / "spike_worker" / "__main__.py"
 _SATP, _MACHINE = 0x180, 3
 _FETCH_FAULTS = (1, 12)
 _X0, _OWN_NUMBERS = 0x1000, range(0x1_0000, 0x1_0004)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from console.scripts.language import Expected
+from rvtrace_gdb.console.scripts.language import Expected
 
 _TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|min)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}

@@ -9,12 +9,12 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from console import measuring
-from console.api import Bench
-from console.api_types import CheckFailed
-from console.measuring import Ran
-from console.scripts.arguments import SIGNS, Comparison, comparison
-from console.scripts.language import Expected
+from rvtrace_gdb.console import measuring
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.api_types import CheckFailed
+from rvtrace_gdb.console.measuring import Ran
+from rvtrace_gdb.console.scripts.arguments import SIGNS, Comparison, comparison
+from rvtrace_gdb.console.scripts.language import Expected
 
 _LATENCY = re.compile(r"interrupt\s+latency(?:\s+of\s+(?P<handler>.+))?")
 UNITS = ("instructions", "ticks")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Place(NamedTuple):

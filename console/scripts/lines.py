@@ -3,12 +3,12 @@
 import sys
 import threading
 
-from console import standard
-from console.progress import ProgressLine
-from console.scripts.language import Place
-from console.scripts.report import ERROR, FAILED, PASSED
-from console.scripts.verbs import Outcome
-from support.errors import RvtraceError
+from rvtrace_gdb.console import standard
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.console.scripts.language import Place
+from rvtrace_gdb.console.scripts.report import ERROR, FAILED, PASSED
+from rvtrace_gdb.console.scripts.verbs import Outcome
+from rvtrace_gdb.support.errors import RvtraceError
 
 UNNAMED = "working"
 """What gdb says of work that has told nothing yet (gdbext/tracer.py): the step says more."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from console.scripts.language import Place
-from support.output import write
+from rvtrace_gdb.console.scripts.language import Place
+from rvtrace_gdb.support.output import write
 
 PASSED, FAILED, ERROR = "passed", "failed", "error"
 EXIT = {PASSED: 0, FAILED: 1, ERROR: 2}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from console.api import Bench
-from console.api_types import CheckFailed
-from console.scripts.language import If, Node, Place, Repeat, Step, parse
-from console.scripts.report import ERROR, FAILED, PASSED, Report
-from console.scripts.verbs import Outcome, read
-from support.errors import RvtraceError
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.api_types import CheckFailed
+from rvtrace_gdb.console.scripts.language import If, Node, Place, Repeat, Step, parse
+from rvtrace_gdb.console.scripts.report import ERROR, FAILED, PASSED, Report
+from rvtrace_gdb.console.scripts.verbs import Outcome, read
+from rvtrace_gdb.support.errors import RvtraceError
 
 REPEATS_AT_MOST = 1_000_000
 

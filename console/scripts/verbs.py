@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from console.api import Bench
-from console.scripts import asserts
-from console.scripts.arguments import file_name, filled, seconds, within
-from console.scripts.language import BLOCKS, NAME, Expected
-from support.errors import RvtraceError
-from support.text import is_number
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.scripts import asserts
+from rvtrace_gdb.console.scripts.arguments import file_name, filled, seconds, within
+from rvtrace_gdb.console.scripts.language import BLOCKS, NAME, Expected
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import is_number
 
 
 class Context(Protocol):

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 # After everything else, so that `riscv` is the one of this Python.
-sys.path[:] = [*sys.path[1:], str(Path(__file__).resolve().parents[2])]
+sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
-from console.spike_worker.inside import Unusable  # noqa: E402
-from console.spike_worker.machine import Machine  # noqa: E402
+from rvtrace_gdb.console.spike_worker.inside import Unusable  # noqa: E402
+from rvtrace_gdb.console.spike_worker.machine import Machine  # noqa: E402
 
 
 def results(machine: Machine, request: list[list[Any]]) -> Iterator[Any]:

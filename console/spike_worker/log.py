@@ -2,7 +2,7 @@
 
 import re
 
-from console.spike_worker.registers import F, X
+from rvtrace_gdb.console.spike_worker.registers import F, X
 
 _LINE = re.compile(rb"core +0: \d 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
 # Registers with what they hold now, and memory: an address for a load, with data for a store. Of vectors nothing.

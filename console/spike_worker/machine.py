@@ -5,10 +5,10 @@ import os
 from ctypes import c_bool, c_char_p, c_size_t, c_uint64, c_void_p
 from typing import Any, TypedDict
 
-from console.spike_worker import registers as n
-from console.spike_worker.inside import Inside
-from console.spike_worker.log import committed
-from console.spike_worker.memory import Memory
+from rvtrace_gdb.console.spike_worker import registers as n
+from rvtrace_gdb.console.spike_worker.inside import Inside
+from rvtrace_gdb.console.spike_worker.log import committed
+from rvtrace_gdb.console.spike_worker.memory import Memory
 
 _F_SIZE = 16  # bytes Spike keeps a floating-point register in
 _BOXED = (1 << 8 * _F_SIZE) - 1

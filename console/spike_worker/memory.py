@@ -3,7 +3,7 @@
 import ctypes
 from ctypes import c_uint64, c_void_p
 
-from console.spike_worker.inside import Inside
+from rvtrace_gdb.console.spike_worker.inside import Inside
 
 _PAGE = 1 << 12
 

@@ -7,12 +7,12 @@ Ref: RISC-V Control Transfer Records 1.0, "Entry Registers"; draft 0.1.4, chapte
 
 from collections.abc import Iterator
 
-from controlregs.ctr.entries import Entry
-from controlregs.ctr.errors import StaleEntries, WriteIneffective
-from controlregs.ctr.hart import Access, Hart
-from controlregs.ctr.layout import ENTRIES_MAX, ENTRY_SELECT, SOURCE
-from controlregs.fields import Csr
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.errors import StaleEntries, WriteIneffective
+from rvtrace_gdb.controlregs.ctr.hart import Access, Hart
+from rvtrace_gdb.controlregs.ctr.layout import ENTRIES_MAX, ENTRY_SELECT, SOURCE
+from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.support.progress import Progress, silent
 
 BATCH = 16  # entries read in one go
 

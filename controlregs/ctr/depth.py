@@ -3,8 +3,8 @@
 Ref: RISC-V Control Transfer Records 1.0, "Supervisor Control Transfer Records Depth Register"; draft 0.1.4, 2.1 and 6
 """
 
-from controlregs.ctr.errors import DepthRefused
-from controlregs.ctr.hart import Hart
+from rvtrace_gdb.controlregs.ctr.errors import DepthRefused
+from rvtrace_gdb.controlregs.ctr.hart import Hart
 
 
 def set_depth(hart: Hart, wanted: int | None) -> int:

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from controlregs.ctr.cycles import decode_cycles, may_be_saturated
-from controlregs.ctr.layout import DATA, SOURCE, TARGET
-from controlregs.ctr.transfers import TransferType as TransferType
+from rvtrace_gdb.controlregs.ctr.cycles import decode_cycles, may_be_saturated
+from rvtrace_gdb.controlregs.ctr.layout import DATA, SOURCE, TARGET
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType as TransferType
 
 ENTRY_BYTES = 24
 _WORDS = struct.Struct("<QQQ")

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from controlregs.fields import Csr
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.support.errors import RvtraceError
 
 MODES: Mapping[int, str] = {0: "U", 1: "S", 3: "M", 4: "VU", 5: "VS"}
 

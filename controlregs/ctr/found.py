@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from controlregs.ctr.hart import Hart
-from controlregs.ctr.versions import Control
+from rvtrace_gdb.controlregs.ctr.hart import Hart
+from rvtrace_gdb.controlregs.ctr.versions import Control
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr.errors import NotRestored, RegisterRefused, ReservedDepth, WriteIneffective
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.versions import RV32, Control, CtrVersion, Indirect, Level
-from controlregs.fields import Csr
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr.errors import NotRestored, RegisterRefused, ReservedDepth, WriteIneffective
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.versions import RV32, Control, CtrVersion, Indirect, Level
+from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.support.errors import RvtraceError
 
 Access = tuple[Csr | str, int | None]
 """(register, value to write), or (register, None) to read it."""

@@ -6,8 +6,8 @@ Ref: RISC-V Control Transfer Records 1.0, "Entry Registers"; draft 0.1.4, chapte
 
 from collections.abc import Mapping
 
-from controlregs.ctr.transfers import RECORDABLE, TransferType
-from controlregs.fields import Csr, Field, Part, reserved
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.fields import Csr, Field, Part, reserved
 
 ENTRY_SELECT = 0x200  # entry 0, the youngest; entry n is selected by 0x200 + n
 ENTRIES_MAX = 256

@@ -10,11 +10,11 @@ Smstateen for mstateen0
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr.errors import CtrForbidden, NoCtr, RegisterRefused, UnknownVersion, mode_name
-from controlregs.ctr.hart import Hart, refusal
-from controlregs.ctr.versions import RV32, VERSIONS, CtrVersion, Level
-from controlregs.fields import Csr
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr.errors import CtrForbidden, NoCtr, RegisterRefused, UnknownVersion, mode_name
+from rvtrace_gdb.controlregs.ctr.hart import Hart, refusal
+from rvtrace_gdb.controlregs.ctr.versions import RV32, VERSIONS, CtrVersion, Level
+from rvtrace_gdb.controlregs.fields import Csr
 
 M_MODE = 3
 V = 1 << 2

@@ -9,21 +9,21 @@ Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023
 
 from dataclasses import dataclass
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr import wishes
-from controlregs.ctr.array import clear_entries, read_entries, recorded
-from controlregs.ctr.depth import set_depth
-from controlregs.ctr.entries import Entry
-from controlregs.ctr.errors import NotRestored
-from controlregs.ctr.found import Found, disable, freeze, put_back, snapshot
-from controlregs.ctr.hart import Hart
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.opened import detect as detect
-from controlregs.ctr.opened import opened
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.versions import Control, CtrVersion
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr import wishes
+from rvtrace_gdb.controlregs.ctr.array import clear_entries, read_entries, recorded
+from rvtrace_gdb.controlregs.ctr.depth import set_depth
+from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.errors import NotRestored
+from rvtrace_gdb.controlregs.ctr.found import Found, disable, freeze, put_back, snapshot
+from rvtrace_gdb.controlregs.ctr.hart import Hart
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.opened import detect as detect
+from rvtrace_gdb.controlregs.ctr.opened import opened
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.versions import Control, CtrVersion
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ Section: CSRs
 
 from enum import IntEnum
 
-from controlregs.ctr.layout import filters, flag
-from controlregs.ctr.transfers import TransferType
-from controlregs.fields import Access, Csr, Field, reserved
+from rvtrace_gdb.controlregs.ctr.layout import filters, flag
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 
 class Depth(IntEnum):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.transfers import RECORDABLE, TransferType
-from controlregs.ctr.versions import VERSIONS, Control, CtrVersion
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, Control, CtrVersion
 
 V = 1 << 2  # of the privilege
 MODES = {0: "u", 1: "s", 3: "m", 4: "vu", 5: "vs"}

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from controlregs.ctr import layout, registers_0_1_4, registers_1_0
-from controlregs.ctr.transfers import TransferType
-from controlregs.fields import Csr
+from rvtrace_gdb.controlregs.ctr import layout, registers_0_1_4, registers_1_0
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.fields import Csr
 
 RV32 = 32
 

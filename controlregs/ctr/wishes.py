@@ -4,11 +4,11 @@ A field that is not implemented reads 0, an implemented one takes what is writte
 a 1 that becomes 0 is a wish that is not granted, and a 0 that becomes 1 a write that did not happen.
 """
 
-from controlregs.ctr.errors import NothingRecorded, WriteIneffective
-from controlregs.ctr.hart import Hart
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.transfers import FILTER_LSB, TransferType
-from controlregs.ctr.versions import Control, CtrVersion
+from rvtrace_gdb.controlregs.ctr.errors import NothingRecorded, WriteIneffective
+from rvtrace_gdb.controlregs.ctr.hart import Hart
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.transfers import FILTER_LSB, TransferType
+from rvtrace_gdb.controlregs.ctr.versions import Control, CtrVersion
 
 ALWAYS_THERE = "m"  # the mode no hart lacks; its bit is not optional either
 

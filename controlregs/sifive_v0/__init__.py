@@ -17,9 +17,9 @@ the scripts), and the units for PC samples (0x100) and cycle-accurate trace (a b
 those of 1.0. Both sources of practice start the funnel first and stop it last.
 """
 
-from controlregs.sifive_v0.common import NO_COMP_TYPE
-from controlregs.sifive_v0.encoder import ENCODER
-from controlregs.sifive_v0.funnel import FUNNEL
-from controlregs.sifive_v0.insides import ATB, MEMORY, PINS, inside
+from rvtrace_gdb.controlregs.sifive_v0.common import NO_COMP_TYPE
+from rvtrace_gdb.controlregs.sifive_v0.encoder import ENCODER
+from rvtrace_gdb.controlregs.sifive_v0.funnel import FUNNEL
+from rvtrace_gdb.controlregs.sifive_v0.insides import ATB, MEMORY, PINS, inside
 
 __all__ = ["ATB", "ENCODER", "FUNNEL", "MEMORY", "NO_COMP_TYPE", "PINS", "inside"]

@@ -4,19 +4,19 @@ Ref: see the package; proposal: "A debugger can determine if an optional feature
 field and reading back the result".
 """
 
-from controlregs.abilities import Found
-from controlregs.capabilities import Capabilities, while_off
-from controlregs.component import Component
-from controlregs.discovery import Identity
-from controlregs.fields import Register
-from controlregs.probing import Probe
-from controlregs.sifive_v0 import encoder, sinks, timestamp
-from controlregs.sifive_v0.common import SinkType
-from controlregs.sifive_v0.discovery import identify, reset
-from controlregs.sifive_v0.encoder import ENCODER, SYNC_OFF, Instruction, SliceFormat, XtiAction
-from controlregs.sifive_v0.memory import sinks_of
-from controlregs.sifive_v0.timestamp import TsType
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.abilities import Found
+from rvtrace_gdb.controlregs.capabilities import Capabilities, while_off
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import Identity
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.probing import Probe
+from rvtrace_gdb.controlregs.sifive_v0 import encoder, sinks, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
+from rvtrace_gdb.controlregs.sifive_v0.discovery import identify, reset
+from rvtrace_gdb.controlregs.sifive_v0.encoder import ENCODER, SYNC_OFF, Instruction, SliceFormat, XtiAction
+from rvtrace_gdb.controlregs.sifive_v0.memory import sinks_of
+from rvtrace_gdb.controlregs.sifive_v0.timestamp import TsType
+from rvtrace_gdb.support.progress import Progress, silent
 
 _MODES = {
     Instruction.BTM: "BTM",

@@ -5,7 +5,7 @@ Ref: see the package; proposal, "Register Map" and teImpl, tfImpl
 
 from enum import IntEnum
 
-from controlregs.fields import Access, Field, Reset, reserved
+from rvtrace_gdb.controlregs.fields import Access, Field, Reset, reserved
 
 NO_COMP_TYPE = 0
 """teImpl and tfImpl do not say what kind of component it is."""

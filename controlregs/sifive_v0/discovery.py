@@ -4,13 +4,13 @@ Ref: see the package; teActive "will indicate completion when the read value of 
 teImpl does not say which kind of component it is; what an encoder has and a funnel has not does.
 """
 
-from controlregs.blocks import major
-from controlregs.component import Component
-from controlregs.discovery import NOBODY, Identity, read_stable
-from controlregs.errors import SettingRefused, WrongComponent
-from controlregs.sifive_v0 import encoder
-from controlregs.sifive_v0.funnel import FUNNEL
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.blocks import major
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import NOBODY, Identity, read_stable
+from rvtrace_gdb.controlregs.errors import SettingRefused, WrongComponent
+from rvtrace_gdb.controlregs.sifive_v0 import encoder
+from rvtrace_gdb.controlregs.sifive_v0.funnel import FUNNEL
+from rvtrace_gdb.support.progress import Progress, silent
 
 _OF_ENCODERS = encoder.CONTROL.mask("teInstruction", "teSliceFormat", "teSyncMaxBTM", "teSyncMaxInst")
 """Bits of teControl of which some cannot be 0 after a reset, and that tfControl does not have."""

@@ -6,15 +6,15 @@ is behind the write pointer. teSinkRP is set anew for each stretch, for no sourc
 
 from functools import partial
 
-from controlregs.component import Component
-from controlregs.errors import SinkNotReadable
-from controlregs.pieces import Drained, check_buffer, oldest_first, read_pieces, read_port
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from controlregs.sifive_v0 import sinks
-from controlregs.sifive_v0.in_force import SinkInForce as InForce
-from controlregs.sifive_v0.memory import WORD_MASK, probed
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SinkNotReadable
+from rvtrace_gdb.controlregs.pieces import Drained, check_buffer, oldest_first, read_pieces, read_port
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0 import sinks
+from rvtrace_gdb.controlregs.sifive_v0.in_force import SinkInForce as InForce
+from rvtrace_gdb.controlregs.sifive_v0.memory import WORD_MASK, probed
+from rvtrace_gdb.support.progress import Progress, silent
 
 _HIGH = 32
 

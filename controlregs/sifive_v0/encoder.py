@@ -6,11 +6,11 @@ P550: teInstrumentation, teStallOrOverflow, sinkBytes, crossingType, hartid, itc
 
 from enum import IntEnum
 
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
-from controlregs.readings import Reading, listed
-from controlregs.repeated import units
-from controlregs.sifive_v0 import sinks, timestamp
-from controlregs.sifive_v0.common import NO_COMP_TYPE, active, empty, sink_choice, version_and_sinks
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
+from rvtrace_gdb.controlregs.readings import Reading, listed
+from rvtrace_gdb.controlregs.repeated import units
+from rvtrace_gdb.controlregs.sifive_v0 import sinks, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.common import NO_COMP_TYPE, active, empty, sink_choice, version_and_sinks
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
 SYNC_OFF = 15

@@ -6,17 +6,22 @@ is in the P550's tables.
 
 from collections.abc import Iterator
 
-from controlregs.component import Component
-from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.encoder_setup import FEATURE_NAMES, RETURN_MODE_NAMES, SYNC_MAX_LOWEST_UNIT, default_sync_max
-from controlregs.errors import SettingRefused
-from controlregs.request import TraceRequest
-from controlregs.sifive_v0 import encoder, timestamp
-from controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat
-from controlregs.sifive_v0.in_force import SYNC_BTM_LOWEST_UNIT, EncoderInForce
-from controlregs.sifive_v0.switching import update
-from controlregs.sifive_v0.timestamp_setup import set_encoder_time
-from controlregs.sifive_v0.trigger_setup import configure_triggers
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.encoder_setup import (
+    FEATURE_NAMES,
+    RETURN_MODE_NAMES,
+    SYNC_MAX_LOWEST_UNIT,
+    default_sync_max,
+)
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.sifive_v0 import encoder, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat
+from rvtrace_gdb.controlregs.sifive_v0.in_force import SYNC_BTM_LOWEST_UNIT, EncoderInForce
+from rvtrace_gdb.controlregs.sifive_v0.switching import update
+from rvtrace_gdb.controlregs.sifive_v0.timestamp_setup import set_encoder_time
+from rvtrace_gdb.controlregs.sifive_v0.trigger_setup import configure_triggers
 
 SYNC_INST_USUAL = 10
 """teSyncMaxInst beside periodic synchronisation by messages: the P550's after a reset, and riscv-trace-umd's."""

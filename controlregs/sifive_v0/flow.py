@@ -9,22 +9,22 @@ Ref: see the package.
 
 from collections.abc import Callable, Collection
 
-from controlregs.component import Component
-from controlregs.errors import ComponentError
-from controlregs.flow import Drains, Stopped, check, drain_each, nobody, stop_each
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
-from controlregs.pieces import Drained
-from controlregs.request import SinkInForce
-from controlregs.sifive_v0.drain import drain
-from controlregs.sifive_v0.encoder import CONTROL
-from controlregs.sifive_v0.outside import switch
-from controlregs.sifive_v0.start import Starting, host_of, hosts, switch_off, take_back
-from controlregs.sifive_v0.switching import begin, enable
-from controlregs.sifive_v0.unchanged import check_settings
-from controlregs.switching import check_active
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.flow import Drains, Stopped, check, drain_each, nobody, stop_each
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphInForce, GraphRequest, PibInForce
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0.drain import drain
+from rvtrace_gdb.controlregs.sifive_v0.encoder import CONTROL
+from rvtrace_gdb.controlregs.sifive_v0.outside import switch
+from rvtrace_gdb.controlregs.sifive_v0.start import Starting, host_of, hosts, switch_off, take_back
+from rvtrace_gdb.controlregs.sifive_v0.switching import begin, enable
+from rvtrace_gdb.controlregs.sifive_v0.unchanged import check_settings
+from rvtrace_gdb.controlregs.switching import check_active
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 __all__ = ["Drains", "Stopped", "check", "drain_all", "resume", "start", "stop"]
 

@@ -3,9 +3,9 @@
 Ref: see the package; proposal, "TF Register Interface". The P550's are tfSinkError, sinkBytes and the timestamp unit.
 """
 
-from controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
-from controlregs.sifive_v0 import sinks, timestamp
-from controlregs.sifive_v0.common import NO_COMP_TYPE, active, empty, sink_choice, version_and_sinks
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, RegisterBlock, Reset, reserved
+from rvtrace_gdb.controlregs.sifive_v0 import sinks, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.common import NO_COMP_TYPE, active, empty, sink_choice, version_and_sinks
 
 REQUIRED = Compliance.REQUIRED
 

@@ -6,15 +6,15 @@ captures show it: runs of branches are counted, and returns to where a counted c
 
 from dataclasses import dataclass
 
-from controlregs import request
-from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.graph_request import BridgeInForce as Bridge
-from controlregs.graph_request import FunnelInForce as Funnel
-from controlregs.graph_request import PibInForce as Pib
-from controlregs.ram_sink import RamMode
-from controlregs.sifive_v0 import encoder, funnel, sinks, timestamp
-from controlregs.sifive_v0.common import SinkType
-from controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat
+from rvtrace_gdb.controlregs import request
+from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.graph_request import BridgeInForce as Bridge
+from rvtrace_gdb.controlregs.graph_request import FunnelInForce as Funnel
+from rvtrace_gdb.controlregs.graph_request import PibInForce as Pib
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.sifive_v0 import encoder, funnel, sinks, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
+from rvtrace_gdb.controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat
 
 SYNC_BTM_LOWEST_UNIT = 5
 """The period is 2**(teSyncMaxBTM + 5) messages."""

@@ -5,9 +5,9 @@ Ref: see the package. A sink is chosen, and stops, by bits of its host's teContr
 
 from collections.abc import Mapping
 
-from controlregs.fields import Register, RegisterBlock
-from controlregs.sifive_v0 import encoder, funnel, sinks
-from controlregs.sifive_v0.common import NO_COMP_TYPE
+from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
+from rvtrace_gdb.controlregs.sifive_v0 import encoder, funnel, sinks
+from rvtrace_gdb.controlregs.sifive_v0.common import NO_COMP_TYPE
 
 _HOSTS = {"encoder": encoder.ENCODER, "funnel": funnel.FUNNEL}
 

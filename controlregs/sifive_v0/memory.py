@@ -7,14 +7,14 @@ addresses have the upper bits of teSinkBaseHigh.
 
 from typing import NamedTuple
 
-from controlregs.component import Component
-from controlregs.errors import BufferRefused, SettingRefused
-from controlregs.fields import Register
-from controlregs.graph_request import Buffer
-from controlregs.sifive_v0 import encoder, sinks
-from controlregs.sifive_v0.common import SinkType
-from controlregs.sifive_v0.in_force import SinkInForce
-from controlregs.sifive_v0.switching import update
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import BufferRefused, SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.graph_request import Buffer
+from rvtrace_gdb.controlregs.sifive_v0 import encoder, sinks
+from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
+from rvtrace_gdb.controlregs.sifive_v0.in_force import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0.switching import update
 
 WORD_MASK = 0xFFFF_FFFC
 ONES = 0xFFFF_FFFF

@@ -5,15 +5,15 @@ Ref: see the package; proposal, "PIB Trace Sink" and "ATB Trace Sink".
 
 from collections.abc import Iterator
 
-from controlregs.component import Component
-from controlregs.errors import SettingRefused
-from controlregs.graph_request import Pins
-from controlregs.pib import PibMode as Mode
-from controlregs.sifive_v0.common import SinkType
-from controlregs.sifive_v0.in_force import BridgeInForce, PibInForce
-from controlregs.sifive_v0.memory import cannot_send, choose
-from controlregs.sifive_v0.sinks import ATB_CONTROL, PIB_CONTROL, PibMode
-from support.progress import silent
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.graph_request import Pins
+from rvtrace_gdb.controlregs.pib import PibMode as Mode
+from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
+from rvtrace_gdb.controlregs.sifive_v0.in_force import BridgeInForce, PibInForce
+from rvtrace_gdb.controlregs.sifive_v0.memory import cannot_send, choose
+from rvtrace_gdb.controlregs.sifive_v0.sinks import ATB_CONTROL, PIB_CONTROL, PibMode
+from rvtrace_gdb.support.progress import silent
 
 _IDS = range(0x01, 0x70)
 """Those that ATB does not reserve."""

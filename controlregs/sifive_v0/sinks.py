@@ -8,8 +8,8 @@ Limit and write pointer have no high word: their upper bits are those of teSinkB
 
 from enum import IntEnum
 
-from controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
-from controlregs.readings import divided_by
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
+from rvtrace_gdb.controlregs.readings import divided_by
 
 OPTIONAL = Compliance.OPTIONAL
 

@@ -5,12 +5,12 @@ Ref: see the package; proposal, teImpl. On the P550 both are fixed.
 
 from collections.abc import Mapping, Sequence
 
-from controlregs.component import Component
-from controlregs.errors import SettingRefused
-from controlregs.graph import Graph
-from controlregs.request import EncoderInForce, TraceRequest
-from controlregs.sifive_v0.encoder import CONTROL, IMPL
-from controlregs.sifive_v0.switching import update
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.request import EncoderInForce, TraceRequest
+from rvtrace_gdb.controlregs.sifive_v0.encoder import CONTROL, IMPL
+from rvtrace_gdb.controlregs.sifive_v0.switching import update
 
 _ADVICE = "trace one of them, or let each feed a sink of its own"
 

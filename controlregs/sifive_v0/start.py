@@ -7,11 +7,11 @@ what sends, and a sink is set up with the encoder or funnel it is inside of.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from controlregs.component import Component
-from controlregs.encoder import InstMode
-from controlregs.errors import ComponentError, SettingRefused
-from controlregs.graph import Graph
-from controlregs.graph_request import (
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import InstMode
+from rvtrace_gdb.controlregs.errors import ComponentError, SettingRefused
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import (
     BridgeInForce,
     Buffer,
     FunnelInForce,
@@ -20,24 +20,24 @@ from controlregs.graph_request import (
     PibInForce,
     Pins,
 )
-from controlregs.graph_start import STREAM_BYTES
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from controlregs.sifive_v0 import in_force as found
-from controlregs.sifive_v0 import timestamp
-from controlregs.sifive_v0.common import SinkType
-from controlregs.sifive_v0.discovery import reset
-from controlregs.sifive_v0.encoder_setup import configure_encoder, in_force
-from controlregs.sifive_v0.memory import cannot_send, choose, configure_memory
-from controlregs.sifive_v0.outside import atb_in_force, configure_atb, configure_pins, pins_in_force, switch
-from controlregs.sifive_v0.sources import check_streams, set_sources
-from controlregs.sifive_v0.switching import begin, disable, enable
-from controlregs.sifive_v0.timestamp import TsType
-from controlregs.sifive_v0.timestamp_setup import set_funnel_time
-from controlregs.sifive_v0.unchanged import check_settings
-from controlregs.switching import check_active
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.graph_start import STREAM_BYTES
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0 import in_force as found
+from rvtrace_gdb.controlregs.sifive_v0 import timestamp
+from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
+from rvtrace_gdb.controlregs.sifive_v0.discovery import reset
+from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import configure_encoder, in_force
+from rvtrace_gdb.controlregs.sifive_v0.memory import cannot_send, choose, configure_memory
+from rvtrace_gdb.controlregs.sifive_v0.outside import atb_in_force, configure_atb, configure_pins, pins_in_force, switch
+from rvtrace_gdb.controlregs.sifive_v0.sources import check_streams, set_sources
+from rvtrace_gdb.controlregs.sifive_v0.switching import begin, disable, enable
+from rvtrace_gdb.controlregs.sifive_v0.timestamp import TsType
+from rvtrace_gdb.controlregs.sifive_v0.timestamp_setup import set_funnel_time
+from rvtrace_gdb.controlregs.sifive_v0.unchanged import check_settings
+from rvtrace_gdb.controlregs.switching import check_active
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def hosts(graph: Graph) -> tuple[Component, ...]:

@@ -3,11 +3,11 @@
 Ref: see the package; the scripts clear teTracing before teEnable, and wait for teEmpty after that.
 """
 
-from controlregs.component import Component
-from controlregs.fields import Access
-from controlregs.sifive_v0.encoder import CONTROL, ENCODER
-from controlregs.switching import check_active
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.fields import Access
+from rvtrace_gdb.controlregs.sifive_v0.encoder import CONTROL, ENCODER
+from rvtrace_gdb.controlregs.switching import check_active
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def update(component: Component, **fields: int) -> int:

@@ -5,7 +5,7 @@ Ref: see the package; proposal, "Timestamp Unit". Bits 15 to 19 are the P550's.
 
 from enum import IntEnum
 
-from controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
+from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
 
 OPTIONAL = Compliance.OPTIONAL
 

@@ -4,10 +4,10 @@ Ref: see the package; tsControl: "tsActive must be set to 1 before any other fie
 P550 the funnel counts and encoders are its slaves; tsType is fixed.
 """
 
-from controlregs.component import Component
-from controlregs.errors import ComponentTimeout
-from controlregs.request import TraceRequest
-from controlregs.sifive_v0.timestamp import CONTROL, TsBranch, TsType
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentTimeout
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.sifive_v0.timestamp import CONTROL, TsBranch, TsType
 
 INTERNAL = (TsType.INTERNAL, TsType.INTERNAL_CORE)
 """Types that count a clock themselves, which can be divided."""

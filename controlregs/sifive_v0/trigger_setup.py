@@ -4,11 +4,11 @@ Ref: see the package; proposal, "External Triggers", "Core Watchpoints". The cod
 of trTeTrigExtInAction and trTeTrigExtOutEvent.
 """
 
-from controlregs.component import Component
-from controlregs.errors import SettingRefused
-from controlregs.fields import Register
-from controlregs.sifive_v0.encoder import WP_CONTROL, XTI_CONTROL, XTO_CONTROL
-from controlregs.trigger_setup import Triggers
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.sifive_v0.encoder import WP_CONTROL, XTI_CONTROL, XTO_CONTROL
+from rvtrace_gdb.controlregs.trigger_setup import Triggers
 
 
 def configure_triggers(component: Component, wanted: Triggers | None) -> list[str]:

@@ -5,15 +5,15 @@ Ref: see the package; a component that was reset forgets.
 
 from collections.abc import Iterator, Mapping
 
-from controlregs.component import Component
-from controlregs.errors import SettingsChanged
-from controlregs.fields import Register
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphInForce
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from controlregs.sifive_v0 import encoder, funnel, sinks, timestamp
-from controlregs.switching import check_active
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingsChanged
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphInForce
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.sifive_v0 import encoder, funnel, sinks, timestamp
+from rvtrace_gdb.controlregs.switching import check_active
 
 _SENT: Mapping[Register, tuple[str, ...]] = {
     encoder.CONTROL: (

@@ -5,12 +5,12 @@ Ref: see the package.
 
 from collections.abc import Collection
 
-from controlregs.component import Component
-from controlregs.errors import ComponentError
-from controlregs.graph import Graph
-from controlregs.sifive_v0.drain import place
-from controlregs.sifive_v0.start import hosts
-from controlregs.watching import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.sifive_v0.drain import place
+from rvtrace_gdb.controlregs.sifive_v0.start import hosts
+from rvtrace_gdb.controlregs.watching import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
 
 
 def look(graph: Graph) -> GraphStatus:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import GAP
-from decode.image import Image
-from decode.instructions import Instruction, IType
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType
 
 UNKNOWN = -1
 """No address: of a function, where no symbol is; of a return, where only the trace could tell."""

@@ -6,9 +6,9 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.history import GAP, Event, EventKind, History, Path, RepeatPath
-from decode.image import Image
-from decode.streams import Program
+from rvtrace_gdb.decode.history import GAP, Event, EventKind, History, Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.streams import Program
 
 Entry = Path | RepeatPath
 Trap = tuple[int | None, int | None]

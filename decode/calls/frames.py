@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.index import CallHistory
-from decode.calls.inside import HIGHEST, At, Inside, done, inside_of
-from decode.calls.stack import Calls, Frame, Frames
-from decode.calls.states import Step
-from decode.history import GAP, History
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.inside import HIGHEST, At, Inside, done, inside_of
+from rvtrace_gdb.decode.calls.stack import Calls, Frame, Frames
+from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.history import GAP, History
 
 _BLOCKS = 8  # that are kept
 _SPAN = 64  # blocks whose lowest level is known together

@@ -16,13 +16,13 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.calls.edges import PLAIN, Kind
-from decode.calls.entries import Entries, traps_of
-from decode.calls.stack import Calls
-from decode.calls.states import NEVER, State, States, Step, Unit, walk
-from decode.history import GAP, History
-from decode.streams import Program
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.edges import PLAIN, Kind
+from rvtrace_gdb.decode.calls.entries import Entries, traps_of
+from rvtrace_gdb.decode.calls.stack import Calls
+from rvtrace_gdb.decode.calls.states import NEVER, State, States, Step, Unit, walk
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.support.progress import Progress, silent
 
 _BLOCK = 1024  # entries between stacks that are kept
 _SPAN = 64  # blocks that are counted together

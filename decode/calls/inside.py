@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.calls.edges import Operation
-from decode.calls.stack import DEPTH_AT_MOST, Calls, Frame, Frames
-from decode.calls.states import NEVER
-from decode.calls.summaries import Summaries, Summary
-from decode.history import Path, RepeatPath
+from rvtrace_gdb.decode.calls.edges import Operation
+from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, Calls, Frame, Frames
+from rvtrace_gdb.decode.calls.states import NEVER
+from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
+from rvtrace_gdb.decode.history import Path, RepeatPath
 
 HIGHEST = 1 << 62
 """A level above all others."""

@@ -1,6 +1,6 @@
 """Which addresses ran between two positions of a history, each once."""
 
-from decode.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.history import GAP, History, Path, RepeatPath
 
 _Part = tuple[int, ...] | Path | RepeatPath
 

@@ -5,7 +5,7 @@ Equal stacks are the same object, so that what follows from one can be remembere
 
 from collections.abc import Callable, Iterable, Sequence
 
-from decode.calls.edges import UNKNOWN, Kind, Operation
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind, Operation
 
 DEPTH_AT_MOST = 1 << 16
 """Deeper stacks lose their older half."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, islice
 from operator import getitem
 
-from decode.calls.edges import Edge, Edges, Kind, Operation
-from decode.calls.entries import Entry, Marked
-from decode.calls.stack import Calls, Frame, Frames
-from decode.calls.summaries import Summaries
-from decode.image import Image
+from rvtrace_gdb.decode.calls.edges import Edge, Edges, Kind, Operation
+from rvtrace_gdb.decode.calls.entries import Entry, Marked
+from rvtrace_gdb.decode.calls.stack import Calls, Frame, Frames
+from rvtrace_gdb.decode.calls.summaries import Summaries
+from rvtrace_gdb.decode.image import Image
 
 _STATES_AT_MOST = 1 << 18
 NOTHING = -2

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.calls.edges import Edge, Edges, Kind, Operation
-from decode.calls.stack import Calls, reduced
-from decode.history import Path, RepeatPath
+from rvtrace_gdb.decode.calls.edges import Edge, Edges, Kind, Operation
+from rvtrace_gdb.decode.calls.stack import Calls, reduced
+from rvtrace_gdb.decode.history import Path, RepeatPath
 
 Part = tuple[int, ...] | Path | RepeatPath
 _FIRST, _LAST, _BEGINS, _HEIGHT = map(attrgetter, ("first", "last", "begins", "height"))

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.calls.edges import UNKNOWN, Edge, Kind
-from decode.calls.index import CallHistory
-from decode.calls.stack import DEPTH_AT_MOST, Calls, Frame
-from decode.calls.states import Step
-from decode.calls.summaries import Summaries, Summary
-from decode.history import GAP, RepeatPath
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Edge, Kind
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, Calls, Frame
+from rvtrace_gdb.decode.calls.states import Step
+from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
+from rvtrace_gdb.decode.history import GAP, RepeatPath
+from rvtrace_gdb.support.progress import Progress, silent
 
 _CALLED = frozenset({Kind.CALL, Kind.TAIL})
 _COUNTED = _CALLED | {Kind.TRAP}

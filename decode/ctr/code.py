@@ -8,10 +8,10 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from decode.ctr.registers import Change, Known, change_of, upper_of
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.image import Image
-from decode.instructions import Instruction, IType
+from rvtrace_gdb.decode.ctr.registers import Change, Known, change_of, upper_of
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType
 
 _LONGEST = 512  # instructions of a block
 _EBREAKS = (0x0010_0073, 0x9002)

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from decode.ctr.code import Code
-from decode.ctr.record import Options, Record, impossible
-from decode.ctr.registers import NOTHING, Known
-from decode.ctr.seen import Seen, seen
-from decode.ctr.times import ROUNDED_FROM, is_rounded, moments
-from decode.ctr.ways import Goal, Way, Ways
-from decode.ctr.wording import TYPE_NAMES
-from decode.event_wording import words
-from decode.events import (
+from rvtrace_gdb.decode.ctr.code import Code
+from rvtrace_gdb.decode.ctr.record import Options, Record, impossible
+from rvtrace_gdb.decode.ctr.registers import NOTHING, Known
+from rvtrace_gdb.decode.ctr.seen import Seen, seen
+from rvtrace_gdb.decode.ctr.times import ROUNDED_FROM, is_rounded, moments
+from rvtrace_gdb.decode.ctr.ways import Goal, Way, Ways
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
+from rvtrace_gdb.decode.event_wording import words
+from rvtrace_gdb.decode.events import (
     Context,
     EventKind,
     Loss,
@@ -24,11 +24,11 @@ from decode.events import (
     StopReason,
     Trap,
 )
-from decode.history import Accounting, History, HistoryBuilder, Path
-from decode.instructions import IType
-from decode.reports import contradiction
-from decode.streams import Program
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.reports import contradiction
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.support.progress import Progress, silent
 
 RECORD_BYTES = 24
 """Of the trace: ctrsource, ctrtarget and ctrdata, 64 bits each."""

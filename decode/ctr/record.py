@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from decode.instructions import IType
+from rvtrace_gdb.decode.instructions import IType
 
 
 class Record(NamedTuple):

@@ -11,7 +11,7 @@ Ref: the RISC-V Instruction Set Manual, volume I, encodings
 from collections.abc import Callable
 from typing import NamedTuple
 
-from decode.instructions import Instruction, Upper
+from rvtrace_gdb.decode.instructions import Instruction, Upper
 
 _SLOT = 8  # bytes a saved address takes at most
 SP = 2

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from decode.ctr.code import Code, Transfer
-from decode.ctr.record import Record
-from decode.ctr.wording import TYPE_NAMES
-from decode.events import TrapKind
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.code import Code, Transfer
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
+from rvtrace_gdb.decode.events import TrapKind
+from rvtrace_gdb.decode.instructions import IType
 
 _TRAPS = {
     IType.EXCEPTION: TrapKind.EXCEPTION,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from decode.ctr.record import Record
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.instructions import IType
 
 ROUNDED_FROM = 1 << 13
 """From this count on an exponent cuts bits off (1.0, "Cycle Counting": CCE > 1)."""

@@ -10,10 +10,10 @@ program that comes there does not switch recording off, come there again and hav
 from collections import deque
 from typing import NamedTuple
 
-from decode.ctr.code import Block, Code, Transfer
-from decode.ctr.registers import Known
-from decode.ctr.wording import TYPE_NAMES
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.code import Block, Code, Transfer
+from rvtrace_gdb.decode.ctr.registers import Known
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
+from rvtrace_gdb.decode.instructions import IType
 
 _NODES_AT_MOST = 1 << 12
 

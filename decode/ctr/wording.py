@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from decode.ctr.record import Record
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.instructions import IType
 
 TYPE_NAMES: Mapping[IType, str] = {
     IType.NONE: "unknown",

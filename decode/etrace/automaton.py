@@ -9,24 +9,35 @@ would seldom come back to the same place with them.
 
 from collections.abc import Callable
 
-from decode.callstack import CLEARS, Stack
-from decode.etrace import support
-from decode.etrace.flow import Flow
-from decode.etrace.layout import Format, Sync
-from decode.etrace.noise import noise
-from decode.etrace.options import Dialect, SupportLayout
-from decode.etrace.packet import Packet
-from decode.etrace.places import STOPPED, Result, landing, name
-from decode.etrace.predictor import Effect, Tables
-from decode.etrace.returns import exactly
-from decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
-from decode.etrace.support import QualStatus
-from decode.etrace.walk import Walker
-from decode.etrace.way import Arrival, Goal, Walk
-from decode.events import Context, EventKind, Loss, LossCause, Open, Start, StartReason, Stop, StopReason, Trap
-from decode.history import Path
-from decode.reports import Report
-from decode.segments import NOWHERE
+from rvtrace_gdb.decode.callstack import CLEARS, Stack
+from rvtrace_gdb.decode.etrace import support
+from rvtrace_gdb.decode.etrace.flow import Flow
+from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.noise import noise
+from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import Packet
+from rvtrace_gdb.decode.etrace.places import STOPPED, Result, landing, name
+from rvtrace_gdb.decode.etrace.predictor import Effect, Tables
+from rvtrace_gdb.decode.etrace.returns import exactly
+from rvtrace_gdb.decode.etrace.state import Mode, Place, Setup, State, Step, TrapSeen
+from rvtrace_gdb.decode.etrace.support import QualStatus
+from rvtrace_gdb.decode.etrace.walk import Walker
+from rvtrace_gdb.decode.etrace.way import Arrival, Goal, Walk
+from rvtrace_gdb.decode.events import (
+    Context,
+    EventKind,
+    Loss,
+    LossCause,
+    Open,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
+from rvtrace_gdb.decode.history import Path
+from rvtrace_gdb.decode.reports import Report
+from rvtrace_gdb.decode.segments import NOWHERE
 
 
 class Automaton(Flow):

@@ -7,14 +7,14 @@ nearly any address may be code. But what comes next in the trace either can have
 from collections.abc import Callable, Iterable
 from enum import Enum
 
-from decode.callstack import Stack
-from decode.etrace.automaton import Automaton
-from decode.etrace.layout import Format
-from decode.etrace.packet import Codec, Malformed, Packet
-from decode.etrace.predictor import Tables
-from decode.etrace.state import Setup, State, Step
-from decode.events import EventKind, Loss, LossCause
-from decode.reports import Report
+from rvtrace_gdb.decode.callstack import Stack
+from rvtrace_gdb.decode.etrace.automaton import Automaton
+from rvtrace_gdb.decode.etrace.layout import Format
+from rvtrace_gdb.decode.etrace.packet import Codec, Malformed, Packet
+from rvtrace_gdb.decode.etrace.predictor import Tables
+from rvtrace_gdb.decode.etrace.state import Setup, State, Step
+from rvtrace_gdb.decode.events import EventKind, Loss, LossCause
+from rvtrace_gdb.decode.reports import Report
 
 AHEAD = 2
 """How many packets after one are looked at: of `benchmarks/damage.py` more of them find no more."""

@@ -1,9 +1,9 @@
 """What the instructions of a program are to E-Trace, as far as the flow is concerned."""
 
-from decode.etrace.options import Modes
-from decode.image import Image
-from decode.instructions import sequential_target
-from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
+from rvtrace_gdb.decode.etrace.options import Modes
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import sequential_target
+from rvtrace_gdb.decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
 
 
 class Code:

@@ -1,12 +1,12 @@
 """E-Trace bytes to the history of one hart."""
 
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.hart import MEMO_LIMIT
-from decode.etrace.options import Options
-from decode.etrace.streams import StreamDecoder
-from decode.history import History
-from decode.streams import Program
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.hart import MEMO_LIMIT
+from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.etrace.streams import StreamDecoder
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.support.progress import Progress, silent
 
 __all__ = ["MEMO_LIMIT", "Decoder", "Options", "decode"]
 

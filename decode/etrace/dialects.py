@@ -8,8 +8,8 @@ esp-trace-decoder (PT10); the patches "hw/riscv: initial e-trace support" of QEM
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from decode.etrace.fields import Malformed, Reader
-from decode.etrace.layout import (
+from rvtrace_gdb.decode.etrace.fields import Malformed, Reader
+from rvtrace_gdb.decode.etrace.layout import (
     ADDRESS,
     BRANCH,
     BRANCHES,
@@ -32,7 +32,7 @@ from decode.etrace.layout import (
     has_branches,
     is_exception,
 )
-from decode.etrace.options import Dialect, Modes
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes
 
 
 class Rules(NamedTuple):

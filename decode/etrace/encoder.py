@@ -6,15 +6,15 @@ rules are in `encoder_chart` and `encoder_rules`; here is what a hart calls.
 
 from collections.abc import Sequence
 
-from decode.etrace.encoder_chart import Next
-from decode.etrace.encoder_options import ContextType as ContextType
-from decode.etrace.encoder_options import EncoderOptions as EncoderOptions
-from decode.etrace.encoder_options import Stop as Stop
-from decode.etrace.encoder_options import SyncMode as SyncMode
-from decode.etrace.encoder_rules import Rules
-from decode.etrace.support import QualStatus
-from decode.history import Context
-from decode.ingress import Block, Trap
+from rvtrace_gdb.decode.etrace.encoder_chart import Next
+from rvtrace_gdb.decode.etrace.encoder_options import ContextType as ContextType
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions as EncoderOptions
+from rvtrace_gdb.decode.etrace.encoder_options import Stop as Stop
+from rvtrace_gdb.decode.etrace.encoder_options import SyncMode as SyncMode
+from rvtrace_gdb.decode.etrace.encoder_rules import Rules
+from rvtrace_gdb.decode.etrace.support import QualStatus
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
 
 
 class Encoder(Rules):

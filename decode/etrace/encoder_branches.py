@@ -5,9 +5,9 @@ Source: Efficient Trace for RISC-V 2.0, "Format selection", "Format 0 packets", 
 
 from collections.abc import Mapping
 
-from decode.etrace.encoder_models import Predictor
-from decode.etrace.encoder_options import EncoderOptions
-from decode.etrace.layout import BRANCH_COUNT_BITS, LEAST_BRANCH_COUNT, BranchFmt, Ext, Format
+from rvtrace_gdb.decode.etrace.encoder_models import Predictor
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.etrace.layout import BRANCH_COUNT_BITS, LEAST_BRANCH_COUNT, BranchFmt, Ext, Format
 
 _OPT_EXT, _DIFF_DELTA, _ADDR_ONLY = int(Format.OPT_EXT), int(Format.DIFF_DELTA), int(Format.ADDR_ONLY)
 _COUNT, _TARGET = int(Ext.BRANCH_COUNT), int(Ext.JUMP_TARGET)

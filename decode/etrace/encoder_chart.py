@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable
 from enum import IntEnum
 
-from decode.etrace.encoder_branches import MOST, Branches
-from decode.etrace.encoder_models import JumpTargets
-from decode.etrace.encoder_options import EncoderOptions, Stop, SyncMode
-from decode.etrace.encoder_output import Output
-from decode.etrace.encoder_returns import Reached, ReturnCount
-from decode.etrace.layout import Format, Sync
-from decode.etrace.options import Dialect
-from decode.history import Context
-from decode.ingress import Block, Trap
+from rvtrace_gdb.decode.etrace.encoder_branches import MOST, Branches
+from rvtrace_gdb.decode.etrace.encoder_models import JumpTargets
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder_output import Output
+from rvtrace_gdb.decode.etrace.encoder_returns import Reached, ReturnCount
+from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
 
 _SYNC = int(Format.SYNC)
 _START, _TRAP, _CONTEXT = int(Sync.START), int(Sync.TRAP), int(Sync.CONTEXT)

@@ -4,8 +4,8 @@ Source: Efficient Trace for RISC-V 2.0, "Branch prediction mode", "Jump target c
 v0.8 extension "Implicit Return" and the pseudo-code of 2.0.5 for stacks whose entries have a counter.
 """
 
-from decode.etrace.options import Parameters
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.options import Parameters
+from rvtrace_gdb.decode.instructions import IType
 
 PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL})
 """The calls. A coroutine swap is none, nor is a jump that leaves another register than x1 or x5 the return address."""

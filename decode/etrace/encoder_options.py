@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.etrace.support import fields_of
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.support import fields_of
 
 
 class SyncMode(IntEnum):

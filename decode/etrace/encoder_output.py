@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from decode.etrace.encoder_branches import Branches, Description
-from decode.etrace.encoder_options import EncoderOptions
-from decode.etrace.layout import MAP_BITS, Format, Sync
-from decode.etrace.options import Dialect
-from decode.etrace.packet import codec
-from decode.etrace.support import QualStatus, fields_of
+from rvtrace_gdb.decode.etrace.encoder_branches import Branches, Description
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.etrace.layout import MAP_BITS, Format, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.etrace.packet import codec
+from rvtrace_gdb.decode.etrace.support import QualStatus, fields_of
 
 _DIFF_DELTA, _ADDR_ONLY = int(Format.DIFF_DELTA), int(Format.ADDR_ONLY)
 _SYNC, _SUPPORT = int(Format.SYNC), int(Sync.SUPPORT)

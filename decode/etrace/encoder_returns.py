@@ -6,10 +6,10 @@ irreport and irets".
 
 from enum import Enum
 
-from decode.etrace.encoder_models import PUSH, Returns
-from decode.etrace.options import Parameters
-from decode.ingress import BRANCH, Block
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.encoder_models import PUSH, Returns
+from rvtrace_gdb.decode.etrace.options import Parameters
+from rvtrace_gdb.decode.ingress import BRANCH, Block
+from rvtrace_gdb.decode.instructions import IType
 
 _MOST_IRETS = 255
 

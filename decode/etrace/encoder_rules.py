@@ -6,11 +6,11 @@ fields", "Context type ctype values and corresponding actions".
 
 from collections.abc import Iterable
 
-from decode.etrace.encoder_chart import OTHERWISE, Chart, Next, Resync
-from decode.etrace.encoder_options import ContextType
-from decode.etrace.encoder_returns import Reached
-from decode.history import Context
-from decode.ingress import BRANCH, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.etrace.encoder_chart import OTHERWISE, Chart, Next, Resync
+from rvtrace_gdb.decode.etrace.encoder_options import ContextType
+from rvtrace_gdb.decode.etrace.encoder_returns import Reached
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import BRANCH, UNINFERABLE, Block, Trap
 
 
 class Rules(Chart):

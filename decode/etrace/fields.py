@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from decode.etrace.layout import ANY, Field, Given, Kind
-from decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.layout import ANY, Field, Given, Kind
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 
 
 class Malformed(Exception):

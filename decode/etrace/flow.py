@@ -5,19 +5,19 @@ Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encode
 
 from typing import NamedTuple
 
-from decode.callstack import Stack
-from decode.etrace.dialects import is_uncounted, possible_counts
-from decode.etrace.layout import BranchFmt, Ext, Format
-from decode.etrace.packet import Packet
-from decode.etrace.places import STOPPED, Places, Result, landing, name
-from decode.etrace.predictor import NOT_CACHED, Effect, Tables
-from decode.etrace.state import Inferred, Mode, Place, Setup, State, Step
-from decode.etrace.walk import Walker
-from decode.etrace.way import Arrival, Goal, Walk
-from decode.events import EventKind, Loss, LossCause, Start, StartReason
-from decode.instructions import IType
-from decode.reports import Report
-from decode.segments import NOWHERE
+from rvtrace_gdb.decode.callstack import Stack
+from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_counts
+from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Format
+from rvtrace_gdb.decode.etrace.packet import Packet
+from rvtrace_gdb.decode.etrace.places import STOPPED, Places, Result, landing, name
+from rvtrace_gdb.decode.etrace.predictor import NOT_CACHED, Effect, Tables
+from rvtrace_gdb.decode.etrace.state import Inferred, Mode, Place, Setup, State, Step
+from rvtrace_gdb.decode.etrace.walk import Walker
+from rvtrace_gdb.decode.etrace.way import Arrival, Goal, Walk
+from rvtrace_gdb.decode.events import EventKind, Loss, LossCause, Start, StartReason
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.reports import Report
+from rvtrace_gdb.decode.segments import NOWHERE
 
 _FULL_MAP = 31
 

@@ -12,24 +12,24 @@ from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from decode.accesses import attach
-from decode.callstack import Stack, pushed
-from decode.etrace.automaton import Automaton
-from decode.etrace.belief import AHEAD, Doubt, Verdict
-from decode.etrace.data import DataDecoder
-from decode.etrace.encapsulation import Kind, Packets
-from decode.etrace.layout import Ext, Format
-from decode.etrace.options import Options
-from decode.etrace.packet import Codec, Malformed, Packet, codec
-from decode.etrace.places import Result, name
-from decode.etrace.predictor import Tables
-from decode.etrace.returns import Depth
-from decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
-from decode.etrace.stretches import Candidate, Stretches, stretches_of
-from decode.events import EventKind, Loss, LossCause, Note, NoteCause
-from decode.history import Accounting, History, HistoryBuilder
-from decode.reports import Report, record
-from decode.streams import Lost, Program
+from rvtrace_gdb.decode.accesses import attach
+from rvtrace_gdb.decode.callstack import Stack, pushed
+from rvtrace_gdb.decode.etrace.automaton import Automaton
+from rvtrace_gdb.decode.etrace.belief import AHEAD, Doubt, Verdict
+from rvtrace_gdb.decode.etrace.data import DataDecoder
+from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
+from rvtrace_gdb.decode.etrace.layout import Ext, Format
+from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.etrace.packet import Codec, Malformed, Packet, codec
+from rvtrace_gdb.decode.etrace.places import Result, name
+from rvtrace_gdb.decode.etrace.predictor import Tables
+from rvtrace_gdb.decode.etrace.returns import Depth
+from rvtrace_gdb.decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
+from rvtrace_gdb.decode.etrace.stretches import Candidate, Stretches, stretches_of
+from rvtrace_gdb.decode.events import EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder
+from rvtrace_gdb.decode.reports import Report, record
+from rvtrace_gdb.decode.streams import Lost, Program
 
 MEMO_LIMIT = 1 << 17
 """Steps remembered at most (about 0.6 KB each; larger ones count as several)."""

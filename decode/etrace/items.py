@@ -11,16 +11,16 @@ from copy import copy, deepcopy
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.etrace.data import DataDecoder
-from decode.etrace.data.packet import DataPacket
-from decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
-from decode.etrace.encapsulation import Item as Found
-from decode.etrace.known import Known, Setup
-from decode.etrace.layout import Format, Sync
-from decode.etrace.options import Options
-from decode.etrace.packet import Codec, Malformed, Packet
-from decode.memory_access import Access
-from decode.streams import Lost
+from rvtrace_gdb.decode.etrace.data import DataDecoder
+from rvtrace_gdb.decode.etrace.data.packet import DataPacket
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
+from rvtrace_gdb.decode.etrace.known import Known, Setup
+from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.etrace.packet import Codec, Malformed, Packet
+from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.decode.streams import Lost
 
 _REMEMBERED = 1 << 15  # packets
 _SLICE = 1 << 12  # bytes; items are in order of their offsets within each

@@ -4,10 +4,10 @@ from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
-from decode.etrace import support
-from decode.etrace.layout import Format, Sync
-from decode.etrace.options import Modes, Options, Parameters
-from decode.etrace.packet import Codec, Packet, codec
+from rvtrace_gdb.decode.etrace import support
+from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.etrace.packet import Codec, Packet, codec
 
 _NONE = -1
 

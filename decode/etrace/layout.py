@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 
 
 class Format(IntEnum):

@@ -4,8 +4,8 @@ Sources: Efficient Trace for RISC-V 2.0, table "Privilege level encoding"; the p
 causes in mcause, where a cause that is designated for custom or platform use may come.
 """
 
-from decode.etrace.packet import Packet
-from decode.events import Loss, LossCause
+from rvtrace_gdb.decode.etrace.packet import Packet
+from rvtrace_gdb.decode.events import Loss, LossCause
 
 _PRIVILEGES = (2, 7)
 _EXCEPTIONS = frozenset({14, 17, *range(32, 48)})

@@ -7,10 +7,10 @@ whatever fields they belong to.
 from collections.abc import Mapping
 from functools import lru_cache
 
-from decode.etrace import dialects, layout, support
-from decode.etrace.fields import Malformed, Packet, Place, Reader, Writer, counted, places
-from decode.etrace.layout import FORMAT_BITS, Ext, Format, Key, Sync
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace import dialects, layout, support
+from rvtrace_gdb.decode.etrace.fields import Malformed, Packet, Place, Reader, Writer, counted, places
+from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Ext, Format, Key, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 
 __all__ = ["Codec", "Malformed", "Packet", "build", "codec", "parse"]
 

@@ -2,18 +2,18 @@
 
 from typing import NamedTuple
 
-from decode.callstack import CLEARS
-from decode.etrace.layout import Format
-from decode.etrace.options import Options
-from decode.etrace.packet import Packet
-from decode.etrace.state import Mode, Place, Setup, State, Step
-from decode.etrace.walk import Walker
-from decode.etrace.way import Walk
-from decode.events import Context, ContextChange, EventKind, Loss
-from decode.history import Path
-from decode.reports import Report, contradiction
-from decode.segments import NOWHERE
-from decode.streams import Program
+from rvtrace_gdb.decode.callstack import CLEARS
+from rvtrace_gdb.decode.etrace.layout import Format
+from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.etrace.packet import Packet
+from rvtrace_gdb.decode.etrace.state import Mode, Place, Setup, State, Step
+from rvtrace_gdb.decode.etrace.walk import Walker
+from rvtrace_gdb.decode.etrace.way import Walk
+from rvtrace_gdb.decode.events import Context, ContextChange, EventKind, Loss
+from rvtrace_gdb.decode.history import Path
+from rvtrace_gdb.decode.reports import Report, contradiction
+from rvtrace_gdb.decode.segments import NOWHERE
+from rvtrace_gdb.decode.streams import Program
 
 STOPPED = (Mode.OFF, Mode.HALTED)
 

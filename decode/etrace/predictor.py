@@ -6,7 +6,7 @@ Source: Efficient Trace for RISC-V 2.0, "Branch prediction mode" and "Jump targe
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from decode.etrace.options import Parameters
+from rvtrace_gdb.decode.etrace.options import Parameters
 
 NOT_CACHED = -1
 """In place of an address where the cache has none."""

@@ -4,8 +4,8 @@ Sources: Efficient Trace for RISC-V 2.0, "Implicit return mode", and `push_retur
 entries with a count: the Implicit Return extension v0.8.
 """
 
-from decode.callstack import MAX_DEPTH, CallEffect, Calls, Stack, pushed
-from decode.etrace.options import Parameters
+from rvtrace_gdb.decode.callstack import MAX_DEPTH, CallEffect, Calls, Stack, pushed
+from rvtrace_gdb.decode.etrace.options import Parameters
 
 _ANY = 1 << 30
 """A peak no stack has room for."""

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from decode.callstack import CallEffect, Stack, after, pushed
-from decode.etrace.options import Modes, Parameters
-from decode.etrace.packet import Packet
-from decode.etrace.predictor import Effect
-from decode.events import Context, Trap
-from decode.history import Path
-from decode.reports import Report
+from rvtrace_gdb.decode.callstack import CallEffect, Stack, after, pushed
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.packet import Packet
+from rvtrace_gdb.decode.etrace.predictor import Effect
+from rvtrace_gdb.decode.events import Context, Trap
+from rvtrace_gdb.decode.history import Path
+from rvtrace_gdb.decode.reports import Report
 
 
 class Mode(Enum):

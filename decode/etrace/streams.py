@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packets
-from decode.etrace.hart import MEMO_LIMIT, HartDecoder
-from decode.etrace.options import Options
-from decode.history import Accounting
-from decode.streams import Builders, Losses, Lost, Program, Streams, whole
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packets
+from rvtrace_gdb.decode.etrace.hart import MEMO_LIMIT, HartDecoder
+from rvtrace_gdb.decode.etrace.options import Options
+from rvtrace_gdb.decode.history import Accounting
+from rvtrace_gdb.decode.streams import Builders, Losses, Lost, Program, Streams, whole
+from rvtrace_gdb.support.progress import Progress, silent
 
 _PIECE = 1 << 16  # bytes between two signs of life
 

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.etrace.encapsulation import Packets
-from decode.etrace.layout import FORMAT_BITS, Format, Sync
-from decode.etrace.options import Dialect, Options
-from decode.etrace.packet import Codec, Malformed
-from decode.image import CodeMissing, Image
-from decode.stretches import Judge
+from rvtrace_gdb.decode.etrace.encapsulation import Packets
+from rvtrace_gdb.decode.etrace.layout import FORMAT_BITS, Format, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect, Options
+from rvtrace_gdb.decode.etrace.packet import Codec, Malformed
+from rvtrace_gdb.decode.image import CodeMissing, Image
+from rvtrace_gdb.decode.stretches import Judge
 
 _START, _TRAP, _, _SUPPORT = (Format.SYNC | kind << FORMAT_BITS for kind in Sync)
 _STARTS = bytes((_START,))

@@ -9,9 +9,9 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from decode.etrace.fields import Packet
-from decode.etrace.layout import Field, f0s_width, fixed
-from decode.etrace.options import Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.fields import Packet
+from rvtrace_gdb.decode.etrace.layout import Field, f0s_width, fixed
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
 
 
 class QualStatus(IntEnum):

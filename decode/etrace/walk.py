@@ -6,15 +6,15 @@ retires next (`at`), or, where only the next packet tells what that is, *behind*
 
 from typing import NamedTuple
 
-from decode.callstack import Mark, Stack
-from decode.etrace.code import Code
-from decode.etrace.options import Modes, Parameters
-from decode.etrace.predictor import Tables
-from decode.etrace.returns import Depth, ReturnStack
-from decode.etrace.way import Arrival, Goal, Walk
-from decode.history import Path, RepeatPath
-from decode.image import Image
-from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment
+from rvtrace_gdb.decode.callstack import Mark, Stack
+from rvtrace_gdb.decode.etrace.code import Code
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.predictor import Tables
+from rvtrace_gdb.decode.etrace.returns import Depth, ReturnStack
+from rvtrace_gdb.decode.etrace.way import Arrival, Goal, Walk
+from rvtrace_gdb.decode.history import Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment
 
 RUN_BITS = 8
 """Outcomes in a row that are remembered together."""

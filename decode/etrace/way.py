@@ -3,9 +3,9 @@
 from enum import Enum
 from typing import NamedTuple
 
-from decode.etrace.returns import ReturnStack
-from decode.history import Path, RepeatPath
-from decode.segments import NOWHERE, Segment
+from rvtrace_gdb.decode.etrace.returns import ReturnStack
+from rvtrace_gdb.decode.history import Path, RepeatPath
+from rvtrace_gdb.decode.segments import NOWHERE, Segment
 
 Part = tuple[int, ...] | Path | RepeatPath
 

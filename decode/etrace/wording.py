@@ -9,18 +9,18 @@ Encoder Output Packets".
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from decode.access_wording import note_words
-from decode.causes import trap_text
-from decode.etrace import support
-from decode.etrace.data import wording as data
-from decode.etrace.data.options import DataOptions
-from decode.etrace.dialects import is_uncounted, possible_counts
-from decode.etrace.items import Item
-from decode.etrace.known import Setup
-from decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
-from decode.etrace.options import Modes, Options
-from decode.etrace.packet import Packet
-from decode.memory_access import Access
+from rvtrace_gdb.decode.access_wording import note_words
+from rvtrace_gdb.decode.causes import trap_text
+from rvtrace_gdb.decode.etrace import support
+from rvtrace_gdb.decode.etrace.data import wording as data
+from rvtrace_gdb.decode.etrace.data.options import DataOptions
+from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_counts
+from rvtrace_gdb.decode.etrace.items import Item
+from rvtrace_gdb.decode.etrace.known import Setup
+from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
+from rvtrace_gdb.decode.etrace.options import Modes, Options
+from rvtrace_gdb.decode.etrace.packet import Packet
+from rvtrace_gdb.decode.memory_access import Access
 
 _FLAGS = frozenset({"notify", "updiscon", "irreport"})
 _PATTERNS = frozenset({"branch_map", "context", "tval", "address"})

@@ -12,7 +12,7 @@ from itertools import islice
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 HEAD = 64
 """How many lines are looked at to recognize a format."""

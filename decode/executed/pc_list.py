@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 
-from decode.executed.pieces import Piece, Reader
+from rvtrace_gdb.decode.executed.pieces import Piece, Reader
 
 _LINE = re.compile(
     rb"\s*(?:(?:0[xX])?([0-9a-fA-F]{1,16})(?:,(?:BN|B|L|[JC]I?|R)[24])?\s*)?(?:(?:#|;|//).*)?", re.DOTALL

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
-from decode.executed.log import Log
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Trap
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Trap
 
 Piece = list[int] | Trap | Context
 """Addresses of instructions that retired, in order; or what happened between two of them."""

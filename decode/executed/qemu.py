@@ -23,12 +23,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.executed.log import Log
-from decode.executed.pieces import Piece, Reader
-from decode.executed.translated import MOST, Translated, Translator
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Trap
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.executed.pieces import Piece, Reader
+from rvtrace_gdb.decode.executed.translated import MOST, Translated, Translator
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Trap
 
 _TRACE = re.compile(rb"Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/(?:0x)?[0-9a-f]+(?:/([0-9a-f]+))?\]")
 TRAP_LINE = re.compile(

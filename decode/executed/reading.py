@@ -8,17 +8,17 @@ with Log("app.spike") as log:
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.executed.log import Log, LogError
-from decode.executed.pc_list import PcListReader
-from decode.executed.pieces import Piece, Reader
-from decode.executed.qemu import QemuReader
-from decode.executed.spike import SpikeReader
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Block, Known, Trap, blocks_from_pcs
-from decode.instructions import IType
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.executed.log import Log, LogError
+from rvtrace_gdb.decode.executed.pc_list import PcListReader
+from rvtrace_gdb.decode.executed.pieces import Piece, Reader
+from rvtrace_gdb.decode.executed.qemu import QemuReader
+from rvtrace_gdb.decode.executed.spike import SpikeReader
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Known, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.support.progress import Progress, silent
 
 READERS: Mapping[str, type[Reader]] = {"spike": SpikeReader, "qemu": QemuReader, "pcs": PcListReader}
 """The formats by name, in the order they are tried: addresses last, because much looks like one."""

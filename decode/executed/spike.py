@@ -16,13 +16,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.executed.log import Log
-from decode.executed.pieces import Piece, Reader
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Trap
-from decode.instructions import length
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.executed.pieces import Piece, Reader
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Trap
+from rvtrace_gdb.decode.instructions import length
 
 _CORE = rb"core +(\d+): "
 _INSTRUCTION = re.compile(rb"(?:" + _CORE + rb")?(?:(\d) )?0x([0-9a-f]+) \(0x([0-9a-f]+)\)")

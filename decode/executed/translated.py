@@ -5,9 +5,9 @@ branch; where it may end before that is known from target/riscv/translate.c and 
 a choice.
 """
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.image import Image
-from decode.instructions import Instruction, IType
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType
 
 MOST = 512
 """Instructions of a block (TCG_MAX_INSNS)."""

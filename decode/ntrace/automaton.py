@@ -11,10 +11,10 @@ the call stack, for the same reason.
 
 from collections.abc import Callable
 
-from decode.callstack import CLEARS, CallEffect, Calls, Stack, effect
-from decode.events import Context, ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
-from decode.history import Path
-from decode.ntrace.layout import (
+from rvtrace_gdb.decode.callstack import CLEARS, CallEffect, Calls, Stack, effect
+from rvtrace_gdb.decode.events import Context, ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
+from rvtrace_gdb.decode.history import Path
+from rvtrace_gdb.decode.ntrace.layout import (
     LAYOUTS,
     MAX_ICNT_BITS,
     MAX_REPEAT_BITS,
@@ -26,11 +26,11 @@ from decode.ntrace.layout import (
     Sync,
     Tcode,
 )
-from decode.ntrace.message import Message
-from decode.ntrace.options import Options
-from decode.ntrace.process import Format, Process
-from decode.ntrace.repeats import walk_repeated
-from decode.ntrace.state import (
+from rvtrace_gdb.decode.ntrace.message import Message
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.process import Format, Process
+from rvtrace_gdb.decode.ntrace.repeats import walk_repeated
+from rvtrace_gdb.decode.ntrace.state import (
     STARTS,
     STOPPED,
     Mode,
@@ -41,10 +41,10 @@ from decode.ntrace.state import (
     stop_of,
     trap_reports,
 )
-from decode.ntrace.walk import Walk, Walker, Walkers
-from decode.reports import Report, contradiction
-from decode.segments import BRANCH, DIRECT, JUMP, NOWHERE, STOP
-from decode.streams import Program
+from rvtrace_gdb.decode.ntrace.walk import Walk, Walker, Walkers
+from rvtrace_gdb.decode.reports import Report, contradiction
+from rvtrace_gdb.decode.segments import BRANCH, DIRECT, JUMP, NOWHERE, STOP
+from rvtrace_gdb.decode.streams import Program
 
 SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
 

@@ -1,11 +1,11 @@
 """N-Trace bytes to the history of one hart."""
 
-from decode.history import History
-from decode.ntrace.memo import MEMO_LIMIT
-from decode.ntrace.options import Options
-from decode.ntrace.streams import StreamDecoder
-from decode.streams import Program
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.ntrace.memo import MEMO_LIMIT
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.streams import StreamDecoder
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.support.progress import Progress, silent
 
 __all__ = ["MEMO_LIMIT", "Decoder", "Options", "decode"]
 

@@ -7,8 +7,8 @@ encoders that came before the standard, their captures and the fields seen in th
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from decode.events import StartReason, StopReason, TrapKind
-from decode.ntrace.layout import LAYOUTS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync
+from rvtrace_gdb.decode.events import StartReason, StopReason, TrapKind
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync
 
 _STARTS: Mapping[int, StartReason] = {
     Sync.EXTERNAL_TRIGGER: StartReason.EXTERNAL_TRIGGER,

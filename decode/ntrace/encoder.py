@@ -6,14 +6,14 @@ rules are in `encoder_rules`; here is what a hart calls, and a shorter way throu
 
 from collections.abc import Callable, Iterable, Sequence
 
-from decode.history import Context
-from decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
-from decode.ntrace.encoder_options import EncoderOptions as EncoderOptions
-from decode.ntrace.encoder_options import SyncMode as SyncMode
-from decode.ntrace.encoder_options import SyncPlacement as SyncPlacement
-from decode.ntrace.encoder_rules import DIRECT_JUMPS, NOWHERE, UNASKED, Rules
-from decode.ntrace.layout import LAYOUTS, TCODE_BITS, BType, Evcode, Sync, Tcode
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions as EncoderOptions
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncMode as SyncMode
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncPlacement as SyncPlacement
+from rvtrace_gdb.decode.ntrace.encoder_rules import DIRECT_JUMPS, NOWHERE, UNASKED, Rules
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, TCODE_BITS, BType, Evcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 
 _ERROR, _PROG_TRACE_CORRELATION, _JUMP = int(Tcode.ERROR), int(Tcode.PROG_TRACE_CORRELATION), int(BType.JUMP)
 _INDIRECT_BRANCH_HIST = int(Tcode.INDIRECT_BRANCH_HIST)

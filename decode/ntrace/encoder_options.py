@@ -8,9 +8,9 @@ the two documents number them differently.
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from decode.ntrace.dialect import RATIFIED, Dialect
-from decode.ntrace.layout import MAX_SRC_BITS, Sync, Tcode
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.ntrace.dialect import RATIFIED, Dialect
+from rvtrace_gdb.decode.ntrace.layout import MAX_SRC_BITS, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 
 MIN_HIST_LIMIT = 2
 """The stop bit and one branch ("ResourceFull Message": HIST of at least 2 bits)."""

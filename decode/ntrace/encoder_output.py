@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from sys import maxsize
 
-from decode.ntrace.encoder_options import EncoderOptions, SyncMode
-from decode.ntrace.encoder_repeats import BranchRuns, RepeatedBranch, RepeatedHistory
-from decode.ntrace.layout import Rcode, Tcode
-from decode.ntrace.packing import Packer
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.encoder_repeats import BranchRuns, RepeatedBranch, RepeatedHistory
+from rvtrace_gdb.decode.ntrace.layout import Rcode, Tcode
+from rvtrace_gdb.decode.ntrace.packing import Packer
 
 # As plain numbers: an enumeration's member costs more to hash than the message to build.
 _RESOURCE_FULL, _HIST, _ICNT = int(Tcode.RESOURCE_FULL), int(Rcode.HIST), int(Rcode.ICNT)

@@ -3,9 +3,9 @@
 Source: RISC-V N-Trace 1.0, "Ownership Message"; `process` has the sub-fields.
 """
 
-from decode.history import Context
-from decode.ntrace.encoder_options import EncoderOptions
-from decode.ntrace.process import Format
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.ntrace.process import Format
 
 
 def processes(context: Context, options: EncoderOptions, *, whole: bool) -> list[int]:

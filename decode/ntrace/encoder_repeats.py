@@ -6,8 +6,8 @@ branches are those the reference encoder looks for. Runs (RCODE 8 and 9) are SiF
 
 from collections.abc import Callable
 
-from decode.ntrace.encoder_options import EncoderOptions
-from decode.ntrace.layout import Rcode, Tcode
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Rcode, Tcode
 
 Write = Callable[..., None]
 """Sends a message: its TCODE and the values of its fields."""

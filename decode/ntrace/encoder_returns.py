@@ -6,9 +6,9 @@ of 4-bit itype values". `callstack` is the decoder's side.
 
 from collections import deque
 
-from decode.instructions import IType
-from decode.ntrace.encoder_options import EncoderOptions
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 
 _PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL, IType.COROUTINE_SWAP})
 _POP = frozenset({IType.RETURN, IType.COROUTINE_SWAP})

@@ -6,15 +6,15 @@ Source: RISC-V N-Trace 1.0, "Rules of Generating Messages", "Field Encoding and 
 
 from collections.abc import Callable
 
-from decode.history import Context
-from decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
-from decode.instructions import IType
-from decode.ntrace.encoder_options import EncoderOptions, SyncMode, SyncPlacement
-from decode.ntrace.encoder_output import Output
-from decode.ntrace.encoder_ownership import processes
-from decode.ntrace.encoder_returns import ReturnStack
-from decode.ntrace.layout import BType, Rcode, Sync, Tcode
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions, SyncMode, SyncPlacement
+from rvtrace_gdb.decode.ntrace.encoder_output import Output
+from rvtrace_gdb.decode.ntrace.encoder_ownership import processes
+from rvtrace_gdb.decode.ntrace.encoder_returns import ReturnStack
+from rvtrace_gdb.decode.ntrace.layout import BType, Rcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 
 # As plain numbers: an enumeration's member costs more to hash than the message to build.
 _OWNERSHIP, _DIRECT_BRANCH = int(Tcode.OWNERSHIP), int(Tcode.DIRECT_BRANCH)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from decode.events import Note, NoteCause
-from decode.streams import Lost
+from rvtrace_gdb.decode.events import Note, NoteCause
+from rvtrace_gdb.decode.streams import Lost
 
 MAX_FRAME = 4096
 """Bytes; a longer frame is no message. The standard's longest is 38, vendor messages may be longer (table 8)."""

@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
 
-from decode.callstack import Calls, Stack, after, pushed
-from decode.events import EventKind, Loss, LossCause, Note, NoteCause
-from decode.history import Accounting, History, HistoryBuilder, Path, RepeatPath
-from decode.ntrace.automaton import SYNC_TCODES, Automaton
-from decode.ntrace.framing import fault, is_idle, remark
-from decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
-from decode.ntrace.memo import MEMO_LIMIT, Memo
-from decode.ntrace.message import Malformed, Message, parse
-from decode.ntrace.options import Options
-from decode.ntrace.state import Fork, Mode, Step
-from decode.ntrace.stretches import Short, Stretches
-from decode.ntrace.timestamps import Clock
-from decode.ntrace.walk import Walkers
-from decode.reports import Report, record
-from decode.streams import Later, Lost, Offsets, Program
+from rvtrace_gdb.decode.callstack import Calls, Stack, after, pushed
+from rvtrace_gdb.decode.events import EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.ntrace.automaton import SYNC_TCODES, Automaton
+from rvtrace_gdb.decode.ntrace.framing import fault, is_idle, remark
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
+from rvtrace_gdb.decode.ntrace.memo import MEMO_LIMIT, Memo
+from rvtrace_gdb.decode.ntrace.message import Malformed, Message, parse
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.state import Fork, Mode, Step
+from rvtrace_gdb.decode.ntrace.stretches import Short, Stretches
+from rvtrace_gdb.decode.ntrace.timestamps import Clock
+from rvtrace_gdb.decode.ntrace.walk import Walkers
+from rvtrace_gdb.decode.reports import Report, record
+from rvtrace_gdb.decode.streams import Later, Lost, Offsets, Program
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from decode.event_wording import words
-from decode.ntrace.framing import MAX_FRAME, Batch, Framer, fault, is_idle, remark
-from decode.ntrace.layout import Tcode
-from decode.ntrace.message import Malformed, Message, parse
-from decode.ntrace.options import Options
-from decode.ntrace.timestamps import Clock
-from decode.streams import Lost
+from rvtrace_gdb.decode.event_wording import words
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Framer, fault, is_idle, remark
+from rvtrace_gdb.decode.ntrace.layout import Tcode
+from rvtrace_gdb.decode.ntrace.message import Malformed, Message, parse
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.timestamps import Clock
+from rvtrace_gdb.decode.streams import Lost
 
 CONTROL, INFERABLE_CALL = 0, 9
 """CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), or two (CKDF = 1)."""

@@ -7,9 +7,9 @@ through one `Fork` for each of them. What is remembered is bounded; forgetting c
 
 from typing import Any
 
-from decode.callstack import Stack
-from decode.ntrace.automaton import Automaton
-from decode.ntrace.state import Fork, State, Step
+from rvtrace_gdb.decode.callstack import Stack
+from rvtrace_gdb.decode.ntrace.automaton import Automaton
+from rvtrace_gdb.decode.ntrace.state import Fork, State, Step
 
 MEMO_LIMIT = 1 << 17
 """Steps remembered at most (about 0.6 KB each; larger ones count as several)."""

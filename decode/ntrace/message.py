@@ -8,7 +8,7 @@ is one variable field (N-Trace 1.0.0-rc7, 3.1 to 3.3).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from decode.ntrace.layout import LAYOUTS, MDO_BITS, TCODE_BITS, VENDOR_TCODES, Layout
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, MDO_BITS, TCODE_BITS, VENDOR_TCODES, Layout
 
 
 class Message(NamedTuple):

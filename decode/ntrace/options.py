@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from decode.ntrace.dialect import RATIFIED, Dialect
+from rvtrace_gdb.decode.ntrace.dialect import RATIFIED, Dialect
 
 
 class ImplicitReturn(IntEnum):

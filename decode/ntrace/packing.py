@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
-from decode.ntrace.layout import LAYOUTS, MDO_BITS, TCODE_BITS, Layout
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, MDO_BITS, TCODE_BITS, Layout
 
 _END_OF_FIELD, _END_OF_MESSAGE = 0b01, 0b11
 _MDO = (1 << MDO_BITS) - 1

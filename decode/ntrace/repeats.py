@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from decode.callstack import Calls, Mark, Stack, after
-from decode.history import Path, RepeatPath
-from decode.ntrace.walk import Part, Walk, Walker
+from rvtrace_gdb.decode.callstack import Calls, Mark, Stack, after
+from rvtrace_gdb.decode.history import Path, RepeatPath
+from rvtrace_gdb.decode.ntrace.walk import Part, Walk, Walker
 
 _OUTCOMES = 1 << 16  # looked at one by one; a program that did not come back to a place after so many has none like it
 

@@ -3,14 +3,14 @@
 from enum import Enum
 from typing import NamedTuple
 
-from decode.callstack import CallEffect
-from decode.events import Context, EventKind, Start, StartReason, Stop, StopReason, Trap
-from decode.history import Path
-from decode.ntrace.dialect import Dialect
-from decode.ntrace.layout import BType, Sync
-from decode.ntrace.message import Message
-from decode.reports import Report
-from decode.segments import NOWHERE
+from rvtrace_gdb.decode.callstack import CallEffect
+from rvtrace_gdb.decode.events import Context, EventKind, Start, StartReason, Stop, StopReason, Trap
+from rvtrace_gdb.decode.history import Path
+from rvtrace_gdb.decode.ntrace.dialect import Dialect
+from rvtrace_gdb.decode.ntrace.layout import BType, Sync
+from rvtrace_gdb.decode.ntrace.message import Message
+from rvtrace_gdb.decode.reports import Report
+from rvtrace_gdb.decode.segments import NOWHERE
 
 
 class Mode(Enum):

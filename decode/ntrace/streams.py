@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from decode.events import Note
-from decode.history import Accounting
-from decode.ntrace.framing import Batch, Framer, fault, faults, is_idle, remark
-from decode.ntrace.hart import HartDecoder
-from decode.ntrace.layout import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
-from decode.ntrace.memo import MEMO_LIMIT
-from decode.ntrace.options import Options
-from decode.ntrace.walk import Walkers
-from decode.streams import Builders, Losses, Lost, Program, Streams, whole
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.events import Note
+from rvtrace_gdb.decode.history import Accounting
+from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, fault, faults, is_idle, remark
+from rvtrace_gdb.decode.ntrace.hart import HartDecoder
+from rvtrace_gdb.decode.ntrace.layout import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
+from rvtrace_gdb.decode.ntrace.memo import MEMO_LIMIT
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.walk import Walkers
+from rvtrace_gdb.decode.streams import Builders, Losses, Lost, Program, Streams, whole
+from rvtrace_gdb.support.progress import Progress, silent
 
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS) // MDO_BITS)  # bytes that hold TCODE and SRC
 _HEADS_REMEMBERED = 1 << 16

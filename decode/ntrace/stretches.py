@@ -12,9 +12,9 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.ntrace.layout import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Sync, Tcode
-from decode.streams import Offsets
-from decode.stretches import Judge
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Sync, Tcode
+from rvtrace_gdb.decode.streams import Offsets
+from rvtrace_gdb.decode.stretches import Judge
 
 _SYNC_BITS = 4
 _HEAD = -(-(TCODE_BITS + MAX_SRC_BITS + _SYNC_BITS) // MDO_BITS)  # bytes that hold TCODE, SRC and SYNC

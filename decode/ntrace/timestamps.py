@@ -10,9 +10,9 @@ from functools import cache
 from itertools import accumulate
 from operator import add
 
-from decode.ntrace.framing import MAX_FRAME
-from decode.ntrace.layout import MDO_BITS, TCODE_BITS, Layout
-from decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME
+from rvtrace_gdb.decode.ntrace.layout import MDO_BITS, TCODE_BITS, Layout
+from rvtrace_gdb.decode.ntrace.options import Options
 
 _LONGEST = 16  # bytes; 11 hold the 64 bits that TSTAMP has at most ("Maximum Field Sizes")
 _CACHED = 1 << 16  # numbers remembered at most

@@ -7,12 +7,12 @@ lead over is kept too.
 from bisect import bisect_right
 from typing import NamedTuple
 
-from decode.callstack import Calls, Mark, Stack
-from decode.history import Path, RepeatPath
-from decode.image import Image
-from decode.instructions import IType
-from decode.ntrace.options import Options
-from decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
+from rvtrace_gdb.decode.callstack import Calls, Mark, Stack
+from rvtrace_gdb.decode.history import Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
 
 RUN_BITS = 8
 """Outcomes in a row that are remembered together."""

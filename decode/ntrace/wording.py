@@ -8,15 +8,15 @@ stand for; after " # " the meaning. Values hold no blanks, so that columns can b
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from decode.event_wording import STARTS, STOPS, TRAPS, context_words
-from decode.events import Context
-from decode.ntrace import wording_sifive
-from decode.ntrace.items import Item, has_address
-from decode.ntrace.layout import VENDOR_TCODES, BType, Rcode, Tcode
-from decode.ntrace.message import Message
-from decode.ntrace.options import Options
-from decode.ntrace.process import Format, Process
-from decode.ntrace.wording_sifive import number
+from rvtrace_gdb.decode.event_wording import STARTS, STOPS, TRAPS, context_words
+from rvtrace_gdb.decode.events import Context
+from rvtrace_gdb.decode.ntrace import wording_sifive
+from rvtrace_gdb.decode.ntrace.items import Item, has_address
+from rvtrace_gdb.decode.ntrace.layout import VENDOR_TCODES, BType, Rcode, Tcode
+from rvtrace_gdb.decode.ntrace.message import Message
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.process import Format, Process
+from rvtrace_gdb.decode.ntrace.wording_sifive import number
 
 _COUNTS = frozenset({"sync", "b_type", "icnt", "etype", "rcode", "hrepeat", "bcnt", "evcode", "cdf", "cksrc", "ckdf"})
 """Fields shown in decimal; the others are patterns of bits."""

@@ -3,9 +3,9 @@
 What their fields mean is not published: this is what their captures show, and the names their users know.
 """
 
-from decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, has_address
-from decode.ntrace.message import Message
-from decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, has_address
+from rvtrace_gdb.decode.ntrace.message import Message
+from rvtrace_gdb.decode.ntrace.options import Options
 
 _EVENTS = {
     CONTROL: "control",

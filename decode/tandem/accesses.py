@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import overload
 
-from decode.errors import UndecodableInstruction
-from decode.memory_access import ATOMIC, CSR, LOAD, STORE_FAILURE, Access, Reach, reach
-from decode.tandem.dialect import AmoData
-from decode.tandem.effects import Effects
-from decode.tandem.group import FullRegister, Instr
-from decode.tandem.index import Index
-from decode.tandem.layout import FPR_END, GPR, State
-from decode.tandem.plans import plan_of
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.memory_access import ATOMIC, CSR, LOAD, STORE_FAILURE, Access, Reach, reach
+from rvtrace_gdb.decode.tandem.dialect import AmoData
+from rvtrace_gdb.decode.tandem.effects import Effects
+from rvtrace_gdb.decode.tandem.group import FullRegister, Instr
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR, State
+from rvtrace_gdb.decode.tandem.plans import plan_of
 
 _SC = 0b00011
 

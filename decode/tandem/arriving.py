@@ -4,15 +4,15 @@ The groups of each piece are looked at as those of a trace by itself, which begi
 last write to each register. These stand in empty groups before the piece's own, in the order they were made.
 """
 
-from decode.history import HistoryBuilder
-from decode.streams import Program
-from decode.tandem.flow import Flow
-from decode.tandem.index import Index
-from decode.tandem.indexing import Indexer
-from decode.tandem.parameters import Parameters
-from decode.tandem.registers import Registers
-from decode.tandem.steps import NOWHERE
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.history import HistoryBuilder
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.decode.tandem.flow import Flow
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.indexing import Indexer
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.registers import Registers
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.trace import Trace
 
 _WAITING = 1 << 16  # bytes without a group
 

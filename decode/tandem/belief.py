@@ -9,13 +9,13 @@ the program differs from the trace anyhow, nobody but the trace.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from decode.errors import CodeMissing
-from decode.image import Image
-from decode.tandem.group import Instr
-from decode.tandem.index import Index
-from decode.tandem.problems import Problem
-from decode.tandem.steps import NOWHERE, Anywhere, Steps
-from decode.tandem.trace import Flaw
+from rvtrace_gdb.decode.errors import CodeMissing
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.problems import Problem
+from rvtrace_gdb.decode.tandem.steps import NOWHERE, Anywhere, Steps
+from rvtrace_gdb.decode.tandem.trace import Flaw
 
 TRACE = "the trace"
 """What code is from that a program does not have."""

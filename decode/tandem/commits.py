@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.executed.log import Log
-from decode.executed.spike import CAUSES, CUSTOM_CAUSE
-from decode.image import Image
-from decode.instructions import length
-from decode.memory_access import reach
-from decode.tandem import csrs
-from decode.tandem.encoder import Encoder, Retired
-from decode.tandem.group import Instr
-from decode.tandem.stores import bus_operation, is_atomic
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.executed.spike import CAUSES, CUSTOM_CAUSE
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import length
+from rvtrace_gdb.decode.memory_access import reach
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.stores import bus_operation, is_atomic
+from rvtrace_gdb.support.progress import Progress, silent
 
 _CORE = rb"core +(\d+): "
 _LISTED = re.compile(_CORE + rb"0x([0-9a-f]+) \(0x([0-9a-f]+)\)")

@@ -7,7 +7,7 @@ of mstatus, mie and mip), "Machine Cause"; RISC-V ISA, "F Extension" (fcsr = frm
 
 from typing import NamedTuple
 
-from decode.csr_names import CSRS
+from rvtrace_gdb.decode.csr_names import CSRS
 
 FFLAGS, FRM, FCSR = 0x001, 0x002, 0x003
 SSTATUS, SIE, SCAUSE, SIP, SATP = 0x100, 0x104, 0x142, 0x144, 0x180

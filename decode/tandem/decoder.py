@@ -2,22 +2,28 @@
 
 from bisect import bisect_left, bisect_right
 
-from decode.events import EventKind, Loss
-from decode.history import History
-from decode.streams import Program
-from decode.tandem.accesses import TandemAccesses
-from decode.tandem.csrs import PRIVILEGE
-from decode.tandem.flow import Flow
-from decode.tandem.group import AdditionalState, Element, FullRegister, IncrementalRegister, IncrementalRegisterOr
-from decode.tandem.index import Index
-from decode.tandem.indexing import index_of
-from decode.tandem.layout import State as StateId
-from decode.tandem.memory import Store
-from decode.tandem.parameters import Parameters
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.state import Place, State
-from decode.tandem.trace import PIECE, Trace
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.events import EventKind, Loss
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.decode.tandem.accesses import TandemAccesses
+from rvtrace_gdb.decode.tandem.csrs import PRIVILEGE
+from rvtrace_gdb.decode.tandem.flow import Flow
+from rvtrace_gdb.decode.tandem.group import (
+    AdditionalState,
+    Element,
+    FullRegister,
+    IncrementalRegister,
+    IncrementalRegisterOr,
+)
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.indexing import index_of
+from rvtrace_gdb.decode.tandem.layout import State as StateId
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.state import Place, State
+from rvtrace_gdb.decode.tandem.trace import PIECE, Trace
+from rvtrace_gdb.support.progress import Progress, silent
 
 __all__ = ["Decoder", "Parameters", "Tandem", "decode"]
 

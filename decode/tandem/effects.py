@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from decode.tandem import csrs
-from decode.tandem.group import (
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     FullRegister,
@@ -16,10 +16,10 @@ from decode.tandem.group import (
     MemoryRequest,
     StateInitialization,
 )
-from decode.tandem.index import UNTOLD_CAUSE, Trapped
-from decode.tandem.layout import FPR, FPR_END, GPR, STORE_DATA, State
-from decode.tandem.parameters import Parameters
-from decode.tandem.registers import Registers
+from rvtrace_gdb.decode.tandem.index import UNTOLD_CAUSE, Trapped
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR, STORE_DATA, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.registers import Registers
 
 _STATES: dict[int, int] = {
     State.PRIVILEGE_MODE: csrs.PRIVILEGE,

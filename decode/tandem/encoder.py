@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.tandem import csrs
-from decode.tandem.dialect import AmoData
-from decode.tandem.errors import BadElement
-from decode.tandem.group import (
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.dialect import AmoData
+from rvtrace_gdb.decode.tandem.errors import BadElement
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     Ending,
@@ -27,7 +27,7 @@ from decode.tandem.group import (
     MemoryResponse,
     StateInitialization,
 )
-from decode.tandem.layout import (
+from rvtrace_gdb.decode.tandem.layout import (
     FPR,
     FPR_END,
     GPR,
@@ -45,9 +45,9 @@ from decode.tandem.layout import (
     response_form,
     state_forms,
 )
-from decode.tandem.parameters import Parameters
-from decode.tandem.stores import bus_operation, is_atomic
-from decode.tandem.wording import words
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.stores import bus_operation, is_atomic
+from rvtrace_gdb.decode.tandem.wording import words
 
 _BEGIN, _END = bytes([Opcode.BEGIN_GROUP]), bytes([Opcode.END_GROUP])
 _PLAIN = plain_forms()

@@ -1,7 +1,7 @@
 """What can be said in one line. Bad trace bytes are no errors: they are losses in a trace."""
 
-from decode.tandem.group import Element
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.tandem.group import Element
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class BadElement(RvtraceError):

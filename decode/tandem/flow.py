@@ -5,8 +5,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from decode.errors import CodeMissing
-from decode.events import (
+from rvtrace_gdb.decode.errors import CodeMissing
+from rvtrace_gdb.decode.events import (
     Context,
     EventKind,
     Loss,
@@ -17,16 +17,16 @@ from decode.events import (
     StartReason,
     Stop,
 )
-from decode.history import History, HistoryBuilder, Path
-from decode.image import Image
-from decode.streams import Program
-from decode.tandem import csrs
-from decode.tandem.belief import AHEAD, TRACE, Before, Beliefs
-from decode.tandem.group import Instr
-from decode.tandem.index import Break, Index, Trapped
-from decode.tandem.steps import NOWHERE
-from decode.tandem.trace import Flaw
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.belief import AHEAD, TRACE, Before, Beliefs
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.index import Break, Index, Trapped
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.trace import Flaw
+from rvtrace_gdb.support.progress import Progress, silent
 
 _PIECE = 1 << 15  # groups taken at a time
 _LONGEST = 1 << 10  # instructions of one path

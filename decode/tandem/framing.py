@@ -7,10 +7,10 @@ be read. The bytes themselves are kept: they are the most compact form of what i
 from array import array
 from typing import NamedTuple
 
-from decode.event_wording import words
-from decode.events import Loss, LossCause, Note, NoteCause
-from decode.tandem.layout import Opcode
-from decode.tandem.shapes import Automaton, Bad
+from rvtrace_gdb.decode.event_wording import words
+from rvtrace_gdb.decode.events import Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.tandem.layout import Opcode
+from rvtrace_gdb.decode.tandem.shapes import Automaton, Bad
 
 _BEGIN = int(Opcode.BEGIN_GROUP)
 _RESET = bytes((Opcode.BEGIN_GROUP, Opcode.HART_RESET, Opcode.END_GROUP))  # what a port sends first

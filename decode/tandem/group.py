@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from decode.tandem.layout import Form, Opcode, State
+from rvtrace_gdb.decode.tandem.layout import Form, Opcode, State
 
 
 class IncrementPc(NamedTuple):

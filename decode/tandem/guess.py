@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from decode.tandem.dialect import DIALECTS, Dialect
-from decode.tandem.group import Ending, Group
-from decode.tandem.indexing import index_of
-from decode.tandem.layout import Opcode
-from decode.tandem.parameters import Parameters
-from decode.tandem.steps import NOWHERE
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, Dialect
+from rvtrace_gdb.decode.tandem.group import Ending, Group
+from rvtrace_gdb.decode.tandem.indexing import index_of
+from rvtrace_gdb.decode.tandem.layout import Opcode
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.trace import Trace
 
 _SAMPLE = 1 << 14  # bytes that are looked at
 _ODD_ONES = 20  # one group in so many may be odd

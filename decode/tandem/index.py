@@ -4,15 +4,15 @@ from array import array
 from functools import cached_property
 from typing import NamedTuple
 
-from decode.event_wording import words
-from decode.events import Loss, Note, Stop, Trap, TrapKind
-from decode.tandem.loads import loads_of
-from decode.tandem.memory import MemoryWrites
-from decode.tandem.physical import PhysicalMemory
-from decode.tandem.registers import Registers
-from decode.tandem.spaces import UNKNOWN
-from decode.tandem.steps import NOWHERE
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.event_wording import words
+from rvtrace_gdb.decode.events import Loss, Note, Stop, Trap, TrapKind
+from rvtrace_gdb.decode.tandem.loads import loads_of
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites
+from rvtrace_gdb.decode.tandem.physical import PhysicalMemory
+from rvtrace_gdb.decode.tandem.registers import Registers
+from rvtrace_gdb.decode.tandem.spaces import UNKNOWN
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.trace import Trace
 
 UNTOLD_CAUSE = -1
 """`Trapped.cause` where the trace does not say it."""

@@ -6,19 +6,19 @@ trace does not tell what something became, a write of an unknown value is record
 
 from collections.abc import Sequence
 
-from decode.events import Loss, LossCause, Note, Stop, StopReason
-from decode.tandem import csrs
-from decode.tandem.effects import Effects, impossible
-from decode.tandem.group import MemoryRequest
-from decode.tandem.index import Break, Index
-from decode.tandem.layout import FPR, FPR_END, GPR, State
-from decode.tandem.memory import MemoryWrites
-from decode.tandem.plans import FULL, Plan, plan_of
-from decode.tandem.spaces import PHYSICAL, UNKNOWN, space_of
-from decode.tandem.steps import NOWHERE, Steps
-from decode.tandem.stores import Stored, StoredSizes, atomic_store, bus_stores, is_atomic
-from decode.tandem.trace import Trace
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.events import Loss, LossCause, Note, Stop, StopReason
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.effects import Effects, impossible
+from rvtrace_gdb.decode.tandem.group import MemoryRequest
+from rvtrace_gdb.decode.tandem.index import Break, Index
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR, State
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites
+from rvtrace_gdb.decode.tandem.plans import FULL, Plan, plan_of
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN, space_of
+from rvtrace_gdb.decode.tandem.steps import NOWHERE, Steps
+from rvtrace_gdb.decode.tandem.stores import Stored, StoredSizes, atomic_store, bus_stores, is_atomic
+from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.support.progress import Progress, silent
 
 _PIECE = 1 << 16  # groups between two reports of progress
 _MACHINE = 3

@@ -3,12 +3,12 @@
 from bisect import bisect_right
 from operator import itemgetter
 
-from decode.errors import UndecodableInstruction
-from decode.memory_access import LOAD, reach
-from decode.tandem.group import AdditionalState, FullRegister, Instr
-from decode.tandem.layout import FPR_END, GPR, State
-from decode.tandem.memory import MemoryWrites
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.memory_access import LOAD, reach
+from rvtrace_gdb.decode.tandem.group import AdditionalState, FullRegister, Instr
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR, State
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites
+from rvtrace_gdb.decode.tandem.trace import Trace
 
 _ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
 

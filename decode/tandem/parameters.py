@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from decode.elf import Elf, read_elf
-from decode.tandem.dialect import SPECIFICATION, Dialect
-from decode.tandem.layout import Widths
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.elf import Elf, read_elf
+from rvtrace_gdb.decode.tandem.dialect import SPECIFICATION, Dialect
+from rvtrace_gdb.decode.tandem.layout import Widths
+from rvtrace_gdb.support.errors import RvtraceError
 
 _FLOAT_ABI = 6  # of e_flags: 0 soft, 2 single, 4 double
 _SINGLE, _DOUBLE = 2, 4

@@ -8,9 +8,9 @@ from array import array
 from collections.abc import Iterator, Sequence
 from heapq import merge
 
-from decode.tandem.memory import MemoryWrites, Store
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
-from decode.tandem.translation import PAGE, physical_address
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.translation import PAGE, physical_address
 
 _WORD = 8  # bytes kept together
 

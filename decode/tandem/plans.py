@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from decode.tandem.layout import STORE_DATA, Form, Opcode, State
-from decode.tandem.shapes import Shape
+from rvtrace_gdb.decode.tandem.layout import STORE_DATA, Form, Opcode, State
+from rvtrace_gdb.decode.tandem.shapes import Shape
 
 FULL, INCREMENT, NONE = range(3)
 """How a group tells the pc."""

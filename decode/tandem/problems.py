@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
-from decode.tandem.group import Ending
-from decode.tandem.layout import Form, Opcode, State
+from rvtrace_gdb.decode.tandem.group import Ending
+from rvtrace_gdb.decode.tandem.layout import Form, Opcode, State
 
 
 class Problem(Enum):

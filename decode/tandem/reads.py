@@ -5,14 +5,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from decode.errors import UndecodableInstruction
-from decode.memory_access import ATOMIC, LOAD, reach
-from decode.tandem.group import AdditionalState, Instr, MemoryRequest
-from decode.tandem.layout import SIZES, MemoryOp, State
-from decode.tandem.memory import MemoryWrites
-from decode.tandem.plans import Plan, plan_of
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.memory_access import ATOMIC, LOAD, reach
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Instr, MemoryRequest
+from rvtrace_gdb.decode.tandem.layout import SIZES, MemoryOp, State
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites
+from rvtrace_gdb.decode.tandem.plans import Plan, plan_of
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.trace import Trace
 
 _ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
 _NO_DATA = (MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL, MemoryOp.INSTRUCTION_FETCH)

@@ -5,10 +5,10 @@ Source: RISC-V ELF psABI, "Register Convention"; gdb's names for the same CSRs.
 
 import re
 
-from decode.csr_names import CSRS
-from decode.tandem.csrs import MTIME, PRIVILEGE
-from decode.tandem.layout import FPR, FPR_END, GPR
-from support.text import number_in
+from rvtrace_gdb.decode.csr_names import CSRS
+from rvtrace_gdb.decode.tandem.csrs import MTIME, PRIVILEGE
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR
+from rvtrace_gdb.support.text import number_in
 
 X = (
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{i}" for i in range(8)),

@@ -5,10 +5,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from decode.tandem.columns import Columns, Written
-from decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, PC_PHYSICAL, Part, is_counter, parts
-from decode.tandem.dialect import Dialect
-from decode.tandem.layout import GPR
+from rvtrace_gdb.decode.tandem.columns import Columns, Written
+from rvtrace_gdb.decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, PC_PHYSICAL, Part, is_counter, parts
+from rvtrace_gdb.decode.tandem.dialect import Dialect
+from rvtrace_gdb.decode.tandem.layout import GPR
 
 _MOST_MIDELEGS = 32
 """How many values of mideleg are looked back through."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 
-from decode.tandem.group import Ending, Maker, maker_of
-from decode.tandem.layout import (
+from rvtrace_gdb.decode.tandem.group import Ending, Maker, maker_of
+from rvtrace_gdb.decode.tandem.layout import (
     FPR,
     FPR_END,
     NO_DATA_IN_RESPONSE,
@@ -23,7 +23,7 @@ from decode.tandem.layout import (
     response_form,
     state_forms,
 )
-from decode.tandem.problems import Problem, problems_of
+from rvtrace_gdb.decode.tandem.problems import Problem, problems_of
 
 _BEGIN, _END = int(Opcode.BEGIN_GROUP), int(Opcode.END_GROUP)
 _REGISTER, _STATE = int(Opcode.FULL_REGISTER), int(Opcode.ADDITIONAL_STATE)

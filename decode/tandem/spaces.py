@@ -4,8 +4,8 @@ Source: RISC-V Privileged Architecture, "Supervisor Address Translation and Prot
 Privilege in mstatus Register" (MPRV).
 """
 
-from decode.tandem.csrs import MPP_SHIFT, MPRV, MSTATUS, PRIVILEGE, SATP
-from decode.tandem.registers import Registers
+from rvtrace_gdb.decode.tandem.csrs import MPP_SHIFT, MPRV, MSTATUS, PRIVILEGE, SATP
+from rvtrace_gdb.decode.tandem.registers import Registers
 
 PHYSICAL = 0
 UNKNOWN = -1

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.tandem import csrs
-from decode.tandem.index import Index
-from decode.tandem.layout import FPR, GPR
-from decode.tandem.memory import MemoryWrites, Store
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
-from decode.tandem.steps import NOWHERE
-from decode.tandem.translation import PAGE, physical_address
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.index import Index
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.tandem.translation import PAGE, physical_address
 
 NOT_WRITTEN = "the trace does not have a write to it before"
 LOST = "what was written to it is not known to hold any longer: the trace lost something since"

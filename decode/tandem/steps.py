@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from decode.errors import UndecodableInstruction
-from decode.instructions import IType, classify, length
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.instructions import IType, classify, length
 
 NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
 """In place of an address that is not known. No instruction can be there: it is odd."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from decode.errors import UndecodableInstruction
-from decode.memory_access import ATOMIC, STORE, reach
-from decode.tandem.dialect import AmoData
-from decode.tandem.group import Element, MemoryRequest, MemoryResponse
-from decode.tandem.layout import SIZES, SUCCESS, MemoryOp
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.memory_access import ATOMIC, STORE, reach
+from rvtrace_gdb.decode.tandem.dialect import AmoData
+from rvtrace_gdb.decode.tandem.group import Element, MemoryRequest, MemoryResponse
+from rvtrace_gdb.decode.tandem.layout import SIZES, SUCCESS, MemoryOp
 
 _AMO = 0x2F
 _LR, _SC, _CAS = 0b00010, 0b00011, 0b00101

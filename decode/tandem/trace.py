@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from decode.history import Accounting
-from decode.tandem.framing import Cause, Framer, Hole
-from decode.tandem.group import Element, Ending, Group, maker_of
-from decode.tandem.parameters import Parameters
-from decode.tandem.problems import Problem, problems_of
-from decode.tandem.shapes import Automaton, Shape
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.history import Accounting
+from rvtrace_gdb.decode.tandem.framing import Cause, Framer, Hole
+from rvtrace_gdb.decode.tandem.group import Element, Ending, Group, maker_of
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.problems import Problem, problems_of
+from rvtrace_gdb.decode.tandem.shapes import Automaton, Shape
+from rvtrace_gdb.support.progress import Progress, silent
 
 PIECE = 1 << 20  # bytes read between two reports of progress
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from decode.tandem.decoder import Tandem
-from decode.tandem.memory import MemoryWrites, Store
-from decode.tandem.reads import Reads, reads_of
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
+from rvtrace_gdb.decode.tandem.reads import Reads, reads_of
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
 
 
 class Accessed(NamedTuple):

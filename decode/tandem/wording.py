@@ -9,8 +9,8 @@ end group
 
 from collections.abc import Iterator
 
-from decode.tandem import csrs
-from decode.tandem.group import (
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     Ending,
@@ -24,9 +24,9 @@ from decode.tandem.group import (
     MemoryRequest,
     StateInitialization,
 )
-from decode.tandem.layout import FPR, FPR_END, GPR, SIZES, STORE_DATA, SUCCESS, MemoryOp, State
-from decode.tandem.parameters import Parameters
-from decode.tandem.register_names import F, X
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR, SIZES, STORE_DATA, SUCCESS, MemoryOp, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.register_names import F, X
 
 _MODES = {0: "user mode", 1: "supervisor mode", 3: "machine mode"}
 _STATES = {

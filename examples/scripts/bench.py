@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-import rvtrace
+import rvtrace_gdb
 
 
-def check(bench: rvtrace.Bench, folder: Path) -> None:
+def check(bench: rvtrace_gdb.Bench, folder: Path) -> None:
     """What is expected of the demo program. Raises RvtraceError with one line if it is not so."""
     bench.load()
     bench.start("-timestamps")
@@ -18,9 +18,9 @@ def check(bench: rvtrace.Bench, folder: Path) -> None:
     bench.stop()
 
     if losses := bench.losses():
-        raise rvtrace.CheckFailed(losses[0])
+        raise rvtrace_gdb.CheckFailed(losses[0])
     if not bench.ran("on_trap"):
-        raise rvtrace.CheckFailed("no interrupt was taken")
+        raise rvtrace_gdb.CheckFailed("no interrupt was taken")
     bench.check_order("fib", "classify")
 
     latency = bench.latency("on_trap")
@@ -34,11 +34,11 @@ def main() -> int:
     elf = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with rvtrace.Rig(elf, folder / "rig") as rig, rvtrace.Bench(elf, target=rig.target_file) as bench:
+        with rvtrace_gdb.Rig(elf, folder / "rig") as rig, rvtrace_gdb.Bench(elf, target=rig.target_file) as bench:
             bench.connect(f":{rig.gdb_port}")
             try:
                 check(bench, folder)
-            except rvtrace.RvtraceError as error:
+            except rvtrace_gdb.RvtraceError as error:
                 print(error, file=sys.stderr)
                 return 1
     return 0

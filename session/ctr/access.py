@@ -18,16 +18,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import finalize
 
-from controlregs.csr_access import CsrAccess
-from session.ctr.access_errors import NoWay
-from session.ctr.access_gdb import Gdb, NamedAccess
-from session.ctr.access_openocd import Monitored, OpenOcdAccess
-from session.ctr.access_packets import PacketAccess
-from session.ctr.access_usb import UsbAccess
-from session.description import Usb
-from session.params import BadRequest
-from session.session import Session
-from transport import openocd
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.session.ctr.access_errors import NoWay
+from rvtrace_gdb.session.ctr.access_gdb import Gdb, NamedAccess
+from rvtrace_gdb.session.ctr.access_openocd import Monitored, OpenOcdAccess
+from rvtrace_gdb.session.ctr.access_packets import PacketAccess
+from rvtrace_gdb.session.ctr.access_usb import UsbAccess
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.transport import openocd
 
 Way = Mapping[str, Any]
 _NOWHERE = (

@@ -1,6 +1,6 @@
 """What can be wrong with the way to a hart's CSRs, each a line that says what to do."""
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class NoWay(RvtraceError):

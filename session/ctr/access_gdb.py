@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from controlregs.csr_access import Access, Answer, CsrAccess
-from controlregs.errors import HartRuns
-from session.asking import CannotAsk, NotDone
-from session.ctr.access_errors import ErrorsHidden, NoWay
-from session.ctr.csr_names import spellings
-from session.debugger import Debugger
-from session.params import PROTOCOL, BadRequest
-from session.proxy import Asking
-from session.session import Session
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, CsrAccess
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.asking import CannotAsk, NotDone
+from rvtrace_gdb.session.ctr.access_errors import ErrorsHidden, NoWay
+from rvtrace_gdb.session.ctr.csr_names import spellings
+from rvtrace_gdb.session.debugger import Debugger
+from rvtrace_gdb.session.params import PROTOCOL, BadRequest
+from rvtrace_gdb.session.proxy import Asking
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import Progress, silent
 
 NOWHERE = ("utvt", "uintstatus")
 """Registers of an extension that was given up: OpenOCD has them for every hart, and no hart does."""

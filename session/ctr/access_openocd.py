@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from controlregs.csr_access import Access, Answer
-from controlregs.errors import HartRuns
-from session.ctr.access_errors import CsrsNotExposed
-from session.ctr.csr_names import expose_csrs, names, numbers
-from session.errors import HartUnreachable
-from support.progress import Progress, silent
-from transport.openocd_csrs import NOT_EXPOSED, HartNotHalted, OpenOcdCsrs
-from transport.openocd_errors import OpenOcdRefused
+from rvtrace_gdb.controlregs.csr_access import Access, Answer
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.ctr.access_errors import CsrsNotExposed
+from rvtrace_gdb.session.ctr.csr_names import expose_csrs, names, numbers
+from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.openocd_csrs import NOT_EXPOSED, HartNotHalted, OpenOcdCsrs
+from rvtrace_gdb.transport.openocd_errors import OpenOcdRefused
 
 _MARK, _END = "<<rvtrace", "rvtrace>>"
 

@@ -9,16 +9,16 @@ Source: GDB manual, "Packets" (p, P), "RISC-V Features".
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from controlregs.csr_access import Access, Answer, Register
-from controlregs.errors import HartRuns
-from session.ctr.access_errors import ErrorsHidden, NoNumbers
-from session.ctr.access_gdb import NOWHERE, Gdb
-from session.ctr.csr_names import spellings
-from session.proxy.csrs import BARRIER, HART, RUNS, batch, refuses, replies
-from session.proxy.description import Description, in_hex
-from session.proxy.descriptions import READ, TARGET
-from session.proxy.packets import unescape
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, Register
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.ctr.access_errors import ErrorsHidden, NoNumbers
+from rvtrace_gdb.session.ctr.access_gdb import NOWHERE, Gdb
+from rvtrace_gdb.session.ctr.csr_names import spellings
+from rvtrace_gdb.session.proxy.csrs import BARRIER, HART, RUNS, batch, refuses, replies
+from rvtrace_gdb.session.proxy.description import Description, in_hex
+from rvtrace_gdb.session.proxy.descriptions import READ, TARGET
+from rvtrace_gdb.session.proxy.packets import unescape
+from rvtrace_gdb.support.progress import Progress, silent
 
 # CSRs that stubs name, and their numbers; more than one, because none of them is always there.
 _KNOWN = {"mstatus": 0x300, "misa": 0x301, "mtvec": 0x305, "mepc": 0x341, "mcause": 0x342, "mhartid": 0xF14}

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from controlregs.csr_access import Access, Answer, CsrAccess
-from session.context import Context
-from session.ctr.access_errors import NoUsbTable
-from session.description import DescriptionError, Usb
-from session.usb_link import link_by
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, CsrAccess
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr.access_errors import NoUsbTable
+from rvtrace_gdb.session.description import DescriptionError, Usb
+from rvtrace_gdb.session.usb_link import link_by
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def resolved(

@@ -4,24 +4,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr import procedures
-from controlregs.ctr.found import Found
-from controlregs.ctr.request import CtrRequest
-from decode.image import Image
-from session import beginning
-from session.context import Context
-from session.ctr import report
-from session.ctr.access import Way, open_access
-from session.ctr.access_usb import UsbAccess
-from session.ctr.live import CtrTrace, Recorder, captured
-from session.ctr.request import ctr_request
-from session.errors import Busy, NoTrace, WrongXlen
-from session.program import Program
-from session.reading import Reading
-from session.session import Session
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.found import Found
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import beginning
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr import report
+from rvtrace_gdb.session.ctr.access import Way, open_access
+from rvtrace_gdb.session.ctr.access_usb import UsbAccess
+from rvtrace_gdb.session.ctr.live import CtrTrace, Recorder, captured
+from rvtrace_gdb.session.ctr.request import ctr_request
+from rvtrace_gdb.session.errors import Busy, NoTrace, WrongXlen
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.reading import Reading
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def start(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 
 NAMES = {csr.number: csr.name for version in VERSIONS.values() for csr in version.csrs}
 _OTHERS = {0x301: "misa", 0x30C: "mstateen0", 0x31C: "mstateen0h"}

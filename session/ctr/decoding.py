@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.settings import settings
-from decode.ctr.decoder import Decoded, decode_records
-from decode.ctr.record import Options, Record
-from decode.instructions import IType
-from decode.streams import Program
-from session.ctr.items import items
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.settings import settings
+from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
+from rvtrace_gdb.decode.ctr.record import Options, Record
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.session.ctr.items import items
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 def options_of(how: CtrInForce, records: Sequence[Record] = ()) -> Options:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controlregs.ctr.entries import ENTRY_BYTES, Entry, unpack
-from controlregs.ctr.transfers import RECORDABLE
-from decode.ctr.record import Record
-from decode.ctr.wording import text
-from decode.instructions import IType
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, unpack
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.ctr.wording import text
+from rvtrace_gdb.decode.instructions import IType
 
 
 class Item(NamedTuple):

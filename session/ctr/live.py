@@ -4,20 +4,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr import procedures
-from controlregs.ctr.entries import Entry, pack
-from controlregs.ctr.found import Found
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.versions import CtrVersion
-from controlregs.errors import HartRuns
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
-from session.context import Context
-from session.ctr import report
-from session.ctr.access import Way
-from session.ctr.access_usb import UsbAccess
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.entries import Entry, pack
+from rvtrace_gdb.controlregs.ctr.found import Found
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr import report
+from rvtrace_gdb.session.ctr.access import Way
+from rvtrace_gdb.session.ctr.access_usb import UsbAccess
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 @dataclass

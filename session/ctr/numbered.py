@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from controlregs.ctr.entries import ENTRY_BYTES
-from controlregs.ctr.in_force import CtrInForce
-from session.ctr.items import Item, items
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.session.ctr.items import Item, items
 
 
 class Entries:

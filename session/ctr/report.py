@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr.entries import ENTRY_BYTES
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.procedures import CtrStatus
-from controlregs.ctr.settings import settings
-from controlregs.ctr.transfers import TransferType
-from decode.ctr.wording import TYPE_NAMES
-from decode.instructions import IType
-from session.captured import CapturedRecords
-from session.ctr.items import items
-from session.report import line
-from support.errors import RvtraceError
-from support.lines import warning
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.procedures import CtrStatus
+from rvtrace_gdb.controlregs.ctr.settings import settings
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.session.captured import CapturedRecords
+from rvtrace_gdb.session.ctr.items import items
+from rvtrace_gdb.session.report import line
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.lines import warning
 
 _MODES = ("m", "s", "u", "vs", "vu")
 _PLURALS = {"not-taken branch": "not-taken branches", "taken branch": "taken branches"}

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from controlregs.ctr.layout import DEPTHS
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.transfers import RECORDABLE, TransferType
-from controlregs.ctr.versions import VERSIONS
-from session.errors import BadOption
+from rvtrace_gdb.controlregs.ctr.layout import DEPTHS
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.session.errors import BadOption
 
 _MODES = ("m", "s", "u", "vs", "vu")
 _EXTERNAL = ("m", "s", "vs")

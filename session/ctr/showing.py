@@ -3,24 +3,24 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from controlregs.ctr.entries import Entry
-from controlregs.ctr.settings import settings
-from decode.ctr.decoder import Decoded, Stretch
-from decode.ctr.record import Record
-from decode.ctr.wording import TYPE_NAMES
-from decode.history import History
-from decode.instructions import IType
-from session.captured import CapturedRecords
-from session.context import Context
-from session.ctr import commands
-from session.ctr.access import Way
-from session.ctr.decoding import decode, options_of
-from session.ctr.items import items
-from session.errors import NoTrace
-from session.ranges import Cursor
-from session.report import other_hart
-from session.session import Session
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.settings import settings
+from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.session.captured import CapturedRecords
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr import commands
+from rvtrace_gdb.session.ctr.access import Way
+from rvtrace_gdb.session.ctr.decoding import decode, options_of
+from rvtrace_gdb.session.ctr.items import items
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.ranges import Cursor
+from rvtrace_gdb.session.report import other_hart
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import Progress, silent
 
 _CALL_KINDS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)
 _RETURN_KINDS = (IType.RETURN, IType.COROUTINE_SWAP)

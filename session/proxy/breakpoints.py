@@ -9,7 +9,7 @@ Source: GDB manual, "Packets" (z, Z: "Z type,addr,kind").
 from collections.abc import Callable
 from typing import NamedTuple
 
-from session.past import Watchpoint, Watchpoints
+from rvtrace_gdb.session.past import Watchpoint, Watchpoints
 
 BREAKPOINTS = frozenset({b"0", b"1"})
 _KINDS = {b"2": "watch", b"3": "rwatch", b"4": "awatch"}

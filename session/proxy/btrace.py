@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from session.blocks import Block
-from session.captured import CapturedRecords
-from session.context import Context
-from session.proxy.extension import Asking
-from session.recorded import Recording, Traced
-from session.session import Session
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.session.blocks import Block
+from rvtrace_gdb.session.captured import CapturedRecords
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.proxy.extension import Asking
+from rvtrace_gdb.session.recorded import Recording, Traced
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 _READ = re.compile(rb"qXfer:(btrace|btrace-conf):read:([a-z]*):([0-9a-f]+),([0-9a-f]+)")
 _FEATURES = "Qbtrace:bts+;Qbtrace:off+;qXfer:btrace:read+;qXfer:btrace-conf:read+;Qbtrace-conf:bts:size+"

@@ -11,21 +11,21 @@ import time
 from collections import deque
 from contextlib import AbstractContextManager
 
-from session.past import Past
-from session.proxy.breakpoints import Breakpoints
-from session.proxy.caretaker import OF_FRAMES, Caretaker
-from session.proxy.descriptions import Descriptions
-from session.proxy.errors import StubAbsent, StubGone
-from session.proxy.packets import Item, Kind, escape, frame, unescape
-from session.proxy.pieces import MEMORY, Pieces, together
-from session.proxy.present import Present
-from session.proxy.replay import Replay
-from session.proxy.shared import Shared
-from session.proxy.stub import Stub
-from session.proxy.threads import ASKS_FOR_ALL, Threads
-from session.proxy.walk import Walk
-from session.proxy.wire import MUCH, Wire, WireGone
-from support.errors import RvtraceError
+from rvtrace_gdb.session.past import Past
+from rvtrace_gdb.session.proxy.breakpoints import Breakpoints
+from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES, Caretaker
+from rvtrace_gdb.session.proxy.descriptions import Descriptions
+from rvtrace_gdb.session.proxy.errors import StubAbsent, StubGone
+from rvtrace_gdb.session.proxy.packets import Item, Kind, escape, frame, unescape
+from rvtrace_gdb.session.proxy.pieces import MEMORY, Pieces, together
+from rvtrace_gdb.session.proxy.present import Present
+from rvtrace_gdb.session.proxy.replay import Replay
+from rvtrace_gdb.session.proxy.shared import Shared
+from rvtrace_gdb.session.proxy.stub import Stub
+from rvtrace_gdb.session.proxy.threads import ASKS_FOR_ALL, Threads
+from rvtrace_gdb.session.proxy.walk import Walk
+from rvtrace_gdb.session.proxy.wire import MUCH, Wire, WireGone
+from rvtrace_gdb.support.errors import RvtraceError
 
 _ATTEMPTS = 20  # to connect to a stub that ends the connection before it has said anything
 _AGAIN_SECONDS = 0.1

@@ -9,8 +9,8 @@ current thread.
 
 from collections.abc import Iterator, Sequence
 
-from session.proxy.extension import Asking
-from support.text import is_number
+from rvtrace_gdb.session.proxy.extension import Asking
+from rvtrace_gdb.support.text import is_number
 
 _PREFIX = "qRvtrace.registers:"
 NEXT, BARRIER, HART = ";", "|", "@"

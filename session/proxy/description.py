@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
-from session.past import Registers
+from rvtrace_gdb.session.past import Registers
 
 NAME = "trace_pos"
 _LOWEST = 0x4000  # of our register: above all CSRs and their vendors'

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from session.proxy.description import Description
-from session.proxy.packets import escaped_within, unescape
+from rvtrace_gdb.session.proxy.description import Description
+from rvtrace_gdb.session.proxy.packets import escaped_within, unescape
 
 if TYPE_CHECKING:
-    from session.proxy.conversation import Conversation
+    from rvtrace_gdb.session.proxy.conversation import Conversation
 
 READ = b"qXfer:features:read:"
 TARGET = b"target.xml"

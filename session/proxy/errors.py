@@ -1,7 +1,7 @@
 """What can go wrong between gdb and the stub."""
 
-from support.errors import RvtraceError
-from support.text import printable
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import printable
 
 
 class StubAbsent(RvtraceError):

@@ -6,7 +6,7 @@ Source: GDB manual, "General Query Packets" (qSupported), "Packets" (escaping).
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from session.past import Past
+from rvtrace_gdb.session.past import Past
 
 
 class Asking(Protocol):

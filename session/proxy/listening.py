@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from session.proxy.errors import ListenFailed
-from support import private
-from support.private import NotPrivate
-from support.text import printable, why_not
+from rvtrace_gdb.session.proxy.errors import ListenFailed
+from rvtrace_gdb.support import private
+from rvtrace_gdb.support.private import NotPrivate
+from rvtrace_gdb.support.text import printable, why_not
 
 _HOST = "127.0.0.1"
 _PREFIX, _NAME = "rvtrace-gdb-", "gdb"

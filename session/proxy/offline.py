@@ -7,11 +7,11 @@ Source: GDB manual, "Packets", "General Query Packets".
 
 from typing import TYPE_CHECKING
 
-from session.proxy.present import own_features
-from session.proxy.walk import SIGTRAP, stop_reply
+from rvtrace_gdb.session.proxy.present import own_features
+from rvtrace_gdb.session.proxy.walk import SIGTRAP, stop_reply
 
 if TYPE_CHECKING:
-    from session.proxy.conversation import Conversation
+    from rvtrace_gdb.session.proxy.conversation import Conversation
 
 _FEATURES = (b"PacketSize=4000", b"QStartNoAckMode+", b"vContSupported+", b"qXfer:features:read+")
 _FIXED = {

@@ -9,7 +9,7 @@ Source: GDB manual, "Packets" (m, M, X: "m addr,length", "X addr,length:XX...", 
 
 import re
 
-from session.proxy.packets import escaped_within, unescape
+from rvtrace_gdb.session.proxy.packets import escaped_within, unescape
 
 OFFERED = 0x10000  # bytes
 _SMALL = range(0x800, 0x4000)  # OpenOCD offers 0x4000; a stub with less than 0x800 is behind a slow line of its own

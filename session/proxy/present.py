@@ -9,15 +9,15 @@ Source: GDB manual, "Packets", "General Query Packets", "Stop Reply Packets", "F
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from session.proxy.breakpoints import Breakpoint
-from session.proxy.description import in_hex
-from session.proxy.packets import Item, Kind, frame, unescape
-from session.proxy.resuming import resume_of
-from session.proxy.threads import stopped_thread
-from support.lines import warning
+from rvtrace_gdb.session.proxy.breakpoints import Breakpoint
+from rvtrace_gdb.session.proxy.description import in_hex
+from rvtrace_gdb.session.proxy.packets import Item, Kind, frame, unescape
+from rvtrace_gdb.session.proxy.resuming import resume_of
+from rvtrace_gdb.session.proxy.threads import stopped_thread
+from rvtrace_gdb.support.lines import warning
 
 if TYPE_CHECKING:
-    from session.proxy.conversation import Conversation
+    from rvtrace_gdb.session.proxy.conversation import Conversation
 
 LIVE = in_hex(-1)
 OWN_FEATURES = ("ReverseStep+", "ReverseContinue+")

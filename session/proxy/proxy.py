@@ -11,19 +11,19 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from session.past import Past
-from session.proxy import listening
-from session.proxy.conversation import Conversation
-from session.proxy.errors import StubAbsent, StubGone
-from session.proxy.extension import Asking, Extension
-from session.proxy.listening import Listening
-from session.proxy.shared import Harts, Shared
-from session.proxy.stub import Stub
-from session.proxy.threads import HartOf, hart_of
-from session.proxy.wire import Wire
-from support.errors import RvtraceError
-from support.memory import OutOfMemory
-from support.system import is_refusal, refusal
+from rvtrace_gdb.session.past import Past
+from rvtrace_gdb.session.proxy import listening
+from rvtrace_gdb.session.proxy.conversation import Conversation
+from rvtrace_gdb.session.proxy.errors import StubAbsent, StubGone
+from rvtrace_gdb.session.proxy.extension import Asking, Extension
+from rvtrace_gdb.session.proxy.listening import Listening
+from rvtrace_gdb.session.proxy.shared import Harts, Shared
+from rvtrace_gdb.session.proxy.stub import Stub
+from rvtrace_gdb.session.proxy.threads import HartOf, hart_of
+from rvtrace_gdb.session.proxy.wire import Wire
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.memory import OutOfMemory
+from rvtrace_gdb.support.system import is_refusal, refusal
 
 log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0

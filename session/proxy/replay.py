@@ -10,17 +10,17 @@ Source: GDB manual, "Packets".
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from session.proxy import offline
-from session.proxy.breakpoints import Breakpoint
-from session.proxy.description import in_hex
-from session.proxy.packets import Item
-from session.proxy.resuming import resume_of
-from session.proxy.threads import thread_of
-from session.proxy.walk import known_registers
-from support.progress import silent
+from rvtrace_gdb.session.proxy import offline
+from rvtrace_gdb.session.proxy.breakpoints import Breakpoint
+from rvtrace_gdb.session.proxy.description import in_hex
+from rvtrace_gdb.session.proxy.packets import Item
+from rvtrace_gdb.session.proxy.resuming import resume_of
+from rvtrace_gdb.session.proxy.threads import thread_of
+from rvtrace_gdb.session.proxy.walk import known_registers
+from rvtrace_gdb.support.progress import silent
 
 if TYPE_CHECKING:
-    from session.proxy.conversation import Conversation
+    from rvtrace_gdb.session.proxy.conversation import Conversation
 
 _UNREADABLE = (
     "the target does not say its registers any more: going back works in what was traced, which `trace save FILE` keeps"

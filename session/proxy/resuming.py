@@ -6,7 +6,7 @@ Source: GDB manual, "Packets" (bc, bs, c, C, s, S, vCont).
 import re
 from typing import NamedTuple
 
-from session.proxy.threads import Threads, canonical
+from rvtrace_gdb.session.proxy.threads import Threads, canonical
 
 _ACTION = re.compile(rb"([cCsS][0-9a-fA-F]{0,2}|r[0-9a-fA-F]+,[0-9a-fA-F]+)(?::(.*))?$")
 _PLAIN = re.compile(rb"([csCS])([0-9a-fA-F]{2})?$")

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from session.past import Past
-from session.proxy.extension import Asking, Extension
-from session.proxy.threads import HartOf
+from rvtrace_gdb.session.past import Past
+from rvtrace_gdb.session.proxy.extension import Asking, Extension
+from rvtrace_gdb.session.proxy.threads import HartOf
 
 Harts = Callable[[], Sequence[int]]
 

@@ -6,12 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from session.proxy.errors import StubAbsent, StubGone
-from session.proxy.packets import Item, Kind, frame, unescape
-from session.proxy.shared import Shared
-from session.proxy.wire import Wire, WireGone
-from support.system import is_refusal
-from support.text import why_not
+from rvtrace_gdb.session.proxy.errors import StubAbsent, StubGone
+from rvtrace_gdb.session.proxy.packets import Item, Kind, frame, unescape
+from rvtrace_gdb.session.proxy.shared import Shared
+from rvtrace_gdb.session.proxy.wire import Wire, WireGone
+from rvtrace_gdb.support.system import is_refusal
+from rvtrace_gdb.support.text import why_not
 
 ANSWER_SECONDS = 20.0  # gdb itself waits 2 seconds, three times; a slow adapter takes its time
 CONNECT_SECONDS = 5.0

@@ -15,15 +15,15 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from session.past import NO_WATCHPOINTS, Hit, Stop, Watchpoints
-from session.proxy.description import in_hex
-from session.proxy.errors import StubGone
-from session.proxy.resuming import Resume, resume_of
-from session.proxy.watch import Stepping, Watch
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.session.past import NO_WATCHPOINTS, Hit, Stop, Watchpoints
+from rvtrace_gdb.session.proxy.description import in_hex
+from rvtrace_gdb.session.proxy.errors import StubGone
+from rvtrace_gdb.session.proxy.resuming import Resume, resume_of
+from rvtrace_gdb.session.proxy.watch import Stepping, Watch
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 if TYPE_CHECKING:
-    from session.proxy.conversation import Conversation
+    from rvtrace_gdb.session.proxy.conversation import Conversation
 
 log = logging.getLogger("rvtrace.session")
 SIGTRAP, SIGINT = 5, 2

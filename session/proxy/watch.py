@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable
 
-from support.errors import Cancelled
+from rvtrace_gdb.support.errors import Cancelled
 
 FIRST_SECONDS = 1.0  # before the first line
 NEXT_SECONDS = 2.0

@@ -6,7 +6,7 @@ Nothing here blocks: what the other end does not take yet is kept until it does.
 import contextlib
 import socket
 
-from session.proxy.packets import Item, Kind, Stream, TooLong, frame
+from rvtrace_gdb.session.proxy.packets import Item, Kind, Stream, TooLong, frame
 
 _AT_ONCE = 1 << 17  # bytes
 _LOOKED_AT = 256

@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import UNINFERABLE, Block
-from decode.instructions import Instruction, IType, classify
-from transport.qemu.errors import QemuError
-from transport.qemu.ring import CODE, Ring
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import UNINFERABLE, Block
+from rvtrace_gdb.decode.instructions import Instruction, IType, classify
+from rvtrace_gdb.transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.ring import CODE, Ring
 
 _UNKNOWN_MODE = 0xF
 _GUEST = 4

@@ -6,13 +6,13 @@ from copy import deepcopy
 from itertools import repeat
 from typing import Any, cast
 
-from decode.etrace import encoder as etrace
-from decode.ingress import Block
-from decode.ntrace import encoder as ntrace
-from decode.ntrace.encoder_rules import NOWHERE
-from decode.ntrace.layout import Evcode, Sync
-from session.qemu.records import Item, Jumped
-from session.qemu.wanted import Efficient, NTrace, Wanted
+from rvtrace_gdb.decode.etrace import encoder as etrace
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.ntrace import encoder as ntrace
+from rvtrace_gdb.decode.ntrace.encoder_rules import NOWHERE
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.session.qemu.records import Item, Jumped
+from rvtrace_gdb.session.qemu.wanted import Efficient, NTrace, Wanted
 
 __all__ = ["HartEncoder", "encoder_for"]
 

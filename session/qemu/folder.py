@@ -10,7 +10,7 @@ import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.errors import QemuError
 
 MEMORY = Path("/dev/shm")  # a file system in memory
 _PREFIX = "rvtrace-qemu-"

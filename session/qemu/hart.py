@@ -3,15 +3,15 @@
 from array import array
 from collections import deque
 
-from decode.image import Image
-from session.captured import CapturedEncoder, CapturedSink
-from session.qemu import in_force
-from session.qemu.code import Code
-from session.qemu.encoding import encoder_for
-from session.qemu.records import Records
-from session.qemu.wanted import Wanted
-from support.progress import Progress, silent
-from transport.qemu.ring import BLOCK, TAG, Ring
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedSink
+from rvtrace_gdb.session.qemu import in_force
+from rvtrace_gdb.session.qemu.code import Code
+from rvtrace_gdb.session.qemu.encoding import encoder_for
+from rvtrace_gdb.session.qemu.records import Records
+from rvtrace_gdb.session.qemu.wanted import Wanted
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.qemu.ring import BLOCK, TAG, Ring
 
 BATCH = 1 << 16  # words
 KEPT = 1 << 26

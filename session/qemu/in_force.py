@@ -5,15 +5,15 @@ Nothing was read back from registers, because there are none; what is in them is
 
 from dataclasses import replace
 
-from controlregs import encoder as registers
-from controlregs import ram_sink
-from controlregs.common import CompType
-from controlregs.ram_sink import RamMode
-from controlregs.request import EncoderInForce, SinkInForce
-from decode.image import Image
-from session.captured import CapturedEncoder, CapturedSink
-from session.importing import Raw, capture_of, etrace_encoder
-from session.qemu.wanted import NTrace, Wanted
+from rvtrace_gdb.controlregs import encoder as registers
+from rvtrace_gdb.controlregs import ram_sink
+from rvtrace_gdb.controlregs.common import CompType
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedSink
+from rvtrace_gdb.session.importing import Raw, capture_of, etrace_encoder
+from rvtrace_gdb.session.qemu.wanted import NTrace, Wanted
 
 
 def encoder(hart: int, wanted: Wanted, image: Image) -> CapturedEncoder:

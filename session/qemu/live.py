@@ -3,19 +3,19 @@
 from contextlib import suppress
 from pathlib import Path
 
-from decode.image import Image
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
-from session.context import Context
-from session.program import Program
-from session.qemu import report
-from session.qemu.code import Code, lacking
-from session.qemu.hart import HartTrace
-from session.qemu.wanted import Wanted
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress, silent
-from transport.qemu import control
-from transport.qemu.errors import QemuError, QemuGone
-from transport.qemu.ring import Ring
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.qemu import report
+from rvtrace_gdb.session.qemu.code import Code, lacking
+from rvtrace_gdb.session.qemu.hart import HartTrace
+from rvtrace_gdb.session.qemu.wanted import Wanted
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.qemu import control
+from rvtrace_gdb.transport.qemu.errors import QemuError, QemuGone
+from rvtrace_gdb.transport.qemu.ring import Ring
 
 _WORD = 4  # bytes
 

@@ -8,9 +8,9 @@ import sys
 import termios
 from pathlib import Path
 
-from session.qemu.log_source import LogSource, pipe
-from transport.qemu.errors import QemuError
-from transport.qemu.ring import CONTROL, LOG, Ring
+from rvtrace_gdb.session.qemu.log_source import LogSource, pipe
+from rvtrace_gdb.transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.ring import CONTROL, LOG, Ring
 
 _PIECE = 1 << 18  # bytes
 _ROOM = 1 << 12  # blocks that a ring has room for while the log is read

@@ -19,10 +19,10 @@ import re
 from array import array
 from pathlib import Path
 
-from decode.executed.qemu import MODE_LINE, STOPPED_LINE, TRAP_LINE
-from session.qemu.code import Entered, instruction_of, may_follow
-from transport.qemu.errors import QemuError
-from transport.qemu.ring import BEGIN, BLOCK, CODE, DATA, FIELD, PARTIAL, TRAP, Ring
+from rvtrace_gdb.decode.executed.qemu import MODE_LINE, STOPPED_LINE, TRAP_LINE
+from rvtrace_gdb.session.qemu.code import Entered, instruction_of, may_follow
+from rvtrace_gdb.transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.ring import BEGIN, BLOCK, CODE, DATA, FIELD, PARTIAL, TRAP, Ring
 
 _TRACE = re.compile(rb"Trace (\d+): (\S+) (\[[0-9a-f]+/([0-9a-f]+)/\S+\])")
 _REWOUND = re.compile(rb"cpu_io_recompile: rewound execution of TB to ([0-9a-f]+)")

@@ -15,12 +15,12 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from decode.history import Context
-from decode.ingress import Block, Trap
-from decode.instructions import Instruction, IType
-from session.qemu.code import Code, Entered, may_follow
-from transport.qemu.errors import QemuError
-from transport.qemu.ring import BEGIN, BLOCK, DATA, FIELD, PARTIAL, TAG, TRAP, TRAP_WORDS
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import Instruction, IType
+from rvtrace_gdb.session.qemu.code import Code, Entered, may_follow
+from rvtrace_gdb.transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.ring import BEGIN, BLOCK, DATA, FIELD, PARTIAL, TAG, TRAP, TRAP_WORDS
 
 _ALL = -1
 _MOST_TRAPS = 32

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from session import report as common
-from session.captured import CapturedEncoder
-from session.qemu.hart import HartTrace
-from support.errors import RvtraceError
-from transport.qemu.ring import Ring
+from rvtrace_gdb.session import report as common
+from rvtrace_gdb.session.captured import CapturedEncoder
+from rvtrace_gdb.session.qemu.hart import HartTrace
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.qemu.ring import Ring
 
 _WORD = 4  # bytes
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from session.description import Description, DescriptionError, OpenOcd
-from session.description_text import text
-from session.program import Program
-from session.qemu.folder import made
-from session.qemu.log_server import LogServer
-from session.qemu.streaming import Streaming
-from session.qemu.wanted import wanted
-from session.request import trace_request
-from support.output import OutputError, replacing
-from support.progress import Progress
-from transport.qemu import build, launch
-from transport.qemu.errors import QemuError, QemuGone
-from transport.qemu.ring import Ring
+from rvtrace_gdb.session.description import Description, DescriptionError, OpenOcd
+from rvtrace_gdb.session.description_text import text
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.qemu.folder import made
+from rvtrace_gdb.session.qemu.log_server import LogServer
+from rvtrace_gdb.session.qemu.streaming import Streaming
+from rvtrace_gdb.session.qemu.wanted import wanted
+from rvtrace_gdb.session.request import trace_request
+from rvtrace_gdb.support.output import OutputError, replacing
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.transport.qemu import build, launch
+from rvtrace_gdb.transport.qemu.errors import QemuError, QemuGone
+from rvtrace_gdb.transport.qemu.ring import Ring
 
 DEFAULT_BYTES = 1 << 22
 _PATIENCE = 60.0  # seconds, until QEMU's recorder is there

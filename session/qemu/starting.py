@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from session import beginning
-from session.context import Context
-from session.description import Description
-from session.errors import BadOption
-from session.qemu import report
-from session.qemu.live import QemuTrace
-from session.qemu.wanted import wanted
-from session.reading import Reading
-from session.request import chosen, not_possible, trace_request
-from transport.qemu.ring import Ring
+from rvtrace_gdb.session import beginning
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.qemu import report
+from rvtrace_gdb.session.qemu.live import QemuTrace
+from rvtrace_gdb.session.qemu.wanted import wanted
+from rvtrace_gdb.session.reading import Reading
+from rvtrace_gdb.session.request import chosen, not_possible, trace_request
+from rvtrace_gdb.transport.qemu.ring import Ring
 
 if TYPE_CHECKING:
-    from session.session import Session
+    from rvtrace_gdb.session.session import Session
 
 
 def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:

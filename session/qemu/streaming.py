@@ -10,17 +10,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import IO, cast
 
-from session import capture as capture_file
-from session.beginning import begun
-from session.program import Program
-from session.qemu import in_force, report
-from session.qemu.code import Code, lacking
-from session.qemu.encoding import encoder_for
-from session.qemu.records import Records
-from session.qemu.wanted import Wanted
-from support.progress import Progress, silent
-from transport.qemu.errors import QemuError
-from transport.qemu.ring import Ring
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session.beginning import begun
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.qemu import in_force, report
+from rvtrace_gdb.session.qemu.code import Code, lacking
+from rvtrace_gdb.session.qemu.encoding import encoder_for
+from rvtrace_gdb.session.qemu.records import Records
+from rvtrace_gdb.session.qemu.wanted import Wanted
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.ring import Ring
 
 _BATCH = 1 << 14  # words; the harts go on while these are encoded
 _FAR = 1 << 62  # words: no ring gets there

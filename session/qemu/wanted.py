@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.request import TraceRequest
-from decode.etrace import encoder as etrace
-from decode.ntrace import encoder as ntrace
-from decode.ntrace.options import ImplicitReturn, Options
-from session.etrace import REGISTERED_MODES, ETrace, made
-from session.etrace_settings import SETTINGS, Value
+from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.decode.etrace import encoder as etrace
+from rvtrace_gdb.decode.ntrace import encoder as ntrace
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session.etrace import REGISTERED_MODES, ETrace, made
+from rvtrace_gdb.session.etrace_settings import SETTINGS, Value
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: of a ring that went round, little is lost at its beginning
 _STACK = 5  # the implicit return stack has 32 entries

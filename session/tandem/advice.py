@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from decode.tandem import guess
-from decode.tandem.parameters import Parameters
-from session.captured import CapturedTandem
-from support import lines
+from rvtrace_gdb.decode.tandem import guess
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.captured import CapturedTandem
+from rvtrace_gdb.support import lines
 
 
 def warning(captured: CapturedTandem, *, by_elf: bool) -> list[str]:

@@ -6,17 +6,17 @@ is no divergence: all that a group tells is held against that before the model i
 
 from typing import NamedTuple
 
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR_END, GPR
-from decode.tandem.steps import NOWHERE
-from session.tandem.comparing import Comparing, is_load
-from session.tandem.inputs import Inputs
-from session.tandem.masks import inputs
-from session.tandem.mirror import Mirror
-from session.tandem.model import Expected, Model, Running, Step
-from session.tandem.operands import Addressed, addressed
-from session.tandem.told import Told
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.session.tandem.comparing import Comparing, is_load
+from rvtrace_gdb.session.tandem.inputs import Inputs
+from rvtrace_gdb.session.tandem.masks import inputs
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import Expected, Model, Running, Step
+from rvtrace_gdb.session.tandem.operands import Addressed, addressed
+from rvtrace_gdb.session.tandem.told import Told
 
 _SYSTEM, _AMO = 0x73, 0x2F
 _MOST = 1 << 8  # steps at once

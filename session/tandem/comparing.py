@@ -7,18 +7,18 @@ model changed without the group telling it must not have changed, but for what t
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from decode.memory_access import CSR, LOAD, reach
-from decode.tandem import csrs
-from decode.tandem.columns import Written
-from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR, FPR_END, GPR
-from decode.tandem.memory import Store
-from decode.tandem.spaces import PHYSICAL
-from session.tandem.findings import Counts, Difference, Kind
-from session.tandem.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
-from session.tandem.mirror import Mirror
-from session.tandem.model import PRIVILEGE, Step, Stored
-from session.tandem.told import Told
+from rvtrace_gdb.decode.memory_access import CSR, LOAD, reach
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.columns import Written
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.session.tandem.findings import Counts, Difference, Kind
+from rvtrace_gdb.session.tandem.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import PRIVILEGE, Step, Stored
+from rvtrace_gdb.session.tandem.told import Told
 
 _DIRTY = csrs.FS_DIRTY << csrs.FS_SHIFT
 _CHOSEN = 3 << 13 | 3 << 9 | 3 << 15 | 15 << 32 | 1 << 31 | 1 << 63

@@ -6,18 +6,18 @@ CSRs that decide whether there is a trap, and where it leads, are presumed to be
 did.
 """
 
-from decode.memory_access import CSR, reach
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.index import Trapped
-from decode.tandem.layout import FPR_END, GPR
-from decode.tandem.state import State
-from decode.tandem.steps import NOWHERE
-from session.tandem.comparing import is_load
-from session.tandem.mirror import Mirror
-from session.tandem.model import PRIVILEGE
-from session.tandem.operands import sources
-from session.tandem.told import Told
+from rvtrace_gdb.decode.memory_access import CSR, reach
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.index import Trapped
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.session.tandem.comparing import is_load
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import PRIVILEGE
+from rvtrace_gdb.session.tandem.operands import sources
+from rvtrace_gdb.session.tandem.told import Told
 
 _OP_FP, _FUSED = 0x53, range(0x43, 0x50, 4)
 _TRAPPING = (0x105, 0x302, csrs.MIDELEG, 0x305, csrs.MSTATUS, csrs.MIE)

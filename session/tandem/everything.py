@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from decode.tandem import csrs
-from decode.tandem.csrs import parts
-from decode.tandem.decoder import Tandem
-from decode.tandem.layout import FPR_END, GPR
-from decode.tandem.spaces import PHYSICAL
-from session.tandem.findings import Counts, Difference, Kind
-from session.tandem.masks import ALL, STORES, Masks, inputs
-from session.tandem.mirror import Mirror
-from session.tandem.model import PC, PRIVILEGE, Model
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.csrs import parts
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.session.tandem.findings import Counts, Difference, Kind
+from rvtrace_gdb.session.tandem.masks import ALL, STORES, Masks, inputs
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import PC, PRIVILEGE, Model
 
 _LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many of those
 

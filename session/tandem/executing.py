@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.group import Instr
-from decode.tandem.index import Break, Trapped
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.steps import NOWHERE
-from session.tandem.comparing import Comparing, Result
-from session.tandem.doubts import Doubts
-from session.tandem.findings import Difference, Kind
-from session.tandem.inputs import CODE, Inputs
-from session.tandem.mirror import Mirror
-from session.tandem.model import Model, Step, Trap
-from session.tandem.told import Told
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.index import Break, Trapped
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.session.tandem.comparing import Comparing, Result
+from rvtrace_gdb.session.tandem.doubts import Doubts
+from rvtrace_gdb.session.tandem.findings import Difference, Kind
+from rvtrace_gdb.session.tandem.inputs import CODE, Inputs
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import Model, Step, Trap
+from rvtrace_gdb.session.tandem.told import Told
 
 _CSR_READ = 0x73
 

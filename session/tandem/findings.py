@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from decode.tandem.group import Instr
-from session.tandem.model import Trap
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.session.tandem.model import Trap
 
 
 class Kind(Enum):

@@ -7,20 +7,20 @@ over, and everything that does not depend on these is compared all the same: the
 from collections.abc import Sequence
 from functools import cached_property
 
-from decode.image import Image
-from decode.memory_access import reach
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.index import UNTOLD_CAUSE, Trapped
-from decode.tandem.layout import FPR_END, GPR
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
-from decode.tandem.steps import NOWHERE
-from session.tandem.comparing import is_load
-from session.tandem.findings import Counts
-from session.tandem.mirror import Mirror
-from session.tandem.model import PRIVILEGE, Model, Step, Stored
-from session.tandem.operands import addressed
-from session.tandem.told import Told
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.memory_access import reach
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.index import UNTOLD_CAUSE, Trapped
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.session.tandem.comparing import is_load
+from rvtrace_gdb.session.tandem.findings import Counts
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import PRIVILEGE, Model, Step, Stored
+from rvtrace_gdb.session.tandem.operands import addressed
+from rvtrace_gdb.session.tandem.told import Told
 
 MEMORY = "loads of memory nobody stored to"
 CODE, DEVICE, FAILED = "instructions the model has no memory for", "accesses to devices", "sc that failed"

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from decode.tandem.framing import Hole
-from decode.tandem.group import Group
-from decode.tandem.parameters import Parameters
-from decode.tandem.problems import Problem
-from decode.tandem.trace import Trace
-from session.captured import TandemPort
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.tandem.framing import Hole
+from rvtrace_gdb.decode.tandem.group import Group
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.problems import Problem
+from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.session.captured import TandemPort
+from rvtrace_gdb.support.progress import Progress, silent
 
 MOST_RAW = 96
 """Bytes that are shown of what is no group, and of a group."""

@@ -7,17 +7,17 @@ the history, also what ran before `trace start`: it is what registers and memory
 from collections.abc import Sequence
 from dataclasses import replace
 
-from decode.image import Image
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.parameters import Parameters
-from session import report
-from session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, TandemPort
-from session.context import Context
-from session.description import Tandem
-from session.tandem.port_file import PortFile, PortFileError
-from session.tandem.port_socket import PortSocket
-from support.errors import Cancelled, RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.captured import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, TandemPort
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Tandem
+from rvtrace_gdb.session.tandem.port_file import PortFile, PortFileError
+from rvtrace_gdb.session.tandem.port_socket import PortSocket
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class _Port:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decode.tandem import csrs
-from decode.tandem.layout import GPR
-from decode.tandem.register_names import number_of
-from decode.tandem.wording import register_name
-from support.errors import RvtraceError
-from support.text import number_in
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.layout import GPR
+from rvtrace_gdb.decode.tandem.register_names import number_of
+from rvtrace_gdb.decode.tandem.wording import register_name
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import number_in
 
 ALL = (1 << 64) - 1
 STORES, TRAP_STATUS, ADDRESSES = "stores", "trap-status", "addresses"

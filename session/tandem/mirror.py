@@ -6,10 +6,10 @@ So that comparing costs no questions: the model is asked for a register once. Re
 
 from collections.abc import Iterable, Mapping
 
-from decode.tandem.csrs import MIDELEG, MIP, Part, parts
-from decode.tandem.layout import FPR_END, GPR
-from session.tandem.masks import ALL, inputs
-from session.tandem.model import PC, PRIVILEGE, Model
+from rvtrace_gdb.decode.tandem.csrs import MIDELEG, MIP, Part, parts
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.session.tandem.masks import ALL, inputs
+from rvtrace_gdb.session.tandem.model import PC, PRIVILEGE, Model
 
 
 class Mirror:

@@ -8,8 +8,8 @@ Attempt to execute one instruction, and 4. Reset the tandem verifier." What that
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from decode.tandem.csrs import MTIME, PRIVILEGE
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.tandem.csrs import MTIME, PRIVILEGE
+from rvtrace_gdb.support.errors import RvtraceError
 
 __all__ = [
     "MTIME", "PC", "PRIVILEGE", "Expected", "Model", "ModelFailed", "Running", "Step", "Stored", "Trap",

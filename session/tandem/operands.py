@@ -6,7 +6,7 @@ Source: RISC-V Instruction Set Manual, volume I: "Base Instruction Formats", "C 
 from functools import lru_cache
 from typing import NamedTuple
 
-from decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
 
 _LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
 _IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}

@@ -4,9 +4,9 @@ import os
 from io import FileIO
 from pathlib import Path
 
-from support.errors import RvtraceError
-from support.progress import Progress
-from support.text import why_not
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.support.text import why_not
 
 _PIECE = 1 << 20
 

@@ -3,10 +3,10 @@
 import time
 from threading import Lock, Thread
 
-from session.tandem.port_file import PortFileError
-from support.progress import Progress
-from transport.stream.interface import NoStream, Stream, StreamLost
-from transport.stream.opening import open_stream
+from rvtrace_gdb.session.tandem.port_file import PortFileError
+from rvtrace_gdb.support.progress import Progress
+from rvtrace_gdb.transport.stream.interface import NoStream, Stream, StreamLost
+from rvtrace_gdb.transport.stream.opening import open_stream
 
 _WAIT = 0.1  # seconds the thread waits for bytes before it looks whether it is to end
 _QUIET, _LONGEST = 0.03, 0.5  # seconds: what is under way has arrived when nothing has for so long; at most

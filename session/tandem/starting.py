@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from session import beginning, report
-from session.context import Context
-from session.description import Description, Tandem
-from session.errors import BadOption
-from session.reading import Reading
-from session.request import chosen, trace_request
-from session.tandem.live import TandemTrace
+from rvtrace_gdb.session import beginning, report
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Description, Tandem
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.reading import Reading
+from rvtrace_gdb.session.request import chosen, trace_request
+from rvtrace_gdb.session.tandem.live import TandemTrace
 
 if TYPE_CHECKING:
-    from session.session import Session
+    from rvtrace_gdb.session.session import Session
 
 _CHOICES = ("to", "harts")
 

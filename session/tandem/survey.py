@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from decode.image import Image
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.layout import STORE_DATA, Form, Opcode, State
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.steps import NOWHERE
-from session.tandem.masks import ADDRESSES, STORES, TRAP_STATUS
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.layout import STORE_DATA, Form, Opcode, State
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.session.tandem.masks import ADDRESSES, STORES, TRAP_STATUS
 
 _STORE_DATA = frozenset(int(identifier) for identifier in STORE_DATA)
 _PLACES = {int(State.PHYSICAL_ADDRESS), int(State.EFFECTIVE_ADDRESS)}

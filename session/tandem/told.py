@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.group import (
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     FullRegister,
@@ -16,7 +16,7 @@ from decode.tandem.group import (
     MemoryRequest,
     StateInitialization,
 )
-from decode.tandem.layout import GPR, STORE_DATA, State
+from rvtrace_gdb.decode.tandem.layout import GPR, STORE_DATA, State
 
 _STATES = {State.PRIVILEGE_MODE: csrs.PRIVILEGE, State.MTIME: csrs.MTIME}
 _STORED = frozenset(STORE_DATA)

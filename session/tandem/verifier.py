@@ -7,25 +7,25 @@ state is `decode.tandem`'s; what is compared are the changes on both sides, whic
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from decode.image import Image
-from decode.tandem import csrs
-from decode.tandem.decoder import Tandem
-from decode.tandem.index import Break, Trapped
-from decode.tandem.layout import GPR
-from decode.tandem.steps import NOWHERE
-from session.tandem.ahead import Ahead
-from session.tandem.comparing import Comparing
-from session.tandem.doubts import Doubts
-from session.tandem.everything import Everything
-from session.tandem.executing import Executing, Outcome, same
-from session.tandem.findings import Counts, Difference, Divergence, Kind
-from session.tandem.inputs import Inputs
-from session.tandem.masks import ALL, Masks, inputs
-from session.tandem.mirror import Mirror
-from session.tandem.model import MTIME, Model, Step, Trap
-from session.tandem.survey import absent_of
-from session.tandem.told import Told
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.index import Break, Trapped
+from rvtrace_gdb.decode.tandem.layout import GPR
+from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.session.tandem.ahead import Ahead
+from rvtrace_gdb.session.tandem.comparing import Comparing
+from rvtrace_gdb.session.tandem.doubts import Doubts
+from rvtrace_gdb.session.tandem.everything import Everything
+from rvtrace_gdb.session.tandem.executing import Executing, Outcome, same
+from rvtrace_gdb.session.tandem.findings import Counts, Difference, Divergence, Kind
+from rvtrace_gdb.session.tandem.inputs import Inputs
+from rvtrace_gdb.session.tandem.masks import ALL, Masks, inputs
+from rvtrace_gdb.session.tandem.mirror import Mirror
+from rvtrace_gdb.session.tandem.model import MTIME, Model, Step, Trap
+from rvtrace_gdb.session.tandem.survey import absent_of
+from rvtrace_gdb.session.tandem.told import Told
+from rvtrace_gdb.support.progress import Progress, silent
 
 _TRAP_STATE = frozenset(regno for taken in csrs.TRAPS for regno in taken[:4])
 """What a step that traps changes, and may have to be undone."""

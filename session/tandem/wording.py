@@ -8,8 +8,8 @@ Names are those of the registers; values hold no blanks. `decode.tandem.wording`
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from decode.causes import trap_text
-from decode.tandem.group import (
+from rvtrace_gdb.decode.causes import trap_text
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     Ending,
@@ -24,10 +24,10 @@ from decode.tandem.group import (
     MemoryResponse,
     StateInitialization,
 )
-from decode.tandem.layout import SIZES, SUCCESS, MemoryOp, State
-from decode.tandem.parameters import Parameters
-from decode.tandem.wording import register_name
-from session.tandem.items import MOST_RAW, Item
+from rvtrace_gdb.decode.tandem.layout import SIZES, SUCCESS, MemoryOp, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.wording import register_name
+from rvtrace_gdb.session.tandem.items import MOST_RAW, Item
 
 _CAUSES = (0x342, 0x142, 0x242)  # mcause, scause, vscause
 _STATES: Mapping[int, str] = {

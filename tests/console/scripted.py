@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.api import Bench
-from console.main import main
-from console.run import tell
-from console.scripts.lines import Lines
-from console.scripts.report import Report
-from console.scripts.runner import Runner, load
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.run import tell
+from rvtrace_gdb.console.scripts.lines import Lines
+from rvtrace_gdb.console.scripts.report import Report
+from rvtrace_gdb.console.scripts.runner import Runner, load
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code
 from tests.gdb.running import in_time

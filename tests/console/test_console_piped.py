@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from console.engine import Engine
-from console.engine_state import LOST
-from console.main import main
-from console.mi import GdbError, GdbGone, NoAnswer
-from console.rig import Rig
-from gdbext import start_options
+from rvtrace_gdb.console.engine import Engine
+from rvtrace_gdb.console.engine_state import LOST
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.mi import GdbError, GdbGone, NoAnswer
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.gdbext import start_options
 from tests.compiling import demo
 from tests.console.under_way import busy, interrupt, meanwhile, when_it_runs
 from tests.gdb.running import GDBS, HOME, SOURCE, gdb_environ, in_time, run_gdb
@@ -25,7 +25,7 @@ from tests.waiting import until
 
 
 def console(text: str, *words: object, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "console", "--nx", *map(str, words)]
     env = {**gdb_environ(), "PYTHONPATH": str(HOME), **(environ or {})}
     done = subprocess.run(command, input=text, capture_output=True, text=True, env=env, check=False, timeout=300)
     done.stdout, done.stderr = in_time(done.stdout), in_time(done.stderr)
@@ -162,7 +162,7 @@ def test_commands_of_its_own(board: Rig, tmp_path: Path) -> None:
 
 def piped(*words: object) -> "subprocess.Popen[str]":
     """A console with pipes, and with a process group of its own, as a shell gives it one."""
-    command = [sys.executable, "-m", "console.main", "console", "--nx", *map(str, words)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "console", "--nx", *map(str, words)]
     return subprocess.Popen(
         command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=gdb_environ(), start_new_session=True,
@@ -276,7 +276,7 @@ def test_a_gdb_that_does_not_listen(board: Rig, tmp_path: Path) -> None:
 
 def test_a_probe_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenOCD is there and cannot stop the program any more: the third Ctrl-C in vain is the last."""
-    monkeypatch.setattr("console.engine_waiting.GENTLE", 0.1)
+    monkeypatch.setattr("rvtrace_gdb.console.engine_waiting.GENTLE", 0.1)
     with Rig(demo(tmp_path), tmp_path / "rig") as rig, Engine(rig.elf) as engine:
         engine.execute(f"trace connect :{rig.gdb_port}")
         ended: list[str] = []
@@ -301,7 +301,7 @@ def test_a_probe_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_bytes_that_are_no_text() -> None:
     """In lines, and in commands over several lines; and a locale that does not have what is to be printed."""
     text = b"echo \xff \xc3\xa9\\n\nif 1\necho \xfe\\n\nend\nprint 5\n"
-    command = [sys.executable, "-m", "console.main", "console", "--nx"]
+    command = [sys.executable, "-m", "rvtrace_gdb", "console", "--nx"]
     for encoding in ("utf-8:strict", "ascii:strict"):
         environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "PYTHONIOENCODING": encoding}
         done = subprocess.run(command, input=text, capture_output=True, env=environ, check=False, timeout=120)
@@ -313,7 +313,7 @@ def test_bytes_that_are_no_text() -> None:
 
 def test_a_terminal_without_its_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It is said before anything is started: this gdb does not exist."""
-    monkeypatch.delitem(sys.modules, "console.console_prompt", raising=False)
+    monkeypatch.delitem(sys.modules, "rvtrace_gdb.console.console_prompt", raising=False)
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     assert main(["console", "--gdb", "/nonsense"]) == 2

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from console.terminal import Terminal
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.terminal import Terminal
 from tests.compiling import demo
 from tests.console.under_way import busy, when_it_runs
 from tests.gdb.running import HOME, gdb_environ
@@ -64,7 +64,7 @@ def rig(folder: Path) -> Iterator[Rig]:
 @pytest.fixture(scope="module")
 def typed(folder: Path, rig: Rig) -> Iterator[Typed]:
     words = ["--elf", rig.elf, "--target", rig.target_file, "--connect", f":{rig.gdb_port}", "--nx"]
-    command = [sys.executable, "-m", "console.main", "console", *map(str, words)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "console", *map(str, words)]
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "XDG_STATE_HOME": str(folder)}
     with Terminal(command, COLUMNS, ROWS, environ) as terminal:
         typed = Typed(terminal, folder)
@@ -230,7 +230,7 @@ def test_the_end_and_the_next_session(typed: Typed) -> None:
     typed.terminal.wait(lambda screen: typed.terminal.ask("#{pane_dead}") == "1", "the end")
     assert typed.terminal.ask("#{pane_dead_status}") in ("0", "")  # tmux does not always get to know it
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "XDG_STATE_HOME": str(typed.folder)}
-    with Terminal([sys.executable, "-m", "console.main", "console", "--nx"], COLUMNS, ROWS, environ) as terminal:
+    with Terminal([sys.executable, "-m", "rvtrace_gdb", "console", "--nx"], COLUMNS, ROWS, environ) as terminal:
         again = Typed(terminal, typed.folder)
         again.wait("not connected | no trace")
 
@@ -249,7 +249,7 @@ def test_the_end_and_the_next_session(typed: Typed) -> None:
 
 @pytest.mark.parametrize("kind", ["a folder", "no home", "a full disk"])
 def test_lines_that_cannot_be_kept(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from console import console_prompt
+    from rvtrace_gdb.console import console_prompt
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     if kind == "a folder":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 from tests import reference
 from tests.decode.ntrace_messages import split
 from tests.vectors import sifive

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main, parser
-from decode.executed.log import Log
-from decode.tandem.commits import CommitLog, encode_log
-from decode.tandem.encoder import Encoder
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.tandem.commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.encoder import Encoder
+from rvtrace_gdb.decode.tandem.parameters import Parameters
 from tests.decode import esp32_images
 from tests.decode.etrace_vectors import ROOT
 from tests.executed.logs import PROGRAMS, spike_log
@@ -100,7 +100,7 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
     line = line.replace(" [options of the encoder]", "")
     place = folder / _PLACES.get(next((word for word in _PLACES if word in line), ""), "")
     for spelled in {re.sub(r"\[(.*?)\]", kept, line) for kept in ("", r"\1")}:
-        command = spelled.replace("rvtrace", f"PYTHONPATH={HOME} {sys.executable} -m console.main", 1)
+        command = spelled.replace("rvtrace", f"PYTHONPATH={HOME} {sys.executable} -m rvtrace_gdb", 1)
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command], cwd=place, capture_output=True, text=True, check=False
         )
@@ -114,7 +114,7 @@ def test_options_named_in_the_text_exist(line: str) -> None:
     _, command, *words = line.split()
     commands = [command, *words[:1]] if command == "tandem" else [command]
     known = subprocess.run(
-        [sys.executable, "-m", "console.main", *commands, "--help"],
+        [sys.executable, "-m", "rvtrace_gdb", *commands, "--help"],
         cwd=HOME,
         capture_output=True,
         text=True,

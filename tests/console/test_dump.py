@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from decode.image import Image
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.image import Image
 from tests import reference
 from tests.decode.ntrace_messages import split
 from tests.vectors import sifive
@@ -73,7 +73,7 @@ def test_messages_of_one_source(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_standard_input_is_read_as_it_comes() -> None:
     """From somebody who never stops writing."""
-    command = [sys.executable, "-m", "console.main", "dump", "-", "--ntrace", "5,10"]
+    command = [sys.executable, "-m", "rvtrace_gdb", "dump", "-", "--ntrace", "5,10"]
     endless = [sys.executable, "-c", "import sys\nwhile True: sys.stdout.buffer.write(bytes([12, 15]) * 9999)"]
     with subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
         done = subprocess.run(command, stdin=writer.stdout, capture_output=True, timeout=60, cwd=HOME, check=True)

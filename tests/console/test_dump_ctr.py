@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from session.capture import save
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.capture import save
 from tests.session.captures import WITH_RECORDS
 
 ENTRIES = struct.pack(

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from decode.history import EventKind, History
-from decode.image import Image
-from decode.ntrace.decoder import Options, decode
-from session.session import Session
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.session.session import Session
 from tests import reference
 from tests.executed.logs import PROGRAMS, qemu_log, spike_log
 from tests.simulated.build import build
@@ -205,7 +205,7 @@ def test_sync_and_evcode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def run(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "console.main", "encode", *map(str, words)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "encode", *map(str, words)]
     return subprocess.run(command, cwd=HOME, input=stdin, capture_output=True, check=False)
 
 
@@ -257,7 +257,7 @@ def _heed_ctrl_c() -> None:
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """While an endless log is read from a pipe."""
     out = tmp_path / "out.nex"
-    command = [sys.executable, "-m", "console.main", "encode", *T1[:2], "--pcs", "-", "-o", str(out)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "encode", *T1[:2], "--pcs", "-", "-o", str(out)]
     loop = gzip.decompress((reference.FOLDER / "t1.pcs.gz").read_bytes())
     with subprocess.Popen(
         command,

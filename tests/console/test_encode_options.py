@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from console import encode_options
-from console.main import main, parser
-from decode.ntrace.dialect import RC7, SIFIVE
-from decode.ntrace.encoder import EncoderOptions, SyncMode, SyncPlacement
-from decode.ntrace.layout import Tcode
-from decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.console import encode_options
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.decode.ntrace.dialect import RC7, SIFIVE
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions, SyncMode, SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Tcode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from tests import reference
 
 FIELDS = {field.name: field for field in dataclasses.fields(EncoderOptions)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 from tests.decode import esp32_images as made
 from tests.decode.esp32_images import Described
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from console import raw
-from console.main import main, parser
-from session.accesses import NO_ACCESSES
-from session.capture import load, save
-from session.etrace import ETrace, made
-from session.harts import feeding, options_of
+from rvtrace_gdb.console import raw
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.session.accesses import NO_ACCESSES
+from rvtrace_gdb.session.capture import load, save
+from rvtrace_gdb.session.etrace import ETrace, made
+from rvtrace_gdb.session.harts import feeding, options_of
 from tests.decode.etrace_vectors import ROOT, expected, vector
 
 PROGRAM = ROOT / "br_j_asm"

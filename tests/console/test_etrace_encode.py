@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from console import encode_etrace
-from console.main import main, parser
-from decode.etrace.encoder import EncoderOptions
-from session.capture import load
-from session.etrace import ETrace
-from session.harts import options_of
-from session.session import Session
+from rvtrace_gdb.console import encode_etrace
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.decode.etrace.encoder import EncoderOptions
+from rvtrace_gdb.session.capture import load
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.harts import options_of
+from rvtrace_gdb.session.session import Session
 from tests.decode.etrace_vectors import ROOT, expected, image
 
 NAMES = {"2": "illegal_instruction"}

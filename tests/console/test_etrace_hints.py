@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from console.etrace_options import words as changes
-from console.main import main
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.options import Dialect
+from rvtrace_gdb.console.etrace_options import words as changes
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.options import Dialect
 from tests import reference
 from tests.decode.etrace_vectors import ROOT, expected, vector
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from console import raw
-from console.addresses import NoAddress, address
-from console.etrace_file import BadParametersFile
-from console.main import main, parser
-from session.etrace import ETrace, made
+from rvtrace_gdb.console import raw
+from rvtrace_gdb.console.addresses import NoAddress, address
+from rvtrace_gdb.console.etrace_file import BadParametersFile
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.session.etrace import ETrace, made
 
 WANTED = {"iaddress_width": 39, "cache_size": 5, "jump_target_cache": True, "context_width": 0}
 FILES = {

@@ -16,18 +16,18 @@ from typing import BinaryIO
 
 import pytest
 
-from console import follow
-from console import raw as raw_options
-from console.main import main, parser
-from decode.etrace.streams import StreamDecoder
-from decode.image import Image
-from session import capture as capture_file
-from session import formats
-from session.capture import load
-from session.etrace import ETrace
-from session.following import Following, Source
-from session.following_reading import Spool
-from session.importing import with_settings
+from rvtrace_gdb.console import follow
+from rvtrace_gdb.console import raw as raw_options
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.decode.etrace.streams import StreamDecoder
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.capture import load
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.following import Following, Source
+from rvtrace_gdb.session.following_reading import Spool
+from rvtrace_gdb.session.importing import with_settings
 from tests import reference
 from tests.console.under_way import meanwhile, stdin
 from tests.decode.etrace_vectors import ROOT

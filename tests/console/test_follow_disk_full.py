@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from session.capture import load
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.capture import load
 from tests import reference
 from tests.console.under_way import stdin
 
@@ -23,7 +23,7 @@ def test_a_disk_that_is_full_does_not_end_decoding(room: int, tmp_path: Path) ->
     """A limit for files stands for the disk; the capture itself has no room in any case."""
     kept = tmp_path / "x.rvt"
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))"
-    program = f"{limit}; from console.main import main; raise SystemExit(main())"
+    program = f"{limit}; from rvtrace_gdb.console.main import main; raise SystemExit(main())"
     words = ["decode", "--follow", str(reference.FOLDER / "median.1.nex"), *MADE, "-o", str(kept)]
     with open(reference.FOLDER / "median.1.nex", "rb") as file:
         words[2] = "-"

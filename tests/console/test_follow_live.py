@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from console.main import main
-from console.rig import Rig
-from session.capture import load
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.session.capture import load
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import HOME, SOURCE, run_gdb
 from tests.simulated.harts import PROGRAMS, compiled
@@ -54,7 +54,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     board.write_text(BOARD)
     options = ["--target", str(board), "--log-retired", str(log), "--stream", f"pins=unix:{folder / 'pins'}"]
     with Rig(elf, folder / "rig", *options) as rig:
-        words = [sys.executable, "-m", "console.main", "decode", "--follow", f"unix:{folder / 'pins'}"]
+        words = [sys.executable, "-m", "rvtrace_gdb", "decode", "--follow", f"unix:{folder / 'pins'}"]
         words += ["--settings", str(folder / "settings.rvt"), "-o", str(folder / "x.rvt")]
         listing = folder / "listing"
         follow = f"cd {HOME}; {shlex.join(words)} > {listing} 2> {said} & until grep -q e {said}; do :; done"

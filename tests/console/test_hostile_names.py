@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from session.session import Session
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.session import Session
 from tests.console.under_way import meanwhile
 from tests.decode.tandem_corpus import DATA
 from tests.hostile import OF_TESTS, SHOWN, hostile, renamed, unfit
@@ -50,9 +50,9 @@ def test_rows(
 ) -> None:  # fmt: skip
     """*program*: who disassembles."""
     if program != "gdb":
-        monkeypatch.setattr("views.gdb_text.NAMES", ())
+        monkeypatch.setattr("rvtrace_gdb.views.gdb_text.NAMES", ())
     if not program:
-        monkeypatch.setattr("views.objdump_text.NAMES", ())
+        monkeypatch.setattr("rvtrace_gdb.views.objdump_text.NAMES", ())
     printed = []
     for file in captures:
         assert main([words[0], str(file), *words[1:]]) == 0

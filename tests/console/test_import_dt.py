@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from session.description_file import load
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.description_file import load
 from tests.session.devicetrees import FOLDER, NAMES, blob
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from console.commands import CommandParser
-from console.main import COMMANDS, main
-from console.output import Output
-from support.lines import hint, warning
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.main import COMMANDS, main
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.support.lines import hint, warning
 from tests import reference
 from tests.gdb.running import HOME
 
@@ -144,7 +144,7 @@ def test_sim(option: str, first: str, tmp_path: Path) -> None:
     """With --quiet nothing is said up to the end."""
     told = tmp_path / "x.cfg"
     words = ["sim", "--elf", ELF, option, "--write-openocd", str(told), "--unix", str(tmp_path / "s")]
-    command = [sys.executable, "-m", "console.main", *words]
+    command = [sys.executable, "-m", "rvtrace_gdb", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=HOME) as process:
         assert process.stdout is not None
         if first:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from console import tandem
-from console.commands import Command, CommandParser
-from console.main import COMMANDS as TABLE
-from console.main import main, parser
+from rvtrace_gdb.console import tandem
+from rvtrace_gdb.console.commands import Command, CommandParser
+from rvtrace_gdb.console.main import COMMANDS as TABLE
+from rvtrace_gdb.console.main import main, parser
 from tests import reference
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -28,14 +28,13 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_only_the_command_that_is_used_is_loaded() -> None:
     """A start is mostly loading modules: the version needs a handful of ours, and no command needs another's."""
-    rooms = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")
-    code = f"""
+    code = """
 import sys
-from console.main import main
+from rvtrace_gdb.console.main import main
 try:
     main(sys.argv[1:])
 except SystemExit:
-    print(*sorted(name for name in sys.modules if name.partition(".")[0] in {rooms}), file=sys.stderr)
+    print(*sorted(name for name in sys.modules if name.startswith("rvtrace_gdb.")), file=sys.stderr)
 """
 
     def loaded(*words: str) -> list[str]:
@@ -46,11 +45,11 @@ except SystemExit:
     at_start = loaded("--version")
     assert len(at_start) <= 15
     assert loaded("--help") == at_start
-    assert set(loaded("gdb-script", "--help")) == {*at_start, "console.gdb_script"}
-    commands = {f"console.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
+    assert set(loaded("gdb-script", "--help")) == {*at_start, "rvtrace_gdb.console.gdb_script"}
+    commands = {f"rvtrace_gdb.console.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
     assert commands & set(at_start) == set()
-    assert commands & set(loaded("import-dt", "--help")) == {"console.importing_dt"}
-    assert commands & set(loaded("tandem", "--help")) == {"console.tandem"}
+    assert commands & set(loaded("import-dt", "--help")) == {"rvtrace_gdb.console.importing_dt"}
+    assert commands & set(loaded("tandem", "--help")) == {"rvtrace_gdb.console.tandem"}
 
 
 @pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
@@ -130,7 +129,7 @@ COMMANDS: list[list[object]] = [
 
 def shell(words: Sequence[object], redirection: str) -> subprocess.CompletedProcess[str]:
     """With the shell's redirection, and Python's usual buffers."""
-    command = shlex.join([sys.executable, "-m", "console.main", *map(str, words)])
+    command = shlex.join([sys.executable, "-m", "rvtrace_gdb", *map(str, words)])
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     line = ["bash", "-o", "pipefail", "-c", f"{command} {redirection}"]
     return subprocess.run(line, cwd=HOME, env=environ, capture_output=True, text=True, check=False)
@@ -155,7 +154,7 @@ def test_a_closed_output_is_one_line(words: Sequence[object]) -> None:
 
 def test_what_the_system_refuses_is_not_blamed_on_the_output() -> None:
     """Three files are open from the beginning; gdb or objdump for the text of the instructions needs more."""
-    line = shlex.join([sys.executable, "-m", "console.main", *map(str, COMMANDS[2])])
+    line = shlex.join([sys.executable, "-m", "rvtrace_gdb", *map(str, COMMANDS[2])])
     done = shell(["--version"], f"> /dev/null; ulimit -n 8; {line} > /dev/null")
     assert done.returncode == 1
     said = done.stderr.splitlines()[-1]
@@ -193,8 +192,8 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("console.decode.run", full)
-    monkeypatch.setattr("support.memory._limit", lambda: 700000 << 10)
+    monkeypatch.setattr("rvtrace_gdb.console.decode.run", full)
+    monkeypatch.setattr("rvtrace_gdb.support.memory._limit", lambda: 700000 << 10)
     assert main(["decode", "x.rvt"]) == 1
     assert capsys.readouterr() == (
         "",

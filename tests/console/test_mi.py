@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from console.mi import GdbError, GdbGone, Mi, NoAnswer
-from console.mi_records import MissingLibrary, Record, quoted
+from rvtrace_gdb.console.mi import GdbError, GdbGone, Mi, NoAnswer
+from rvtrace_gdb.console.mi_records import MissingLibrary, Record, quoted
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_gdb.py"))]
 Drawn = list[tuple[str, int, int | None]]
@@ -56,7 +56,7 @@ def test_commands_sent_at_once_are_answered_by_token(heard: Heard) -> None:
 def test_who_shows_signs_of_life_is_waited_for(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sign comes 10 s after the one before it, by this clock: that is within the 15 s that silence is borne."""
     heard.mi.command("-other")  # it has started
-    monkeypatch.setattr("console.mi.time", SimpleNamespace(monotonic=lambda: 10.0 * len(heard.drawn)))
+    monkeypatch.setattr("rvtrace_gdb.console.mi.time", SimpleNamespace(monotonic=lambda: 10.0 * len(heard.drawn)))
     heard.mi.command("-alive", 15)
     monkeypatch.undo()
     shares = [done for label, done, total in heard.drawn if (label, total) == ("reading trace", 100)]
@@ -126,7 +126,7 @@ def test_quoted_as_a_c_string(text: str) -> None:
 
 def test_nothing_is_left_behind_by_who_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gdb that hangs is killed."""
-    monkeypatch.setattr("console.mi.LEAVE_SECONDS", 0.2)
+    monkeypatch.setattr("rvtrace_gdb.console.mi.LEAVE_SECONDS", 0.2)
     heard = Heard()
     heard.mi.send("-silent")
     heard.mi.close()

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from console.progress import ProgressLine
-from console.terminal import Terminal
-from decode.image import Image
-from decode.ntrace.options import Options
-from gdbext.bars import Bar, BarLine, speaks_utf8
-from session import capture
-from session.importing import Raw, capture_of
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.console.terminal import Terminal
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.gdbext.bars import Bar, BarLine, speaks_utf8
+from rvtrace_gdb.session import capture
+from rvtrace_gdb.session.importing import Raw, capture_of
 from tests import reference
 from tests.gdb.running import GDB, HOME, SOURCE, gdb_environ
 
@@ -272,7 +272,7 @@ def test_without_a_terminal_the_commands_line_starts_nothing(monkeypatch: pytest
 # Of whole programs
 
 GDB_ITSELF = """import os, time
-from gdbext.tracer import tracer
+from rvtrace_gdb.gdbext.tracer import tracer
 with tracer().at_work("counting lines"):
     for _ in range(600):  # until it is seen
         if not os.path.exists("SEEN"): time.sleep(0.1)
@@ -299,7 +299,7 @@ AGAIN = 'until "$@"; echo end $?; [ -e "$0" ]; do :; done; echo over; exec sleep
 
 
 def test_a_command_shows_a_bar_that_goes_away(stream: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "console.main", *words(stream), "1,+3"]
+    command = [sys.executable, "-m", "rvtrace_gdb", *words(stream), "1,+3"]
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME), "LC_ALL": "", "LANG": "C.UTF-8"}
     seen = tmp_path / "seen"
     with Terminal(["sh", "-c", AGAIN, str(seen), *command], 100, 24, environ) as terminal:
@@ -314,7 +314,7 @@ def test_a_command_shows_a_bar_that_goes_away(stream: Path, tmp_path: Path) -> N
 def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:
     long = tmp_path / "longer.nex"  # so long that it has not ended when the key comes
     long.write_bytes(stream.read_bytes() * 20)
-    command = [sys.executable, "-m", "console.main", *words(long)]
+    command = [sys.executable, "-m", "rvtrace_gdb", *words(long)]
     environ = {**gdb_environ(), "PYTHONPATH": str(HOME)}
     with Terminal(
         ["sh", "-c", 'trap : INT; "$@"; echo end $?; exec sleep 60', "sh", *command], 100, 24, environ

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from decode.history import History
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.options import ImplicitReturn, Options
-from session.capture import load, parse
-from session.harts import feeding, options_of
-from session.session import Session
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session.capture import load, parse
+from rvtrace_gdb.session.harts import feeding, options_of
+from rvtrace_gdb.session.session import Session
 from tests import reference
 from tests.decode.ntrace_messages import split
 from tests.vectors import sifive

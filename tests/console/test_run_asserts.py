@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from console.api import Bench
-from console.rig import Rig
-from session.capture import load, save
+from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.session.capture import load, save
 from tests.compiling import compile_program, demo
 from tests.console.scripted import Run, Truth, run_on, run_script
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import rvtrace
-from console.rig import RigError
-from console.rig_qemu import machine
-from support.errors import RvtraceError
+import rvtrace_gdb
+from rvtrace_gdb.console.rig import RigError
+from rvtrace_gdb.console.rig_qemu import machine
+from rvtrace_gdb.support.errors import RvtraceError
 from tests import qemu10
 from tests.compiling import EXAMPLES, compile_program, demo
 from tests.console.scripted import run_script
@@ -47,7 +47,7 @@ def test_rounds_in_the_console(tmp_path: Path) -> None:
     lines = f"set $rounds = 2\nscript {SOAK}\ninfo line fib\ntrace status\n"
     words = ["--qemu", qemu10.QEMU10, "--elf", str(demo(tmp_path)), "--nx"]
     done = subprocess.run(
-        [sys.executable, "-m", "console.main", "console", *words], input=lines, capture_output=True, text=True,
+        [sys.executable, "-m", "rvtrace_gdb", "console", *words], input=lines, capture_output=True, text=True,
         cwd=HOME, env=gdb_environ(), check=False, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,8 +81,8 @@ def test_running_to_places_and_what_the_program_prints(tmp_path: Path) -> None:
 def test_a_bench(tmp_path: Path) -> None:
     elf = demo(tmp_path)
     with (
-        rvtrace.QemuRig(elf, tmp_path / "rig", f"{qemu10.QEMU10} -smp 2") as rig,
-        rvtrace.Bench(elf, target=rig.target_file) as bench,
+        rvtrace_gdb.QemuRig(elf, tmp_path / "rig", f"{qemu10.QEMU10} -smp 2") as rig,
+        rvtrace_gdb.Bench(elf, target=rig.target_file) as bench,
     ):
         bench.connect(f":{rig.gdb_port}")
         assert bench.where().place == "0x1000"
@@ -126,7 +126,7 @@ def test_what_cannot_be_said(options: str, problem: str) -> None:
 
 def test_a_qemu_that_does_not_start(tmp_path: Path) -> None:
     """The line that says why, not the advice below it."""
-    rig = rvtrace.QemuRig(demo(tmp_path), tmp_path / "rig", f"{qemu10.QEMU10} -M nonsense")
+    rig = rvtrace_gdb.QemuRig(demo(tmp_path), tmp_path / "rig", f"{qemu10.QEMU10} -M nonsense")
     with pytest.raises(RigError, match=r"^QEMU did not start: qemu-system-riscv64: unsupported machine type"), rig:
         pass
 

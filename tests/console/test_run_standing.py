@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program, demo
 from tests.console.scripted import run_script
 from tests.console.test_run import Board

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import rvtrace
-from console.console_shell import KEYS
-from console.main import main, parser
-from console.scripts import asserts
-from console.scripts.language import BLOCKS, parse
-from console.scripts.verbs import VERBS, read
-from session.capture import load
+import rvtrace_gdb
+from rvtrace_gdb.console.console_shell import KEYS
+from rvtrace_gdb.console.main import main, parser
+from rvtrace_gdb.console.scripts import asserts
+from rvtrace_gdb.console.scripts.language import BLOCKS, parse
+from rvtrace_gdb.console.scripts.verbs import VERBS, read
+from rvtrace_gdb.session.capture import load
 from tests.compiling import EXAMPLES, demo
 from tests.console.scripted import run_script
 from tests.gdb.running import HOME
@@ -83,11 +83,11 @@ def test_each_field_of_the_report_is_documented(tmp_path: Path) -> None:
 
 def test_each_method_is_documented() -> None:
     told = {usage.partition("(")[0] for usage in quoted(table(SCRIPTS, "| method | |")) if "(" in usage}
-    public = {name for name, _ in inspect.getmembers(rvtrace.Bench, inspect.isfunction) if not name.startswith("_")}
+    public = {name for name, _ in inspect.getmembers(rvtrace_gdb.Bench, inspect.isfunction) if not name.startswith("_")}
     assert told == public - {"close"}
     for usage in (it for it in quoted(table(SCRIPTS, "| method | |")) if "(" in it):
         name, _, given = usage.rstrip(")").partition("(")
-        parameters = list(inspect.signature(getattr(rvtrace.Bench, name)).parameters)[1:]
+        parameters = list(inspect.signature(getattr(rvtrace_gdb.Bench, name)).parameters)[1:]
         assert [it.lstrip("*") for it in given.split(", ") if it] == parameters, usage
 
 
@@ -95,9 +95,9 @@ def test_the_python_on_the_page_is_of_this_api() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", SCRIPTS, re.S)
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            owner = {"rvtrace": rvtrace, "bench": rvtrace.Bench}[node.value.id]
+            owner = {"rvtrace_gdb": rvtrace_gdb, "bench": rvtrace_gdb.Bench}[node.value.id]
             assert hasattr(owner, node.attr)
-    assert set(re.findall(r"rvtrace\.([A-Z]\w+)", SCRIPTS)) <= set(rvtrace.__all__)
+    assert set(re.findall(r"rvtrace_gdb\.([A-Z]\w+)", SCRIPTS)) <= set(rvtrace_gdb.__all__)
 
 
 def test_commands_of_the_console_are_documented() -> None:

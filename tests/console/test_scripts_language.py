@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from console.console_blocks import Block
-from console.scripts.arguments import Within, comparison, file_name, filled, seconds, within
-from console.scripts.language import Expected, If, Node, Repeat, ScriptError, Step, parse, without_comment
-from console.scripts.runner import load
-from console.scripts.verbs import VERBS, listing, read
-from support.errors import RvtraceError
+from rvtrace_gdb.console.console_blocks import Block
+from rvtrace_gdb.console.scripts.arguments import Within, comparison, file_name, filled, seconds, within
+from rvtrace_gdb.console.scripts.language import Expected, If, Node, Repeat, ScriptError, Step, parse, without_comment
+from rvtrace_gdb.console.scripts.runner import load
+from rvtrace_gdb.console.scripts.verbs import VERBS, listing, read
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 def shown(nodes: tuple[Node, ...]) -> list[object]:

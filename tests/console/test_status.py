@@ -2,10 +2,10 @@
 
 import pytest
 
-from console.console_status import Status
-from console.engine_state import Running
-from console.engine_trace import TraceState
-from console.mi import GdbError
+from rvtrace_gdb.console.console_status import Status
+from rvtrace_gdb.console.engine_state import Running
+from rvtrace_gdb.console.engine_trace import TraceState
+from rvtrace_gdb.console.mi import GdbError
 from tests.console.status_lines import read
 
 CHIP = """target:   demo, OpenOCD at localhost:6666, hart 0

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from decode import elf_symbols
-from decode.executed.log import Log
-from decode.image import Image
-from decode.tandem.commits import CommitLog, encode_log
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.encoder import Encoder, Retired
-from decode.tandem.group import Instr
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode import elf_symbols
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.spike_spelling import Spelling
+from rvtrace_gdb.views.tandem_csv import TraceCsv
+from rvtrace_gdb.views.tandem_groups import Groups
+from rvtrace_gdb.views.tandem_spike import SpikeLog
+from rvtrace_gdb.views.tandem_texts import Texts
 from tests.decode.tandem_corpus import DATA, GOLDEN, Step, decoded, golden_steps, parameters_of, program_of
-from views.disassembly import Disassemblers
-from views.spike_spelling import Spelling
-from views.tandem_csv import TraceCsv
-from views.tandem_groups import Groups
-from views.tandem_spike import SpikeLog
-from views.tandem_texts import Texts
 
 OTHER_PATHS = {
     "flute_rv64ua-p-lrsc": "sc.w    a4, a4, (a0)", "piccolo_rv32ua-p-lrsc": "sc.w    a4, a4, (a0)",

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from decode.executed.log import Log
-from decode.image import Image
-from decode.tandem.commits import CommitLog
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.encoder import Encoder, Retired
-from decode.tandem.group import Instr
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.commits import CommitLog
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.views.tandem_groups import Groups
 from tests.console.test_tandem_convert import log_of, made, of_program, rows_of, spike_lines
 from tests.executed.logs import PROGRAMS, spike_log
 from tests.simulated.build import build
-from views.tandem_groups import Groups
 
 FFLAGS, FRM, FCSR, SSTATUS, SIE, SIP = 1, 2, 3, 0x100, 0x104, 0x144
 MSTATUS, MIDELEG, MIE, MVIP, MIP, MHPMCOUNTER3 = 0x300, 0x303, 0x304, 0x309, 0x344, 0xB03

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.group import IncrementPc, MemoryRequest
-from decode.tandem.parameters import Parameters
-from session.session import Session
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.group import IncrementPc, MemoryRequest
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.session import Session
 from tests.decode.tandem_corpus import DATA, golden_steps
 
 NAME, PROGRAM = "flute_rv64ua-p-amoadd_d", "rv64ua-p-amoadd_d"

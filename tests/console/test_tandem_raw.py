@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from console.main import main
-from decode.tandem.dialect import FLUTE, TWO_PC
-from decode.tandem.parameters import Parameters
-from session.capture import load
-from session.session import Session
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, TWO_PC
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.capture import load
+from rvtrace_gdb.session.session import Session
 from tests.decode.tandem_corpus import DATA, decoded, golden_steps, trace_bytes
 
 TVT = str(DATA / "tandem/flute_rv64ui-p-add.tvt")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 from tests.decode.tandem_corpus import DATA
 
 NO_ELF = "is not a readable ELF file"

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from console.models import ModelOptions, open_model
-from console.models.spike import Spike
-from decode.tandem.group import Group
-from decode.tandem.layout import FPR_END, GPR
-from session.tandem.masks import masks_of
-from session.tandem.model import PC, Expected, Model, ModelFailed, Running
-from session.tandem.survey import foreign_code
-from session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.console.models import ModelOptions, open_model
+from rvtrace_gdb.console.models.spike import Spike
+from rvtrace_gdb.decode.tandem.group import Group
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.session.tandem.model import PC, Expected, Model, ModelFailed, Running
+from rvtrace_gdb.session.tandem.survey import foreign_code
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
 from tests.decode.tandem_corpus import RV32, RV64, parameters_of, program_of
 from tests.session.tandem_faults import DATA, changed, flip, flip_state, groups_of, with_groups
 
@@ -140,7 +140,7 @@ def test_a_spike_that_dies_in_a_run(tmp_path: Path) -> None:
     program = (
         "import os, runpy, sys\n"
         f"sys.path.append({str(home)!r})\n"
-        "import console.spike_worker.machine as machine\n"
+        "import rvtrace_gdb.console.spike_worker.machine as machine\n"
         "run, executed, left = machine.Machine.run, machine.Machine._executed, []\n"
         "def armed(self, expected):\n"
         "    left.append(5)\n"

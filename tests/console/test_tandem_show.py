@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from console.main import main
-from decode.csr_names import CSRS
-from decode.image import Image
-from decode.tandem.decoder import decode
-from decode.tandem.encoder import encode
-from decode.tandem.group import AdditionalState, FullRegister, Group, Instr
-from decode.tandem.layout import State
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.csr_names import CSRS
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import AdditionalState, FullRegister, Group, Instr
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.views import csr_fields
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.tandem import Words, pages
+from rvtrace_gdb.views.tandem_groups import Groups
+from rvtrace_gdb.views.tandem_json import Objects
+from rvtrace_gdb.views.tandem_state import Known
+from rvtrace_gdb.views.tandem_texts import Texts
 from tests.decode.tandem_corpus import DATA, Step, golden_steps, trace_bytes
 from tests.decode.tandem_groups import INIT, NOP, RESET, group, pc, x
-from views import csr_fields
-from views.disassembly import Disassemblers
-from views.tandem import Words, pages
-from views.tandem_groups import Groups
-from views.tandem_json import Objects
-from views.tandem_state import Known
-from views.tandem_texts import Texts
 
 X = (
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)),

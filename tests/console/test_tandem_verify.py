@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from console import tandem_verify
-from console.main import main
-from decode.elf import read_elf
-from decode.source_lines import SourceLines
-from decode.tandem.encoder import encode
-from session.tandem.model import ModelFailed, Step
+from rvtrace_gdb.console import tandem_verify
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.source_lines import SourceLines
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.session.tandem.model import ModelFailed, Step
 from tests.decode.tandem_corpus import DATA, RV64
 from tests.session.tandem_faults import changed, flip, groups_of
 from tests.session.tandem_replay import Replay

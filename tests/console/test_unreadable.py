@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from session.capture import load
-from session.session import Session
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.capture import load
+from rvtrace_gdb.session.session import Session
 from tests import reference
 from tests.console.under_way import stdin
 from tests.decode.ntrace_messages import split

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from console.engine import Engine
+from rvtrace_gdb.console.engine import Engine
 from tests.waiting import PATIENCE, until
 
 

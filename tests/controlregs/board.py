@@ -3,23 +3,23 @@
 from pathlib import Path
 from typing import Any
 
-from controlregs import flow
-from controlregs.blocks import RATIFIED
-from controlregs.component import Component
-from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from decode.ntrace.decoder import decode
-from session.decoding import ntrace_options
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.session.decoding import ntrace_options
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.trace_atb_bridge import AtbBridge
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_funnel import Funnel
+from rvtrace_gdb.transport.simulated.trace_pib_sink import PibSink
 from tests.controlregs.test_graph_simulated import Refused
 from tests.simulated.trace_rig import Log, Rig
-from transport.simulated.bus import BusError
-from transport.simulated.trace_atb_bridge import AtbBridge
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.trace_funnel import Funnel
-from transport.simulated.trace_pib_sink import PibSink
 
 KINDS = {"ram0": "ram_sink", "pib0": "pib_sink", "atb0": "atb_bridge", "f0": "funnel", "enc0": "encoder"}
 TYPES = {"ram0": 9, "pib0": 0xA, "atb0": 0xE, "f0": 8, "enc0": 1}

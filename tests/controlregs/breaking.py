@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.controlregs.graph_model import LoggingTarget
 from tests.controlregs.model import BusFault, Model, Unplugged
 
@@ -31,7 +31,7 @@ class Clock:
 @contextmanager
 def no_waiting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("controlregs.component.time", Clock())
+        patch.setattr("rvtrace_gdb.controlregs.component.time", Clock())
         yield
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from controlregs.csr_access import CsrAccess
-from controlregs.ctr.procedures import clear, read, start, status, stop
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.versions import VERSIONS, CtrVersion
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.ctr.procedures import clear, read, start, status, stop
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, CtrVersion
 from tests.controlregs.ctr_registers import CtrHart, Lies
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])

@@ -9,9 +9,9 @@ Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from controlregs.csr_access import Access, Answer, Register
-from controlregs.errors import HartRuns
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, Register
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.support.progress import Progress, silent
 
 ONES = (1 << 64) - 1
 FILTERS = sum(1 << bit for bit in (33, 34, 35, 36, 37, 40, 41, 42, 43, 44, 45, 46, 47))

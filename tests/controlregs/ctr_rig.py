@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from controlregs.ctr.procedures import Started, start
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.transfers import TransferType
-from controlregs.ctr.versions import VERSIONS
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.ctr.procedures import Started, start
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.controlregs.ctr_registers import CtrHart
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])

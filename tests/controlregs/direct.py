@@ -6,18 +6,18 @@ It is the simplest graph; `controlregs.flow` has the procedures for all of them,
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controlregs import flow
-from controlregs.component import Component
-from controlregs.discovery import Identity, identify, reset
-from controlregs.drain import drain
-from controlregs.flow import Stopped
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphRequest
-from controlregs.pieces import Drained
-from controlregs.request import EncoderInForce, SinkInForce, TraceRequest
-from controlregs.switching import begin, disable, enable
-from controlregs.watching import EncoderStatus, SinkStatus, encoder_status, sink_status
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import Identity, identify, reset
+from rvtrace_gdb.controlregs.drain import drain
+from rvtrace_gdb.controlregs.flow import Stopped
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphRequest
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.controlregs.switching import begin, disable, enable
+from rvtrace_gdb.controlregs.watching import EncoderStatus, SinkStatus, encoder_status, sink_status
+from rvtrace_gdb.support.progress import Progress, silent
 
 __all__ = [
     "Drained",

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlregs.blocks import RATIFIED
-from controlregs.component import Component
-from controlregs.graph import Graph
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.graph import Graph
 from tests.controlregs.model import ACTIVE, ENABLE, BusFault, Model, ModelEncoder, ModelSink, ModelTarget
 
 LOW = 0x8000_0000

@@ -7,8 +7,8 @@ the document forbids (an access while Active=0, moving pointers of a running sin
 import random
 from dataclasses import dataclass, field
 
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 ACTIVE, ENABLE, TRACING, EMPTY = 1, 2, 4, 8
 OVERFLOW = 1 << 12

@@ -12,23 +12,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from controlregs.blocks import RATIFIED
-from controlregs.component import Component
-from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.ram_sink import RamMode
-from controlregs.request import TraceRequest
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.trace_atb_bridge import AtbBridge
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_funnel import Funnel
+from rvtrace_gdb.transport.simulated.trace_pib_sink import PibSink
+from rvtrace_gdb.transport.simulated.trace_ram_sink import RamSink
 from tests.controlregs.graph_model import GraphEncoder
 from tests.controlregs.model import ENABLE, BusFault, Model
-from transport.simulated.bus import Bus
-from transport.simulated.trace_atb_bridge import AtbBridge
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.trace_funnel import Funnel
-from transport.simulated.trace_pib_sink import PibSink
-from transport.simulated.trace_ram_sink import RamSink
 
 BASES, MEMORY, ROOM = 0x2000_0000, 0x8000_0000, 0x1000
 KINDS = {"ram": "ram_sink", "pib": "pib_sink", "atb": "atb_bridge", "fun": "funnel", "enc": "encoder"}

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from controlregs.component import Component
-from controlregs.encoder import ENCODER
-from controlregs.ram_sink import RAM_SINK
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import ENCODER
+from rvtrace_gdb.controlregs.ram_sink import RAM_SINK
 from tests.controlregs.direct import TraceInForce, TraceRequest, start
 from tests.controlregs.model import ModelEncoder, ModelSink, ModelTarget
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controlregs.capabilities import capabilities
-from controlregs.component import Component
-from controlregs.errors import SettingRefused, UnsupportedVersion, WrongComponent
+from rvtrace_gdb.controlregs.capabilities import capabilities
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused, UnsupportedVersion, WrongComponent
 from tests.controlregs.graph_model import BLOCKS, LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib
 from tests.controlregs.model import ACTIVE, ENABLE, BusFault, Model, ModelSink, ModelTarget
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlregs.ctr.cycles import counter_bits, decode_cycles, encode_cycles, is_saturated
-from controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack, unpack
+from rvtrace_gdb.controlregs.ctr.cycles import counter_bits, decode_cycles, encode_cycles, is_saturated
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack, unpack
 
 WORD = st.integers(0, (1 << 64) - 1)
 COUNTS = st.integers(0, 1 << 28)

@@ -5,9 +5,9 @@ Whatever they do, a procedure ends in one line that names the register, or what 
 
 import pytest
 
-from controlregs.ctr.errors import CtrError, RegisterRefused, ReservedDepth, StaleEntries, WriteIneffective
-from controlregs.ctr.procedures import clear, read, stop
-from controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.ctr.errors import CtrError, RegisterRefused, ReservedDepth, StaleEntries, WriteIneffective
+from rvtrace_gdb.controlregs.ctr.procedures import clear, read, stop
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from tests.controlregs.ctr_liars import CONTROL, NAMES, PROCEDURES, SELECT, STATUS, VERSION, begin, hart_with
 from tests.controlregs.ctr_registers import CtrHart, Lies
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from controlregs.ctr.errors import CtrForbidden, NoCtr, RegisterRefused, UnknownVersion
-from controlregs.ctr.procedures import detect, read, start, status, stop
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.versions import VERSIONS
-from controlregs.errors import HartRuns
-from support.errors import Cancelled
+from rvtrace_gdb.controlregs.ctr.errors import CtrForbidden, NoCtr, RegisterRefused, UnknownVersion
+from rvtrace_gdb.controlregs.ctr.procedures import detect, read, start, status, stop
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.support.errors import Cancelled
 from tests.controlregs.ctr_registers import CtrHart, Lies
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])

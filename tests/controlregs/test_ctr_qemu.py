@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.csr_access import Access, Answer, Register
-from controlregs.ctr.errors import CtrForbidden, DepthRefused, NoCtr
-from controlregs.ctr.procedures import clear, detect, read, start, status, stop
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.settings import settings
-from controlregs.ctr.transfers import TransferType
-from controlregs.ctr.versions import VERSIONS
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, Register
+from rvtrace_gdb.controlregs.ctr.errors import CtrForbidden, DepthRefused, NoCtr
+from rvtrace_gdb.controlregs.ctr.procedures import clear, detect, read, start, status, stop
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.settings import settings
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.controlregs.ctr_plain import plain
 from tests.ctr_looks import seen
 from tests.ctr_model import Model, Write

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlregs.ctr.entries import Entry
-from controlregs.ctr.errors import RegisterRefused, ReservedDepth
-from controlregs.ctr.procedures import read, status
-from controlregs.ctr.versions import VERSIONS
-from support.errors import Cancelled
+from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.errors import RegisterRefused, ReservedDepth
+from rvtrace_gdb.controlregs.ctr.procedures import read, status
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.support.errors import Cancelled
 from tests.controlregs.ctr_registers import CtrHart, Lies
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlregs.csr_access import Register
-from controlregs.ctr.errors import CtrError, NotRestored, RegisterRefused
-from controlregs.ctr.procedures import read, start
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.versions import VERSIONS
-from controlregs.errors import HartRuns
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.csr_access import Register
+from rvtrace_gdb.controlregs.ctr.errors import CtrError, NotRestored, RegisterRefused
+from rvtrace_gdb.controlregs.ctr.procedures import read, start
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.ctr_liars import CONTROL, NAMES, PROCEDURES, SELECT, STATUS, VERSION, begin, hart_with
 from tests.controlregs.ctr_registers import CtrHart, Lies
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.ctr.settings import modes_of, settings
-from controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.ctr.settings import modes_of, settings
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])
 BY_DEFAULT = frozenset(RECORDABLE) - {TransferType.NOT_TAKEN_BRANCH}

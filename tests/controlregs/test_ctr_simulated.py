@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.csr_access import Access, Answer, Register
-from controlregs.ctr.errors import DepthRefused
-from controlregs.ctr.procedures import clear, detect, read, start, status, stop
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.transfers import TransferType
-from controlregs.ctr.versions import VERSIONS
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.csr_access import Access, Answer, Register
+from rvtrace_gdb.controlregs.ctr.errors import DepthRefused
+from rvtrace_gdb.controlregs.ctr.procedures import clear, detect, read, start, status, stop
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.simulated.csr import IllegalCsr
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
 from tests.controlregs.ctr_plain import plain
 from tests.ctr_model import Model
 from tests.simulated.ctr_follow import CONTROL, SELECT, STATUS, Followed
-from transport.simulated.csr import IllegalCsr
-from transport.simulated.ctr.build import CtrBuild
 
 VERSION = pytest.mark.parametrize("version", ["1.0", "0.1.4"])
 LONG = 150  # instructions, more than the program has before it stands in its last loop

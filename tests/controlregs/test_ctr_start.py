@@ -2,10 +2,10 @@
 
 import pytest
 
-from controlregs.ctr.errors import DepthRefused, NothingRecorded
-from controlregs.ctr.transfers import RECORDABLE, TransferType
-from controlregs.ctr.versions import VERSIONS
-from support.errors import Cancelled
+from rvtrace_gdb.controlregs.ctr.errors import DepthRefused, NothingRecorded
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.support.errors import Cancelled
 from tests.controlregs.ctr_registers import CtrHart
 from tests.controlregs.ctr_rig import INHIBIT_NOT_CALLS, MODES, NOT_CALLS, VERSION, XLEN, begin, changed, junk
 

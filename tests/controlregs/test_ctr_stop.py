@@ -2,10 +2,10 @@
 
 import pytest
 
-from controlregs.ctr.errors import RegisterRefused
-from controlregs.ctr.procedures import clear, detect, start, stop
-from controlregs.ctr.request import CtrRequest
-from controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.ctr.errors import RegisterRefused
+from rvtrace_gdb.controlregs.ctr.procedures import clear, detect, start, stop
+from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from tests.controlregs.ctr_registers import CtrHart
 from tests.controlregs.ctr_rig import VERSION, XLEN, begin, changed, junk
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controlregs.ctr import layout, registers_0_1_4, registers_1_0
-from controlregs.ctr.transfers import RECORDABLE, TransferType
-from controlregs.ctr.versions import VERSIONS, CtrVersion
-from controlregs.fields import Access, Csr, Field, FieldSet, Part, Reset, reserved
+from rvtrace_gdb.controlregs.ctr import layout, registers_0_1_4, registers_1_0
+from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, CtrVersion
+from rvtrace_gdb.controlregs.fields import Access, Csr, Field, FieldSet, Part, Reset, reserved
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data/ctr/ctr_versions.json").read_text())
 CSRS = {csr.name: csr for csr in registers_1_0.REGISTERS} | {

@@ -2,11 +2,11 @@
 
 import pytest
 
-from controlregs.component import Component
-from controlregs.discovery import reset
-from controlregs.encoder import ENCODER
-from controlregs.errors import ComponentAccess, ComponentTimeout, UnsupportedVersion, WrongComponent
-from support.errors import Cancelled
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import reset
+from rvtrace_gdb.controlregs.encoder import ENCODER
+from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentTimeout, UnsupportedVersion, WrongComponent
+from rvtrace_gdb.support.errors import Cancelled
 from tests.controlregs.model import ACTIVE, ENABLE, BusFault, Unplugged
 from tests.controlregs.rig import ENCODER_BASE, rig
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controlregs.buffer import default_async_freq
-from controlregs.encoder import DataAddrCompress, Format, InstMode
+from rvtrace_gdb.controlregs.buffer import default_async_freq
+from rvtrace_gdb.controlregs.encoder import DataAddrCompress, Format, InstMode
 from tests.controlregs.model import ModelEncoder
 from tests.controlregs.rig import SMEM, SRAM, rig
 

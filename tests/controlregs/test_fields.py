@@ -4,8 +4,17 @@ from enum import IntEnum
 
 import pytest
 
-from controlregs.fields import Access, Compliance, Field, FieldRange, Register, RegisterBlock, Reset, reserved
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.fields import (
+    Access,
+    Compliance,
+    Field,
+    FieldRange,
+    Register,
+    RegisterBlock,
+    Reset,
+    reserved,
+)
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Colour(IntEnum):

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from controlregs.component import Component
-from controlregs.encoder import ENCODER
-from controlregs.errors import SettingRefused
-from controlregs.filter_setup import Filter, configure_filters, described, merged
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import ENCODER
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.filter_setup import Filter, configure_filters, described, merged
 from tests.controlregs.filter_model import (
     COMPARATOR,
     DATA_FILTERS,

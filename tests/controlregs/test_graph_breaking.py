@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.capabilities import capabilities
-from controlregs.errors import ComponentError
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from controlregs.watching import look
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.capabilities import capabilities
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.watching import look
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.breaking import EVENTS, Breaking, one_line
 from tests.controlregs.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.model import ENABLE

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.blocks import RATIFIED
-from controlregs.capabilities import capabilities
-from controlregs.errors import (
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.capabilities import capabilities
+from rvtrace_gdb.controlregs.errors import (
     ComponentAccess,
     ComponentTimeout,
     SettingRefused,
@@ -21,12 +21,12 @@ from controlregs.errors import (
     WasReset,
     WrongComponent,
 )
-from controlregs.ram_sink import RamMode
-from controlregs.watching import look
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.watching import look
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
 from tests.controlregs.board import BUFFER, KINDS, SIZE, TYPES, Board, built
 from tests.controlregs.breaking import one_line
 from tests.simulated.traced import compiled
-from transport.simulated.trace_build import ComponentBuild
 
 NAMES = list(KINDS)
 PREFIX = {"ram0": "trRam", "pib0": "trPib", "atb0": "trAtbBridge", "f0": "trFunnel", "enc0": "trTe"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.errors import (
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.errors import (
     ComponentAccess,
     ComponentTimeout,
     SettingRefused,
@@ -14,10 +14,10 @@ from controlregs.errors import (
     WasReset,
     WrongComponent,
 )
-from controlregs.graph_request import Buffer, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from controlregs.watching import look
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.watching import look
 from tests.controlregs.graph_model import (
     LOW,
     GraphBridge,

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.pieces import Drained
-from controlregs.request import TraceRequest
-from controlregs.watching import look
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.watching import look
 from tests.controlregs.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.model import ACTIVE, ENABLE, TRACING
 

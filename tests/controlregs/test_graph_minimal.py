@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.blocks import RATIFIED
-from controlregs.capabilities import capabilities
-from controlregs.component import Component
-from controlregs.errors import SettingRefused
-from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest
-from controlregs.request import TraceRequest
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.capabilities import capabilities
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.controlregs.model import BusFault
 
 ACTIVE, ENABLE, TRACING, EMPTY = 1, 2, 4, 8

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow, sifive_v0
-from controlregs.component import Component
-from controlregs.errors import SettingRefused
-from controlregs.fields import FieldRange
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs import flow, sifive_v0
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.fields import FieldRange
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
 from tests.controlregs.graph_model import GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.model import ENABLE
 

@@ -9,29 +9,35 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.blocks import RATIFIED
-from controlregs.capabilities import capabilities
-from controlregs.component import Component
-from controlregs.errors import ComponentAccess, ComponentTimeout, SettingRefused, UnsupportedVersion, WrongComponent
-from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from decode.ntrace.decoder import decode
-from decode.ntrace.options import Options
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.capabilities import capabilities
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import (
+    ComponentAccess,
+    ComponentTimeout,
+    SettingRefused,
+    UnsupportedVersion,
+    WrongComponent,
+)
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.trace_atb_bridge import AtbBridge
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_funnel import Funnel
+from rvtrace_gdb.transport.simulated.trace_pib_sink import PibSink
 from tests.simulated.nexus import messages
 from tests.simulated.test_trace_devices import BUFFER, Registers
 from tests.simulated.trace_rig import SIZE, Log, Rig
 from tests.simulated.traced import compiled
-from transport.simulated.bus import BusError
-from transport.simulated.trace_atb_bridge import AtbBridge
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.trace_funnel import Funnel
-from transport.simulated.trace_pib_sink import PibSink
 
 SECOND = 0x4000_0000  # added to addresses of the second machine's bus
 REQUEST = GraphRequest(

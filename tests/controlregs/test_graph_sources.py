@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.errors import SettingRefused
-from controlregs.fields import FieldRange
-from controlregs.graph_request import Buffer, GraphRequest
-from controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.fields import FieldRange
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphRequest
+from rvtrace_gdb.controlregs.request import TraceRequest
 from tests.controlregs.graph_model import LOW, GraphEncoder, GraphFunnel, Models, World, ram, world
 from tests.controlregs.model import ENABLE
 

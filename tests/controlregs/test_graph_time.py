@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest
-from controlregs.request import TraceRequest
-from controlregs.timestamp import TsMode
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.timestamp import TsMode
 from tests.controlregs.graph_model import LOW, GraphEncoder, GraphFunnel, Models, World, ram, world
 
 TIME = 0x40

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from controlregs.encoder import TrigAction
-from controlregs.errors import HartRuns
-from controlregs.hart_triggers import altered, give_back, take
-from controlregs.trigger_module import Place, TriggersRefused
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.hart_triggers import altered, give_back, take
+from rvtrace_gdb.controlregs.trigger_module import Place, TriggersRefused
 from tests.controlregs.trigger_model import (
     ALL_ACTIONS,
     CHAIN,

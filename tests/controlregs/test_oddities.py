@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.component import Component
-from controlregs.discovery import reset
-from controlregs.encoder import Format
-from controlregs.errors import (
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.discovery import reset
+from rvtrace_gdb.controlregs.encoder import Format
+from rvtrace_gdb.controlregs.errors import (
     ComponentTimeout,
     DrainFailed,
     SettingRefused,
@@ -18,7 +18,7 @@ from controlregs.errors import (
     UnsupportedVersion,
     WrongComponent,
 )
-from controlregs.graph_request import Buffer, GraphRequest
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphRequest
 from tests.controlregs.direct import TraceRequest, drain, status, stop
 from tests.controlregs.graph_model import BLOCKS, LOW, GraphEncoder, GraphFunnel, GraphPib, ram, world
 from tests.controlregs.model import ACTIVE, ENABLE, Model, ModelEncoder, ModelSink, ModelTarget

@@ -5,10 +5,10 @@ Bits are those of the Trace Control Interface 1.0: trTsMode 6:4, trTsPrescale 9:
 
 import pytest
 
-from controlregs import flow
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest
-from controlregs.request import TraceRequest
-from controlregs.timestamp import TsMode
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.timestamp import TsMode
 from tests.controlregs.graph_model import LOW, GraphEncoder, GraphFunnel, Models, World, ram, world
 
 EXTERNAL, SYSTEM, CORE, SHARED = 1, 2, 3, 4

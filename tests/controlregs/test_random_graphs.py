@@ -7,7 +7,7 @@ from collections import Counter
 
 from hypothesis import HealthCheck, given, settings
 
-from controlregs import flow
+from rvtrace_gdb.controlregs import flow
 from tests.controlregs.random_graphs import Chip, Plan, messages, numbered, plans
 
 TAIL = 1023

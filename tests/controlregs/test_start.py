@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from controlregs.component import Component
-from controlregs.encoder import CONTROL, ENCODER, Format, InstMode, SyncMode
-from controlregs.encoder_setup import default_sync_max
-from controlregs.errors import BufferRefused, ComponentTimeout, SettingRefused, UnsupportedProtocol
-from controlregs.fields import FieldRange
-from controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import CONTROL, ENCODER, Format, InstMode, SyncMode
+from rvtrace_gdb.controlregs.encoder_setup import default_sync_max
+from rvtrace_gdb.controlregs.errors import BufferRefused, ComponentTimeout, SettingRefused, UnsupportedProtocol
+from rvtrace_gdb.controlregs.fields import FieldRange
+from rvtrace_gdb.controlregs.ram_sink import RamMode
 from tests.controlregs.direct import TraceRequest, start
 from tests.controlregs.model import ACTIVE, EMPTY, ENABLE, TRACING, ModelEncoder
 from tests.controlregs.rig import BUFFER, LOW, SMEM, SRAM, rig

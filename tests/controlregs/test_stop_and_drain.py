@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from controlregs.buffer import access_bytes
-from controlregs.component import Component
-from controlregs.encoder import ENCODER
-from controlregs.errors import ComponentTimeout, DrainFailed, SettingRefused, SinkNotReadable
-from controlregs.pieces import Drained
-from controlregs.ram_sink import RAM_SINK
-from support.errors import Cancelled
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.buffer import access_bytes
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import ENCODER
+from rvtrace_gdb.controlregs.errors import ComponentTimeout, DrainFailed, SettingRefused, SinkNotReadable
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.ram_sink import RAM_SINK
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.controlregs.direct import TraceRequest, drain, status, stop
 from tests.controlregs.model import EMPTY, ENABLE, BusFault, ModelEncoder, ModelTarget, Unplugged
 from tests.controlregs.rig import BUFFER, LOW, SMEM, SRAM, Rig, rig

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controlregs import common
-from controlregs.blocks import KINDS, PRE_RATIFIED, RATIFIED, NoSuchBlock, block, major
-from controlregs.comparators import COMPARATORS
-from controlregs.fields import Field, Register, RegisterBlock, Reset
-from controlregs.filters import FILTERS
+from rvtrace_gdb.controlregs import common
+from rvtrace_gdb.controlregs.blocks import KINDS, PRE_RATIFIED, RATIFIED, NoSuchBlock, block, major
+from rvtrace_gdb.controlregs.comparators import COMPARATORS
+from rvtrace_gdb.controlregs.fields import Field, Register, RegisterBlock, Reset
+from rvtrace_gdb.controlregs.filters import FILTERS
 
 FACTS = json.loads((Path(__file__).parents[1] / "data/trace-control/trace_control.json").read_text())
 COMPONENTS: dict[str, dict[str, Any]] = FACTS["components"]

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from controlregs.blocks import RATIFIED, block
-from controlregs.component import Component
-from controlregs.dump import describe, dump, read
-from controlregs.fields import Compliance, Field, Register, RegisterBlock
-from support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.controlregs.blocks import RATIFIED, block
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.dump import describe, dump, read
+from rvtrace_gdb.controlregs.fields import Compliance, Field, Register, RegisterBlock
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from tests.controlregs.rig import SRAM, rig
 
 BASE = 0x2000_0000

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controlregs.blocks import PRE_RATIFIED
-from controlregs.dump import describe
-from controlregs.fields import Access, Field, Register, RegisterBlock, Reset
-from controlregs.sifive_v0 import ENCODER, FUNNEL, encoder, sinks
+from rvtrace_gdb.controlregs.blocks import PRE_RATIFIED
+from rvtrace_gdb.controlregs.dump import describe
+from rvtrace_gdb.controlregs.fields import Access, Field, Register, RegisterBlock, Reset
+from rvtrace_gdb.controlregs.sifive_v0 import ENCODER, FUNNEL, encoder, sinks
 
 FACTS = json.loads((Path(__file__).parents[1] / "data/trace-control/sifive_v0.json").read_text())
 RENAMED = {"teMessageFormat": "teSliceFormat", "teWrap": "teSinkWrapped"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from controlregs import flow
-from controlregs.encoder import TrigAction
-from controlregs.errors import SettingRefused
-from controlregs.graph_request import Buffer, GraphRequest
-from controlregs.request import TraceRequest
-from controlregs.trigger_setup import Triggers
+from rvtrace_gdb.controlregs import flow
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.controlregs.errors import SettingRefused
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphRequest
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.trigger_setup import Triggers
 from tests.controlregs.graph_model import BLOCKS, LOW, GraphEncoder, World, ram, world
 from tests.controlregs.model import ENABLE, TRACING
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from controlregs.errors import ComponentError
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from controlregs.sifive_v0 import flow
-from controlregs.sifive_v0.watching import look
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.sifive_v0 import flow
+from rvtrace_gdb.controlregs.sifive_v0.watching import look
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.breaking import EVENTS, Breaking, one_line
 from tests.controlregs.graph_model import World
 from tests.controlregs.v0_board import BASES, ENABLE, LOW, SINKS, board, send

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controlregs.blocks import RATIFIED
-from controlregs.component import Component
-from controlregs.driving import capabilities, procedures
-from controlregs.errors import (
+from rvtrace_gdb.controlregs.blocks import RATIFIED
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.driving import capabilities, procedures
+from rvtrace_gdb.controlregs.errors import (
     ComponentAccess,
     ComponentTimeout,
     DrainFailed,
@@ -18,14 +18,14 @@ from controlregs.errors import (
     SinkNotReadable,
     WrongComponent,
 )
-from controlregs.graph import Graph
-from controlregs.graph_request import GraphRequest
-from controlregs.request import TraceRequest
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import GraphRequest
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
 from tests.controlregs.test_v0_flow import BUFFER, asked
 from tests.simulated.traced import compiled
 from tests.simulated.v0_chip import APART, ENCODERS, FUNNELS, MEMORY, SIZE, TIMEOUT, Chip, Refused, decoded, p550
-from transport.simulated.v0_build import V0Build
 
 RP, DATA = 0x20, 0x24
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from controlregs.driving import procedures
-from controlregs.encoder import TrigAction
-from controlregs.errors import SettingsChanged, WasReset
-from controlregs.graph import Graph
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.ram_sink import RamMode
-from controlregs.request import TraceRequest
-from controlregs.trigger_setup import Triggers
+from rvtrace_gdb.controlregs.driving import procedures
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.controlregs.errors import SettingsChanged, WasReset
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.trigger_setup import Triggers
+from rvtrace_gdb.transport.simulated.triggers import Action
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
 from tests.simulated.traced import compiled
 from tests.simulated.v0_chip import APART, ENCODERS, FUNNELS, MEMORY, SIZE, SRAM, Chip, decoded, p550
-from transport.simulated.triggers import Action
-from transport.simulated.v0_build import V0Build
 
 ACTIVE, ENABLE, TRACING = 1, 2, 4
 BUFFER = GraphRequest(TraceRequest(buffer_start=MEMORY, buffer_size=SIZE))

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from controlregs.driving import capabilities, procedures
-from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode, TrigAction
-from controlregs.errors import BufferRefused, SettingRefused
-from controlregs.filter_setup import Filter
-from controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from controlregs.timestamp import TsMode
-from controlregs.trigger_setup import Triggers
+from rvtrace_gdb.controlregs.driving import capabilities, procedures
+from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode, TrigAction
+from rvtrace_gdb.controlregs.errors import BufferRefused, SettingRefused
+from rvtrace_gdb.controlregs.filter_setup import Filter
+from rvtrace_gdb.controlregs.graph_request import Buffer, GraphInForce, GraphRequest, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.controlregs.timestamp import TsMode
+from rvtrace_gdb.controlregs.trigger_setup import Triggers
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
 from tests.controlregs.test_v0_flow import asked
 from tests.simulated.traced import compiled
 from tests.simulated.v0_chip import APART, ENCODERS, FUNNELS, MEMORY, SIZE, SRAM, Chip, p550
-from transport.simulated.v0_build import V0Build
 
 CONTROL, IMPL, BASE, HIGH, LIMIT, WP, TS_CONTROL = 0x00, 0x04, 0x10, 0x14, 0x18, 0x1C, 0x40
 

@@ -6,18 +6,18 @@ The devices are those of the simulated target; no hart runs, and trace is put in
 from types import SimpleNamespace
 from typing import Any
 
-from controlregs import sifive_v0
-from controlregs.blocks import PRE_RATIFIED
-from controlregs.component import Component
-from controlregs.graph import Graph
+from rvtrace_gdb.controlregs import sifive_v0
+from rvtrace_gdb.controlregs.blocks import PRE_RATIFIED
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.transport.simulated.block import Situation
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.v0_encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.v0_funnel import V0Funnel
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
 from tests.controlregs.breaking import Breaking
 from tests.controlregs.graph_model import World
 from tests.controlregs.model import BusFault
-from transport.simulated.block import Situation
-from transport.simulated.bus import BusError
-from transport.simulated.v0_encoder import V0Encoder
-from transport.simulated.v0_funnel import V0Funnel
-from transport.simulated.v0_memory import V0Memory
 
 LOW = 0x8000_0000
 MEMORY, SRAM = 0x4000, 256

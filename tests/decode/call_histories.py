@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from decode.calls import index
-from decode.elf import Elf, Section, Symbol
-from decode.history import GAP, Accounting, Event, EventKind, History, HistoryBuilder, Path, RepeatPath
-from decode.image import Image
+from rvtrace_gdb.decode.calls import index
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.history import GAP, Accounting, Event, EventKind, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
 from tests.facts import lost
 
 Piece = tuple[int, ...] | Path | RepeatPath

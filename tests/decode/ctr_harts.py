@@ -8,9 +8,9 @@ import random
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from decode.ctr.record import Record
-from decode.image import Image
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode import assembler as asm
 
 BASE = 0x8000_0000

@@ -9,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.ctr.record import Record
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.record import Record
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.transport.simulated.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.ctr_transfers import Code, Kind, length
-from transport.simulated.block import HartBlock, TrapEntry
-from transport.simulated.machine import Machine
 
 M, U = 3, 0
 TRAPS = (Kind.EXCEPTION, Kind.INTERRUPT)

@@ -5,15 +5,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from decode.history import Context, History
-from decode.ingress import Block, Trap
-from decode.instructions import IType
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.dialect import DIALECTS
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.ntrace.encoder_options import SyncPlacement
-from decode.ntrace.layout import Evcode, Sync, Tcode
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import Context, History
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode.executions import Habits, Run, execute
 from tests.decode.synthetic import Program
 

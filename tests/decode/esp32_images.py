@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from decode.etrace.options import Dialect, Options, Parameters, SupportLayout
-from decode.etrace.packet import build, parse
+from rvtrace_gdb.decode.etrace.options import Dialect, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import build, parse
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "etrace-esp32"
 ELF = DATA / "crc32.elf"

@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Block, Trap
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
 from tests.vectors import VECTORS
 
 ROOT = VECTORS / "etrace"

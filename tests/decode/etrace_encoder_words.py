@@ -14,11 +14,11 @@ and behind an address notify, updiscon, irets=, irdepth=.
 
 from typing import Any
 
-from decode.etrace.encoder import Encoder, EncoderOptions
-from decode.etrace.options import Modes, Parameters
-from decode.history import Context
-from decode.ingress import Block, Trap
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.etrace_packets import read
 
 Item = Block | Trap | Context

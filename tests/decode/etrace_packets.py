@@ -7,7 +7,7 @@ its Implicit Return extension v0.8.
 
 from typing import Any
 
-from decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 
 TRAP_OR_START = (0, 1)
 """Subformats of format 3 that synchronize."""

@@ -7,15 +7,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import Encoder
-from decode.etrace.encoder_options import ContextType, EncoderOptions, Stop, SyncMode
-from decode.etrace.options import Modes, Options, Parameters, TrapHandlers
-from decode.history import Context, History
-from decode.image import Image
-from decode.ingress import Block, Trap
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import Encoder
+from rvtrace_gdb.decode.etrace.encoder_options import ContextType, EncoderOptions, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHandlers
+from rvtrace_gdb.decode.history import Context, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.executions import Habits, Item, Run, execute
 from tests.decode.naive_etrace import NaiveDecoder
 from tests.decode.synthetic import Program

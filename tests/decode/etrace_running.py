@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import Encoder
-from decode.etrace.encoder_options import EncoderOptions
-from decode.etrace.options import Modes, Options, Parameters, TrapHandlers
-from decode.history import Context, EventKind, History
-from decode.image import Image
-from decode.ingress import Block, Trap
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import Encoder
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, TrapHandlers
+from rvtrace_gdb.decode.history import Context, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.etrace_packets import read, write
 from tests.decode.etrace_vectors import framed
 from tests.decode.naive_etrace import NaiveDecoder

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from decode.etrace.encapsulation import Deframer, Encapsulation, Idle, Item, Kind, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Deframer, Encapsulation, Idle, Item, Kind, Lost, Packets
 
 Told = tuple[int, int, Kind, bytes, int | None]
 """Of a packet: offset, source, kind, payload, timestamp."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from decode.etrace.options import Options, Parameters, TrapHandlers
+from rvtrace_gdb.decode.etrace.options import Options, Parameters, TrapHandlers
 from tests.decode.etrace_encoder_vectors import PROGRAMS, ROOT, Vector, image, vector
 
 __all__ = [

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from decode.history import GAP, GAP_KINDS, Context, EventKind, History
-from decode.ingress import Block, Trap
-from decode.instructions import IType
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, Context, EventKind, History
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.executions import MACHINE, Item
 from tests.decode.synthetic import Program
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from decode.history import GAP, History
-from decode.ingress import Trap
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.ingress import Trap
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import image_of
 

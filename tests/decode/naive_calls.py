@@ -8,8 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from decode.image import Image
-from decode.instructions import IType, classify
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType, classify
 
 GAP = -1
 SEARCHED = 256

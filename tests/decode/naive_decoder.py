@@ -8,7 +8,7 @@ from collections import deque
 from copy import copy
 from typing import Any
 
-from decode.ntrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions
 from tests.decode.ntrace_messages import read
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT, Spot

@@ -11,9 +11,9 @@ the target of an uninferable jump, reached later).
 from collections import deque
 from typing import Any
 
-from decode.etrace.options import Modes, Options
-from decode.image import Image
-from decode.instructions import Instruction, IType, sequential_target
+from rvtrace_gdb.decode.etrace.options import Modes, Options
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import Instruction, IType, sequential_target
 from tests.decode.etrace_packets import read
 
 _CALLS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL)

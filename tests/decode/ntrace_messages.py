@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from decode.history import Event, EventKind, History
-from decode.image import Image
-from decode.ingress import Block, Trap, blocks_from_pcs
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.history import Event, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 
 # TCODE, and the fields after SRC: "name:bits" for fixed-length ones, the others are variable.
 MESSAGES = {

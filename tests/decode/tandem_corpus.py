@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import FLUTE, PICCOLO
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO
+from rvtrace_gdb.decode.tandem.parameters import Parameters
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 TRACES = sorted(path.stem for path in (DATA / "tandem").glob("*.tvt"))

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.encoder import encode
-from decode.tandem.group import (
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     Ending,
@@ -15,8 +15,8 @@ from decode.tandem.group import (
     Instr,
     StateInitialization,
 )
-from decode.tandem.layout import FPR, GPR, State
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
 
 RV64 = Parameters(64, 64)
 RV32 = Parameters(32, 64)

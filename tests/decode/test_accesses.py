@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.access_wording import touches, words
-from decode.accesses import attach
-from decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
-from decode.image import Image
-from decode.memory_access import ATOMIC, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access, AccessNote
+from rvtrace_gdb.decode.access_wording import touches, words
+from rvtrace_gdb.decode.accesses import attach
+from rvtrace_gdb.decode.history import Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.memory_access import ATOMIC, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access, AccessNote
 from tests.decode.etrace_vectors import expected, image
 from tests.decode.test_etrace_data_differences import reference_accesses
 from tests.facts import lost

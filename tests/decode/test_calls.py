@@ -5,15 +5,25 @@ from itertools import accumulate
 
 import pytest
 
-from decode.calls.edges import Kind
-from decode.calls.index import CallHistory
-from decode.calls.stack import DEPTH_AT_MOST
-from decode.calls.tree import rows, tree
-from decode.contexts import ContextImages
-from decode.elf import Elf, Section, Symbol
-from decode.history import GAP, Accounting, Context, Event, EventKind, History, HistoryBuilder, Path, RepeatPath
-from decode.image import Image
-from support.errors import Cancelled
+from rvtrace_gdb.decode.calls.edges import Kind
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST
+from rvtrace_gdb.decode.calls.tree import rows, tree
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.history import (
+    GAP,
+    Accounting,
+    Context,
+    Event,
+    EventKind,
+    History,
+    HistoryBuilder,
+    Path,
+    RepeatPath,
+)
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.support.errors import Cancelled
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
 from tests.facts import INTERRUPT

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.index import CallHistory, Function
-from decode.calls.lines import addresses
-from decode.calls.tree import rows, tree
-from decode.history import GAP, Event, EventKind
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.index import CallHistory, Function
+from rvtrace_gdb.decode.calls.lines import addresses
+from rvtrace_gdb.decode.calls.tree import rows, tree
+from rvtrace_gdb.decode.history import GAP, Event, EventKind
 from tests.decode.call_histories import history_of, in_small_blocks, with_symbols
 from tests.decode.executions import Habits, execute
 from tests.decode.naive_calls import NaiveCalls, Ran

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.elf import read_elf
-from decode.errors import BadElf, BadMemory, CodeMissing
-from decode.history import Context
-from decode.image import Image
-from decode.linux import Files, add_kernel_pages, add_memory, process_image
-from decode.maps import Mapping, parse_maps, read_maps
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.errors import BadElf, BadMemory, CodeMissing
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.linux import Files, add_kernel_pages, add_memory, process_image
+from rvtrace_gdb.decode.maps import Mapping, parse_maps, read_maps
 from tests.decode.elves import build, build_library, gdb_symbols, strip
 from tests.vectors import sifive
 

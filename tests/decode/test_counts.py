@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.calls.index import CallHistory
-from decode.counts import counts, entered, outcomes
-from decode.history import GAP, EventKind, History, HistoryBuilder, Path, RepeatPath
-from decode.search import Search
-from decode.wanted import entries_of
-from support.errors import Cancelled
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.counts import counts, entered, outcomes
+from rvtrace_gdb.decode.history import GAP, EventKind, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.search import Search
+from rvtrace_gdb.decode.wanted import entries_of
+from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.test_history import NOTHING, built, flat
 from tests.decode.test_search import BRANCH, CALL, HANDLER, LEAVE, WAIT, WAITED, program, ran
 from tests.facts import lost

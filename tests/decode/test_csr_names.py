@@ -5,7 +5,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from decode.csr_names import CSRS
+from rvtrace_gdb.decode.csr_names import CSRS
 
 NOT_KNOWN = {"jvt", "scountinhibit", "mnscratch", "mnepc", "mncause", "mntval", "mnstatus"}
 """By binutils 2.40 of Debian 12."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.ctr.decoder import Decoded, decode_records
-from decode.ctr.record import Options, Record, impossible
-from decode.ctr.wording import TYPE_NAMES, text
-from decode.history import GAP, EventKind
-from decode.image import Image
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
+from rvtrace_gdb.decode.ctr.record import Options, Record, impossible
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES, text
+from rvtrace_gdb.decode.history import GAP, EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode import assembler as asm
 
 BASE = 0x8000_0000

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from decode.ctr.decoder import Decoded, decode_records
-from decode.ctr.record import Options, Record
-from decode.history import GAP, EventKind
-from decode.image import Image
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
+from rvtrace_gdb.decode.ctr.record import Options, Record
+from rvtrace_gdb.decode.history import GAP, EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
 from tests.ctr_transfers import Kind
 from tests.decode.ctr_running import TRAPS, M, Ran, U, call_stack, recorded, run
 from tests.simulated.traced import compiled, machine_with

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.ctr.decoder import Decoded, Stretch, decode_records
-from decode.ctr.record import Options, Record
-from decode.history import GAP, GAP_KINDS, EventKind
-from decode.image import Image
-from decode.instructions import IType
+from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch, decode_records
+from rvtrace_gdb.decode.ctr.record import Options, Record
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.ctr_harts import ALL, BASE, JUMPS, Event, Hart, Program, recorded
 from tests.decode.ctr_naive import Believed, Ways, ways
 

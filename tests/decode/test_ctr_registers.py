@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from decode.ctr.code import Code
-from decode.ctr.registers import Known
-from decode.image import Image
+from rvtrace_gdb.decode.ctr.code import Code
+from rvtrace_gdb.decode.ctr.registers import Known
+from rvtrace_gdb.decode.image import Image
 
 RA, T0 = 0x8000_1000, 0x8000_2000
 START = Known(((1, RA), (5, T0)), 0, ((16, RA), (32, T0)))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.esp32.coredump import is_core_dump, read_core_dump
-from decode.etrace.esp32.descriptors import BadSnapshot, Core
-from decode.etrace.esp32.ring import ring_of
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.etrace.esp32.coredump import is_core_dump, read_core_dump
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot, Core
+from rvtrace_gdb.decode.etrace.esp32.ring import ring_of
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode import esp32_images as made
 from tests.decode.esp32_images import Described
 

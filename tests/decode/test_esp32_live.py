@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.esp32.chips import CHIPS, may_be_code
-from decode.etrace.esp32.coredump import read_core_dump
-from decode.etrace.esp32.descriptors import BadSnapshot, Core, PacketFormat, Snapshot
-from decode.etrace.esp32.live import read_snapshot
-from decode.etrace.esp32.parameters import options_of, parameters_of
-from decode.etrace.esp32.ring import Ring, ring_of
-from decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.etrace.esp32.chips import CHIPS, may_be_code
+from rvtrace_gdb.decode.etrace.esp32.coredump import read_core_dump
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot, Core, PacketFormat, Snapshot
+from rvtrace_gdb.decode.etrace.esp32.live import read_snapshot
+from rvtrace_gdb.decode.etrace.esp32.parameters import options_of, parameters_of
+from rvtrace_gdb.decode.etrace.esp32.ring import Ring, ring_of
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode import esp32_images as made
 from tests.decode.esp32_images import Described
 

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import SyncMode
-from decode.etrace.streams import decode_streams
-from decode.history import GAP, GAP_KINDS, EventKind, History
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import SyncMode
+from rvtrace_gdb.decode.etrace.streams import decode_streams
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, EventKind, History
 from tests.decode.etrace_packets import read
 from tests.decode.etrace_programs import Case, any_options
 from tests.decode.ntrace_messages import difference

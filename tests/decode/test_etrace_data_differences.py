@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from decode.access_wording import note_words
-from decode.etrace.data import DataDecoder
-from decode.etrace.data.encoder import Compression, DataEncoder
-from decode.etrace.options import Modes, Parameters
-from decode.etrace.packet import Malformed
-from decode.memory_access import (
+from rvtrace_gdb.decode.access_wording import note_words
+from rvtrace_gdb.decode.etrace.data import DataDecoder
+from rvtrace_gdb.decode.etrace.data.encoder import Compression, DataEncoder
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.packet import Malformed
+from rvtrace_gdb.decode.memory_access import (
     ATOMIC,
     CAS_FAILURE,
     CSR,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from decode.etrace.data import DataDecoder
-from decode.etrace.data.encoder import DataEncoder
-from decode.etrace.options import Modes, Parameters
-from decode.etrace.packet import Malformed
-from decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access
+from rvtrace_gdb.decode.etrace.data import DataDecoder
+from rvtrace_gdb.decode.etrace.data.encoder import DataEncoder
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.packet import Malformed
+from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access
 from tests.decode.etrace_data_fields import payload
 
 BOTH, NO_DATA, NO_ADDRESS = Modes(), Modes(data_no_data=True), Modes(data_no_address=True)

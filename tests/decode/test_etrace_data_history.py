@@ -8,14 +8,14 @@ from functools import cache
 
 import pytest
 
-from decode.etrace.data.encoder import DataEncoder
-from decode.etrace.decoder import Decoder, decode
-from decode.etrace.encapsulation import Encapsulation, Kind
-from decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.etrace.options import Modes, Parameters
-from decode.history import History
-from decode.ingress import Block
-from decode.memory_access import Access, AccessNote
+from rvtrace_gdb.decode.etrace.data.encoder import DataEncoder
+from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.memory_access import Access, AccessNote
 from tests.decode.etrace_encoder_vectors import image, items
 from tests.decode.etrace_vectors import expected
 from tests.decode.test_etrace_data_differences import reference_accesses

@@ -5,13 +5,13 @@ data_width 64: size has 2 bits. Values in a packet are told full unless a test s
 
 import pytest
 
-from decode.access_wording import note_words
-from decode.etrace.data import DataDecoder, DataOptions
-from decode.etrace.data.encoder import Compression, DataEncoder
-from decode.etrace.data.packet import parse
-from decode.etrace.data.wording import columns, meaning
-from decode.etrace.options import Modes, Parameters
-from decode.memory_access import ATOMIC, CSR, LOAD, STORE, STORE_FAILURE, Access
+from rvtrace_gdb.decode.access_wording import note_words
+from rvtrace_gdb.decode.etrace.data import DataDecoder, DataOptions
+from rvtrace_gdb.decode.etrace.data.encoder import Compression, DataEncoder
+from rvtrace_gdb.decode.etrace.data.packet import parse
+from rvtrace_gdb.decode.etrace.data.wording import columns, meaning
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.memory_access import ATOMIC, CSR, LOAD, STORE, STORE_FAILURE, Access
 from tests.decode.etrace_data_fields import payload
 
 BOTH, NO_DATA, NO_ADDRESS = Modes(), Modes(data_no_data=True), Modes(data_no_address=True)

@@ -6,7 +6,7 @@ RISC-V 2.0; "Code fragment and transport" is one of its chapters.
 
 import pytest
 
-from decode.etrace.encapsulation import CannotCarry, Encapsulation, Idle, Kind, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import CannotCarry, Encapsulation, Idle, Kind, Lost, Packets
 from tests.decode.etrace_transports import bits_of, items_of, normal, read
 
 ILLEGAL_OPCODE = bytes.fromhex("32 04 00 00 02")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.encapsulation import NAMES, Encapsulation, Item, Kind, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Item, Kind, Lost, Packets
 from tests.decode.etrace_transports import Told, bits_of, items_of, normal, read, write
 
 examples = settings(derandomize=True, max_examples=80, deadline=None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.encapsulation import Encapsulation, Idle, Lost, Packets
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, Lost, Packets
 from tests.decode.etrace_transports import bits_of, items_of, normal, read
 
 examples = settings(derandomize=True, max_examples=60, deadline=None)

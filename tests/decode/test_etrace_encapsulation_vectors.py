@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.encapsulation import Encapsulation, Kind, Lost
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, Lost
 from tests.decode.etrace_transports import Content, read, write
 
 _DATA = Path(__file__).resolve().parent.parent / "data"

@@ -5,8 +5,8 @@ Where the flow chart and the reference encoder made of it do otherwise than the 
 
 import pytest
 
-from decode.etrace.encoder import Stop
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.encoder import Stop
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.etrace_encoder_words import Item, M, Told, U, branch, ends, exception, jr, plain, sent
 
 Items = tuple[Item, ...]

@@ -4,13 +4,13 @@ from dataclasses import fields
 
 import pytest
 
-from decode.etrace.decoder import decode
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
-from decode.etrace.packet import Packet, parse
-from decode.history import Context
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import Packet, parse
+from rvtrace_gdb.decode.history import Context
 from tests.decode import etrace_encoder_vectors as vectors
 from tests.decode.etrace_encoder_words import Item, branch, exception, interrupt, jr, plain
 from tests.decode.etrace_vectors import expected, framed

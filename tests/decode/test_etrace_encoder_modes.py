@@ -4,12 +4,12 @@
 
 import pytest
 
-from decode.etrace.encoder import EncoderOptions
-from decode.etrace.encoder_branches import MOST, Branches
-from decode.etrace.encoder_models import Predictor
-from decode.etrace.options import Modes, Parameters
-from decode.ingress import Block
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.encoder import EncoderOptions
+from rvtrace_gdb.decode.etrace.encoder_branches import MOST, Branches
+from rvtrace_gdb.decode.etrace.encoder_models import Predictor
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.etrace_encoder_words import Item, M, Told, U, branch, ends, exception, jr, plain, sent
 
 HANDLER = 0x4000

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from decode.etrace.encoder import EncoderOptions, SyncMode
-from decode.etrace.encoder_chart import privilege
-from decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
-from decode.history import Context
+from rvtrace_gdb.decode.etrace.encoder import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.encoder_chart import privilege
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Parameters, SupportLayout
+from rvtrace_gdb.decode.history import Context
 
 WRONG: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
     ({"itype_width": 5}, {}, {}, "itype_width is 3 to 4, not 5"),

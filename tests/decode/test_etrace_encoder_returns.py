@@ -4,11 +4,11 @@ Implicit Return extension v0.8.
 
 import pytest
 
-from decode.etrace.encoder import ContextType, SyncMode
-from decode.etrace.options import Modes, Parameters
-from decode.history import Context
-from decode.ingress import Block
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.encoder import ContextType, SyncMode
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.etrace_encoder_words import Item, Told, U, branch, ends, exception, plain, sent
 
 HANDLER = 0x4000

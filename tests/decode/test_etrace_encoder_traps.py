@@ -3,8 +3,8 @@
 Where the chart and the reference encoder made of it report an instruction that never retires, the text is followed.
 """
 
-from decode.etrace.options import Modes
-from decode.instructions import IType
+from rvtrace_gdb.decode.etrace.options import Modes
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode.etrace_encoder_words import Item, M, S, Told, U, branch, ends, exception, interrupt, jr, plain, sent
 
 Items = tuple[Item, ...]

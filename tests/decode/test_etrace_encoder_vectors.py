@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from decode.etrace.encoder import ContextType, Encoder, EncoderOptions, SyncMode
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.etrace.encoder import ContextType, Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap, blocks_from_pcs
 from tests.decode import etrace_encoder_vectors as vectors
 from tests.decode.etrace_encoder_vectors import PROGRAMS, ROOT, Item, Vector
 from tests.decode.etrace_packets import read

@@ -3,9 +3,9 @@
 The encoder of that chapter has iaddress_lsb 0, context and tval of 32 and 64 bits that are 0, and full addresses.
 """
 
-from decode.etrace.options import Modes, Parameters
-from decode.history import EventKind
-from decode.ingress import Trap
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.ingress import Trap
 from tests.decode.etrace_running import ENDED_REP, Example, Fields, address, branches, code, start, support, trap
 
 PARAMETERS = Parameters(iaddress_width=64, iaddress_lsb=0, ecause_width=5, context_width=32)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from decode.etrace.options import Modes, Parameters, TrapHandlers
-from decode.history import GAP, EventKind
-from decode.ingress import Trap
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters, TrapHandlers
+from rvtrace_gdb.decode.history import GAP, EventKind
+from rvtrace_gdb.decode.ingress import Trap
 from tests.decode.etrace_running import ENDED_REP, Example, Fields, address, branches, code, start, support, trap
 
 RETURNS = Parameters(iaddress_width=64, return_stack_size=3, iret_ext=True)

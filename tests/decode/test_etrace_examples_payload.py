@@ -2,9 +2,9 @@
 
 import pytest
 
-from decode.etrace.encoder_options import Stop
-from decode.history import EventKind
-from decode.ingress import Trap
+from rvtrace_gdb.decode.etrace.encoder_options import Stop
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.ingress import Trap
 from tests.decode.etrace_running import (
     ENDED_NTR,
     ENDED_REP,

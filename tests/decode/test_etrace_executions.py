@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.etrace.options import Modes, Parameters
-from decode.history import Context, History
-from decode.ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.history import Context, History
+from rvtrace_gdb.decode.ingress import Block, Trap, blocks_from_pcs
 from tests.decode import assembler as asm
 from tests.decode.etrace_programs import Case, any_options, last_pc
 from tests.decode.etrace_running import Example

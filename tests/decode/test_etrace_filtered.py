@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.decoder import Decoder, decode
-from decode.etrace.encapsulation import NAMES, Encapsulation, Kind
-from decode.etrace.encoder import Encoder
-from decode.etrace.encoder_options import EncoderOptions, Stop
-from decode.etrace.options import Dialect, SupportLayout
-from decode.history import GAP, Context
-from decode.ingress import Trap
+from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encoder import Encoder
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions, Stop
+from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
+from rvtrace_gdb.decode.history import GAP, Context
+from rvtrace_gdb.decode.ingress import Trap
 from tests.decode.etrace_programs import Case, any_options
 from tests.decode.etrace_running import Example
 from tests.decode.etrace_vectors import framed

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from decode.etrace.decoder import Decoder
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Modes, Options, Parameters
-from decode.history import EventKind, History
-from decode.image import Image
+from rvtrace_gdb.decode.etrace.decoder import Decoder
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.image import Image
 from tests.decode import assembler as asm
 from tests.decode.etrace_packets import write
 from tests.decode.etrace_running import Fields, address, branches, start

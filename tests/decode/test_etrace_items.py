@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decode.etrace.data.options import DataOptions
-from decode.etrace.data.packet import codec as data_codec
-from decode.etrace.encapsulation import Encapsulation, Kind
-from decode.etrace.items import Item, Itemizer
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from decode.etrace.packet import build
-from decode.etrace.support import fields_of
-from decode.etrace.wording import Wording
+from rvtrace_gdb.decode.etrace.data.options import DataOptions
+from rvtrace_gdb.decode.etrace.data.packet import codec as data_codec
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.items import Item, Itemizer
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
+from rvtrace_gdb.decode.etrace.packet import build
+from rvtrace_gdb.decode.etrace.support import fields_of
+from rvtrace_gdb.decode.etrace.wording import Wording
 from tests.decode.etrace_encoder_vectors import PROGRAMS, Vector, vector
 from tests.decode.etrace_packets import read
 from tests.decode.etrace_vectors import expected, framed

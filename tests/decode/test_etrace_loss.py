@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Modes, Options, Parameters
-from decode.history import GAP, EventKind, History
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.history import GAP, EventKind, History
 from tests.decode import assembler as asm
 from tests.decode.etrace_packets import write
 from tests.decode.etrace_running import (

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.etrace.decoder import Decoder, decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Modes, Options, Parameters
-from decode.events import GAP_KINDS, EventKind
-from decode.history import GAP, History
-from decode.image import Image
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.events import GAP_KINDS, EventKind
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
 from tests.decode import assembler as asm
 from tests.decode.etrace_packets import write
 from tests.decode.etrace_running import TRACE_LOST, Fields, branches, start, support, trap

@@ -6,8 +6,8 @@ transmission, first bit of the packet first; each byte is eight of them, read ba
 
 import pytest
 
-from decode.etrace.options import Modes, Options, Parameters
-from decode.etrace.packet import Malformed, Packet, build, parse
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.etrace.packet import Malformed, Packet, build, parse
 
 RV32 = Parameters(iaddress_width=32, iaddress_lsb=1, privilege_width=2, ecause_width=5)
 PLAIN = Modes()

@@ -6,9 +6,9 @@ test gpios_all as bytes below); layouts of Espressif's decoders and of QEMU's pa
 
 import pytest
 
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.etrace.packet import Malformed, Packet, build, parse
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import Malformed, Packet, build, parse
 from tests.decode.etrace_encoder_vectors import packets
 from tests.decode.test_etrace_packets import bits, low_first
 from tests.vectors import VECTORS

@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.etrace.packet import Malformed, Packet, build, parse
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import Malformed, Packet, build, parse
 from tests.decode.etrace_packets import read
 
 FORMATS = ((0, 0), (0, 1), (1, None), (2, None), (3, 0), (3, 1), (3, 2))

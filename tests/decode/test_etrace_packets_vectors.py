@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from decode.etrace.options import Modes, Options
-from decode.etrace.packet import Packet, codec
+from rvtrace_gdb.decode.etrace.options import Modes, Options
+from rvtrace_gdb.decode.etrace.packet import Packet, codec
 from tests.decode.etrace_encoder_vectors import PROGRAMS, ROOT, packets, vector
 from tests.decode.etrace_packets import read
 from tests.decode.etrace_vectors import OPTIONS, official, parameters_in

@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.decoder import Decoder, decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import EncoderOptions
-from decode.etrace.options import Modes, Options, Parameters, SupportLayout
-from decode.history import Context, EventKind, History
-from decode.ingress import Block
+from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import EncoderOptions
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.history import Context, EventKind, History
+from rvtrace_gdb.decode.ingress import Block
 from tests.decode.etrace_packets import read, write
 from tests.decode.etrace_programs import FREEDOMS, MODES, PARAMETERS, Case, any_options
 from tests.decode.ntrace_messages import difference

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.decoder import decode
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.history import GAP, GAP_KINDS, EventKind, History
-from decode.image import Image
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, EventKind, History
+from rvtrace_gdb.decode.image import Image
 from tests.decode.etrace_encoder_vectors import BOOT, packets
 from tests.decode.etrace_vectors import (
     OPTIONS,

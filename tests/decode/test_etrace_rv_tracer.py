@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.decoder import decode
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.items import Itemizer
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.etrace.wording import Wording
-from decode.events import EventKind, Loss, LossCause
-from decode.history import GAP, GAP_KINDS, History
-from decode.image import Image
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.items import Itemizer
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.wording import Wording
+from rvtrace_gdb.decode.events import EventKind, Loss, LossCause
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, History
+from rvtrace_gdb.decode.image import Image
 from tests.decode import assembler as asm
 from tests.decode.etrace_packets import write
 from tests.decode.etrace_running import branches as standard_branches

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from decode.etrace.decoder import Decoder, decode
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import ContextType, SyncMode
-from decode.etrace.options import Dialect, Options, Parameters
-from decode.etrace.streams import decode_streams
-from decode.etrace.stretches import stretches_of
-from decode.events import Loss, LossCause
-from decode.history import Event, EventKind, History
+from rvtrace_gdb.decode.etrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import ContextType, SyncMode
+from rvtrace_gdb.decode.etrace.options import Dialect, Options, Parameters
+from rvtrace_gdb.decode.etrace.streams import decode_streams
+from rvtrace_gdb.decode.etrace.stretches import stretches_of
+from rvtrace_gdb.decode.events import Loss, LossCause
+from rvtrace_gdb.decode.history import Event, EventKind, History
 from tests.decode import assembler as asm
 from tests.decode.etrace_packets import write
 from tests.decode.etrace_programs import MODES, Case, legal

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from decode.etrace.options import Modes, Options, Parameters, SupportLayout
-from decode.etrace.packet import Packet, build, parse
-from decode.etrace.support import QualStatus, Support, apply, fields_of, read
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import Packet, build, parse
+from rvtrace_gdb.decode.etrace.support import QualStatus, Support, apply, fields_of, read
 from tests.decode.etrace_encoder_vectors import vector
 from tests.decode.test_etrace_packets import bits, low_first, short
 

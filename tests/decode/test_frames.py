@@ -4,11 +4,11 @@ from itertools import islice
 
 import pytest
 
-import decode.calls.frames as frames_module
-from decode.calls import index
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.frames import CallFrame, CallFrames
-from decode.calls.index import CallHistory
+import rvtrace_gdb.decode.calls.frames as frames_module
+from rvtrace_gdb.decode.calls import index
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.index import CallHistory
 from tests.decode.call_histories import history_of
 from tests.decode.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.test_calls_properties import Case

@@ -4,13 +4,13 @@ from itertools import islice
 
 import pytest
 
-from decode.calls.edges import UNKNOWN, Kind
-from decode.calls.frames import CallFrames
-from decode.calls.index import CallHistory
-from decode.calls.stack import DEPTH_AT_MOST
-from decode.contexts import ContextImages
-from decode.history import Accounting, Context, Event, History, HistoryBuilder, Path, RepeatPath
-from decode.image import Image
+from rvtrace_gdb.decode.calls.edges import UNKNOWN, Kind
+from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import Accounting, Context, Event, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
 from tests.decode.test_calls import CALL, JUMP, NOP, PLAIN, RET, Code

@@ -4,11 +4,11 @@ import subprocess
 from itertools import islice
 from pathlib import Path
 
-from decode.calls.frames import CallFrames
-from decode.calls.index import CallHistory
-from decode.history import EventKind
-from decode.image import Image
-from decode.nearest import Nearest
+from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.nearest import Nearest
 from tests.decode.naive_calls import NaiveCalls
 from tests.decode.test_frames import told
 from tests.simulated.traced import compiled, machine_with, trace

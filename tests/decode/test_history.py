@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import GAP, Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.history import GAP, Accounting, EventKind, History, HistoryBuilder, Path, RepeatPath
 from tests.facts import STARTS, STOPS, SYNCHRONIZED, lost
 
 NOTHING = Accounting(0, 0, 0, 0)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decode.elf import read_elf
-from decode.errors import BadElf, CodeMissing
-from decode.image import Image
-from decode.instructions import IType
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.errors import BadElf, CodeMissing
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode import assembler
 from tests.decode.elves import build, build_library, gdb_symbols
 

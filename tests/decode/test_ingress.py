@@ -1,8 +1,8 @@
 """Blocks and traps out of a list of addresses."""
 
-from decode.image import Image
-from decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap, blocks_from_pcs
-from decode.instructions import IType
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.instructions import IType
 from tests.decode import assembler as asm
 
 IMAGE = Image(32)

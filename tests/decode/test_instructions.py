@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from decode.errors import UndecodableInstruction
-from decode.instructions import Instruction, IType, classify, length
+from rvtrace_gdb.decode.errors import UndecodableInstruction
+from rvtrace_gdb.decode.instructions import Instruction, IType, classify, length
 from tests.decode import assembler
 
 _LINE = re.compile(r"^ *([0-9a-f]+):\t([0-9a-f]+) *\t(\S+)(?:\t([^#<]*))?")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.errors import BadMaps
-from decode.maps import Mapping, parse_maps, read_maps
+from rvtrace_gdb.decode.errors import BadMaps
+from rvtrace_gdb.decode.maps import Mapping, parse_maps, read_maps
 from tests.vectors import sifive
 
 # Documentation/filesystems/proc.rst of Linux, chapter 1.1

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from decode.access_match import Slots
-from decode.history import Accounting, HistoryBuilder
-from decode.history import Path as Ran
-from decode.memory_access import ATOMIC, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access, Reach, reach
+from rvtrace_gdb.decode.access_match import Slots
+from rvtrace_gdb.decode.history import Accounting, HistoryBuilder
+from rvtrace_gdb.decode.history import Path as Ran
+from rvtrace_gdb.decode.memory_access import ATOMIC, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access, Reach, reach
 from tests.decode.etrace_vectors import expected, image
 from tests.decode.test_instructions import disassemble
 

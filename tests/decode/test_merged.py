@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decode.history import Accounting, EventKind, History, HistoryBuilder, Path
-from decode.merged import Run, runs, untimed
+from rvtrace_gdb.decode.history import Accounting, EventKind, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.merged import Run, runs, untimed
 from tests.facts import lost
 
 

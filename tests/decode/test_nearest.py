@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import GAP, Accounting, HistoryBuilder, Path, RepeatPath
-from decode.nearest import Nearest, Outside, gaps_passed
-from support.errors import Cancelled
+from rvtrace_gdb.decode.history import GAP, Accounting, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.nearest import Nearest, Outside, gaps_passed
+from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.call_histories import history_of
 
 PCS = st.lists(st.sampled_from([2, 4, 6, 8, 10, 40, 44, 48, 96]), min_size=1, max_size=120)

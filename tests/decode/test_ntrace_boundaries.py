@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from decode.history import Context, EventKind
-from decode.image import Image
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import Context, EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import decoded, image_of, message, of_kind, started, stopped
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import GAP, GAP_KINDS, EventKind, History
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.streams import decode_streams
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, EventKind, History
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.streams import decode_streams
 from tests.decode.encodings import Case, any_fields, decoder_options, periodic
 from tests.decode.ntrace_messages import SYNCS, difference, located, of_kind
 from tests.decode.synthetic import Program

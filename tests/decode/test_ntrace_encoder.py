@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import EventKind
-from decode.image import Image
-from decode.ingress import Block, Trap
-from decode.instructions import IType
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.dialect import RC7
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.ntrace.layout import Evcode, Sync, Tcode
-from decode.ntrace.message import Message, parse
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.dialect import RC7
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.message import Message, parse
 from tests.decode import assembler as asm
 from tests.decode.executions import execute
 from tests.decode.synthetic import Program

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.history import Context
-from decode.ingress import Block, Trap
-from decode.instructions import IType
-from decode.ntrace.dialect import RATIFIED, SIFIVE, Dialect
-from decode.ntrace.encoder import SyncMode
-from decode.ntrace.layout import LAYOUTS, Evcode, Sync, Tcode
-from decode.ntrace.message import parse
-from decode.ntrace.packing import Packer
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.dialect import RATIFIED, SIFIVE, Dialect
+from rvtrace_gdb.decode.ntrace.encoder import SyncMode
+from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, Evcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.message import parse
+from rvtrace_gdb.decode.ntrace.packing import Packer
 from tests.decode.ntrace_messages import Recorder, message, started, stopped, vendor
 
 JUMP = Block(0x100, b"\1\2", IType.OTHER_UNINFERABLE)

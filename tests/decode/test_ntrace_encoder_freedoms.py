@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from decode.ingress import Block, Trap
-from decode.instructions import IType
-from decode.ntrace.dialect import RC7, SIFIVE
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncPlacement
-from decode.ntrace.layout import Evcode, Sync, Tcode
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.dialect import RC7, SIFIVE
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions, SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync, Tcode
 from tests.decode.ntrace_messages import Recorder, message, started, stopped
 
 # 0x100: c.nop and a branch back to 0x100, of 3 halfwords; then a c.jr to anywhere, at 0x106.

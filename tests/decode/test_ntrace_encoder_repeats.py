@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.ingress import Block
-from decode.instructions import IType
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 from tests.decode.ntrace_messages import Recorder, message, started, stopped
 
 # Made by the reference encoder (refcode/c of riscv-non-isa/tg-nexus-trace, commit e0f02c6: NexRv -enco ... -rpt 2): a

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from decode.history import History
-from decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.ntrace.layout import Sync
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     Recorder,

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from decode.ingress import blocks_from_pcs
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ingress import blocks_from_pcs
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Sync
 from tests.decode import assembler as asm
 from tests.decode.executions import Habits, execute
 from tests.decode.ntrace_messages import decoded, encoded, image_of, message, read, started, stopped

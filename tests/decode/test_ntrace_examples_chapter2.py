@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from decode.image import Image
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import decoded, encoded, image_of, message, started, stopped
 

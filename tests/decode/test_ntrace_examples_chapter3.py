@@ -2,11 +2,11 @@
 
 import pytest
 
-from decode.history import EventKind
-from decode.ntrace.framing import Batch, Framer, is_idle
-from decode.ntrace.message import parse
-from decode.ntrace.options import Options
-from decode.ntrace.streams import decode_streams
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, is_idle
+from rvtrace_gdb.decode.ntrace.message import parse
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.streams import decode_streams
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     decoded,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from decode.event_wording import context_words
-from decode.history import Context, EventKind
-from decode.ingress import Block, Trap
-from decode.ntrace.layout import Sync
-from decode.ntrace.message import parse
+from rvtrace_gdb.decode.event_wording import context_words
+from rvtrace_gdb.decode.history import Context, EventKind
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ntrace.message import parse
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     MESSAGES,

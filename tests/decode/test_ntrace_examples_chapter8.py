@@ -5,7 +5,7 @@ The messages expected are packed by the tests' own reading of chapter 3; the cod
 
 import pytest
 
-from decode.history import EventKind
+from rvtrace_gdb.decode.history import EventKind
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import decoded, encoded, image_of, message, of_kind, read, started, stopped
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from decode.history import EventKind
-from decode.image import Image
-from decode.ingress import Trap
-from decode.ntrace.layout import Sync
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Trap
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     Recorder,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from decode.history import EventKind, History
-from decode.ingress import Block, Trap
-from decode.instructions import IType
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     decoded,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from decode.history import EventKind
-from decode.ingress import Block
-from decode.instructions import IType
-from decode.ntrace.dialect import RATIFIED, RC7
-from decode.ntrace.encoder import EncoderOptions
-from decode.ntrace.layout import Sync
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.dialect import RATIFIED, RC7
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     Recorder,

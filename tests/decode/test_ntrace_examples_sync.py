@@ -2,11 +2,11 @@
 
 import pytest
 
-from decode.history import EventKind, History
-from decode.ingress import Block
-from decode.instructions import IType
-from decode.ntrace.encoder_options import SyncPlacement
-from decode.ntrace.layout import Evcode, Sync, Tcode
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync, Tcode
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import Recorder, blocks, decoded, image_of, message, of_kind, started, stopped
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from decode.ingress import Block
-from decode.instructions import IType
-from decode.ntrace.decoder import Decoder, Options
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.ntrace.decoder import Decoder, Options
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import Recorder, decoded, image_of, message, read, started, stopped
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import GAP, Context
-from decode.ingress import Trap
-from decode.ntrace.decoder import Decoder, decode
-from decode.ntrace.encoder import Encoder
-from decode.ntrace.encoder_options import EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.history import GAP, Context
+from rvtrace_gdb.decode.ingress import Trap
+from rvtrace_gdb.decode.ntrace.decoder import Decoder, decode
+from rvtrace_gdb.decode.ntrace.encoder import Encoder
+from rvtrace_gdb.decode.ntrace.encoder_options import EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 from tests.decode import assembler as asm
 from tests.decode.encodings import Case, any_fields, decoder_options
 from tests.decode.etrace_running import Example

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from decode.history import EventKind
-from decode.image import Image
-from decode.ntrace.decoder import Decoder, Options
-from decode.ntrace.layout import Sync
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import Decoder, Options
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import decoded, image_of, message, of_kind, started, stopped
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from decode.events import Loss, LossCause
-from decode.history import GAP, EventKind, History
-from decode.image import Image
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.framing import MAX_FRAME
-from decode.ntrace.layout import Sync
-from support.errors import Cancelled
+from rvtrace_gdb.decode.events import Loss, LossCause
+from rvtrace_gdb.decode.history import GAP, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.support.errors import Cancelled
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import decoded as of_image
 from tests.decode.ntrace_messages import image_of, message, of_kind, started, stopped

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from decode.image import Image
-from decode.ntrace.decoder import MEMO_LIMIT, Decoder, Options
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import MEMO_LIMIT, Decoder, Options
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import difference, encoded, image_of, message, started, stopped
 

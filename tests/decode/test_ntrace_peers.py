@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import EventKind
-from decode.image import Image
-from decode.ingress import blocks_from_pcs
-from decode.instructions import IType, classify
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import blocks_from_pcs
+from rvtrace_gdb.decode.instructions import IType, classify
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     decoded,

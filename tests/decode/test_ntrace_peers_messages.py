@@ -7,8 +7,8 @@ of the specification's repository. What is right comes from the specification.
 
 import pytest
 
-from decode.history import Context, EventKind
-from decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.history import Context, EventKind
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import (
     decoded,

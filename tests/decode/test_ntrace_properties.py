@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import EventKind, History
-from decode.ntrace.decoder import Decoder
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.encoder import EncoderOptions
-from decode.ntrace.layout import Sync
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.ntrace.decoder import Decoder
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.encodings import FIELDS, SOURCES, Case, any_fields
 from tests.decode.ntrace_messages import decoded, difference, encoded, image_of, read, split

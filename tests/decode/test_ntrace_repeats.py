@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from decode.history import EventKind, History
-from decode.image import Image
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import decoded, difference, image_of, message, of_kind, started, stopped
 

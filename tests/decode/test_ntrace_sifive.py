@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.errors import CodeMissing
-from decode.history import GAP, Context, EventKind, History
-from decode.image import Image
-from decode.linux import Files, add_kernel_pages, process_image
-from decode.maps import read_maps
-from decode.ntrace.dialect import RATIFIED, SIFIVE, Dialect
-from decode.ntrace.items import Itemizer
-from decode.ntrace.options import ImplicitReturn, Options
-from decode.ntrace.streams import decode_streams
-from decode.streams import Streams
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.errors import CodeMissing
+from rvtrace_gdb.decode.history import GAP, Context, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.linux import Files, add_kernel_pages, process_image
+from rvtrace_gdb.decode.maps import read_maps
+from rvtrace_gdb.decode.ntrace.dialect import RATIFIED, SIFIVE, Dialect
+from rvtrace_gdb.decode.ntrace.items import Itemizer
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.decode.ntrace.streams import decode_streams
+from rvtrace_gdb.decode.streams import Streams
 from tests.decode import assembler as asm
 from tests.decode.elves import gdb_symbols
 from tests.decode.ntrace_messages import image_of, located, message, of_kind, read, split, started, stopped

@@ -1,8 +1,8 @@
 """Messages of several harts in one stream: whose they are, and what all harts lose."""
 
-from decode.history import EventKind
-from decode.ntrace.options import Options
-from decode.ntrace.streams import decode_streams, source_of
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.streams import decode_streams, source_of
 from tests.decode import assembler as asm
 from tests.decode.ntrace_messages import groups, image_of, message, of_kind, vendor
 

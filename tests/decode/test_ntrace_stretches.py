@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from decode.events import LossCause
-from decode.history import Event, EventKind, History
-from decode.ntrace.decoder import Decoder, Options, decode
-from decode.ntrace.encoder_options import SyncPlacement
-from decode.ntrace.layout import Sync
-from decode.ntrace.streams import decode_streams
+from rvtrace_gdb.decode.events import LossCause
+from rvtrace_gdb.decode.history import Event, EventKind, History
+from rvtrace_gdb.decode.ntrace.decoder import Decoder, Options, decode
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Sync
+from rvtrace_gdb.decode.ntrace.streams import decode_streams
 from tests.decode import assembler as asm
 from tests.decode.encodings import periodic
 from tests.decode.ntrace_messages import SYNCS, difference, image_of, located, message, of_kind, started, stopped

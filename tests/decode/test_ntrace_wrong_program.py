@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.history import EventKind
-from decode.image import Image
-from decode.ingress import blocks_from_pcs
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import blocks_from_pcs
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
 from tests.decode import assembler as asm
 from tests.decode.encodings import Case, any_fields, periodic
 from tests.decode.ntrace_messages import SYNCS, located

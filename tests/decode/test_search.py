@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.calls.index import CallHistory
-from decode.elf import Elf, Section, Symbol
-from decode.history import EventKind, History, HistoryBuilder, Path, RepeatPath
-from decode.image import Image
-from decode.search import Search
-from decode.wanted import Wanted, arrivals, entries_of, executions
-from support.errors import Cancelled
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.history import EventKind, History, HistoryBuilder, Path, RepeatPath
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.search import Search
+from rvtrace_gdb.decode.wanted import Wanted, arrivals, entries_of, executions
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.decode.call_histories import in_small_blocks
 from tests.decode.test_history import NOTHING, built, flat
 from tests.facts import INTERRUPT, lost

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from decode.image import Image
-from decode.ingress import Block
-from decode.instructions import sequential_target
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block
+from rvtrace_gdb.decode.instructions import sequential_target
 from tests.decode import assembler as asm
 
 _JALR = re.compile(r"^ *([0-9a-f]+):\t[0-9a-f]+ *\tjalr\t.*# 0x([0-9a-f]+)", re.MULTILINE)

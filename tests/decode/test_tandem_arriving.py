@@ -4,15 +4,15 @@ import random
 
 import pytest
 
-from decode.arriving import ArrivingBuilder
-from decode.history import Event, EventKind, HistoryBuilder
-from decode.image import Image
-from decode.streams import Program
-from decode.tandem.arriving import ArrivingDecoder
-from decode.tandem.decoder import decode
-from decode.tandem.encoder import encode
-from decode.tandem.group import Ending, Group, IncrementPc, Instr
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.arriving import ArrivingBuilder
+from rvtrace_gdb.decode.history import Event, EventKind, HistoryBuilder
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.decode.tandem.arriving import ArrivingDecoder
+from rvtrace_gdb.decode.tandem.decoder import decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import Ending, Group, IncrementPc, Instr
+from rvtrace_gdb.decode.tandem.parameters import Parameters
 from tests.decode.tandem_corpus import TRACES, parameters_of, program_of, trace_bytes
 from tests.decode.tandem_groups import INIT, NOP, RESET, RV64, csr, group, pc, priv, x
 

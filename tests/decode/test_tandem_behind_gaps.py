@@ -1,10 +1,10 @@
 """Right behind a gap nothing is known any more that was known before it: until it is written again."""
 
-from decode.image import Image
-from decode.tandem.accesses import TandemAccesses
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.encoder import encode
-from decode.tandem.layout import GPR
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.accesses import TandemAccesses
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.layout import GPR
 from tests.decode.tandem_corpus import decoded, parameters_of, program_of, trace_bytes
 from tests.decode.tandem_groups import RV64, Line, store, sw
 

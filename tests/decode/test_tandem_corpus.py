@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
-from decode.history import GAP, EventKind
-from decode.memory_access import LOAD, reach
-from decode.tandem.decoder import Tandem
-from decode.tandem.framing import CUT_OFF
-from decode.tandem.layout import GPR, State
-from decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.history import GAP, EventKind
+from rvtrace_gdb.decode.memory_access import LOAD, reach
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.framing import CUT_OFF
+from rvtrace_gdb.decode.tandem.layout import GPR, State
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
 from tests.decode.tandem_corpus import (
     GOLDEN,
     TRACES,

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.events import Start, StartReason
-from decode.history import GAP, GAP_KINDS, EventKind
-from decode.image import Image
-from decode.tandem.decoder import Decoder, Tandem, decode
-from decode.tandem.encoder import encode
-from decode.tandem.framing import CUT_OFF, NO_BEGIN
-from decode.tandem.group import Instr
-from decode.tandem.parameters import Parameters
-from decode.tandem.shapes import MOST_ELEMENTS, MOST_NODES, MOST_SHAPES
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.events import Start, StartReason
+from rvtrace_gdb.decode.history import GAP, GAP_KINDS, EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Decoder, Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.framing import CUT_OFF, NO_BEGIN
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.shapes import MOST_ELEMENTS, MOST_NODES, MOST_SHAPES
+from rvtrace_gdb.decode.tandem.trace import Trace
 from tests.decode.tandem_corpus import decoded, parameters_of, program_of, trace_bytes
 from tests.decode.tandem_groups import INIT, NOP, RV32, RV64, Line, csr, group, pc, x
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from console.main import main
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import (
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import (
     DIALECTS,
     FLUTE,
     PICCOLO,
@@ -18,12 +18,12 @@ from decode.tandem.dialect import (
     TWO_PC,
     Dialect,
 )  # fmt: skip
-from decode.tandem.encoder import Encoder, Retired
-from decode.tandem.group import AdditionalState, FullRegister, Instr
-from decode.tandem.guess import advice, better, fit
-from decode.tandem.layout import State
-from decode.tandem.parameters import Parameters
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.group import AdditionalState, FullRegister, Instr
+from rvtrace_gdb.decode.tandem.guess import advice, better, fit
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.trace import Trace
 from tests.decode.tandem_corpus import DATA, TRACES, parameters_of, trace_bytes
 from tests.decode.tandem_groups import INIT, MRET, NOP, RESET, Line, csr, f, group, loose, pc, store, sw, x
 

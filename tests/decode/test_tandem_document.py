@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from decode.image import Image
-from decode.tandem.decoder import decode
-from decode.tandem.encoder import Encoder, Forms, Retired, encode, encode_element
-from decode.tandem.framing import CUT_OFF
-from decode.tandem.group import (
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import decode
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired, encode, encode_element
+from rvtrace_gdb.decode.tandem.framing import CUT_OFF
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     FullRegister,
@@ -20,11 +20,11 @@ from decode.tandem.group import (
     MemoryRequest,
     MemoryResponse,
 )
-from decode.tandem.layout import MemoryOp, State
-from decode.tandem.parameters import BadParameters, Parameters
-from decode.tandem.problems import Problem
-from decode.tandem.trace import Trace
-from decode.tandem.wording import lines, words
+from rvtrace_gdb.decode.tandem.layout import MemoryOp, State
+from rvtrace_gdb.decode.tandem.parameters import BadParameters, Parameters
+from rvtrace_gdb.decode.tandem.problems import Problem
+from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.wording import lines, words
 from tests.decode.tandem_corpus import DATA
 from tests.decode.tandem_groups import INIT, NOP, RESET, RV32, RV64, csr, group, loose, pc, priv, x
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.executed.log import Log, LogError
-from decode.history import EventKind
-from decode.image import Image
-from decode.tandem.commits import CommitLog, encode_log
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import DIALECTS, FLUTE
-from decode.tandem.encoder import Encoder, Forms, Retired, encode, encode_element
-from decode.tandem.errors import BadElement
-from decode.tandem.group import (
+from rvtrace_gdb.decode.executed.log import Log, LogError
+from rvtrace_gdb.decode.history import EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS, FLUTE
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired, encode, encode_element
+from rvtrace_gdb.decode.tandem.errors import BadElement
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     Ending,
@@ -29,9 +29,9 @@ from decode.tandem.group import (
     MemoryRequest,
     MemoryResponse,
 )
-from decode.tandem.layout import DATA_IN_REQUEST, NO_DATA_IN_RESPONSE, SIZES, State
-from decode.tandem.parameters import Parameters
-from decode.tandem.trace import Trace
+from rvtrace_gdb.decode.tandem.layout import DATA_IN_REQUEST, NO_DATA_IN_RESPONSE, SIZES, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.trace import Trace
 from tests.decode.tandem_corpus import (
     DATA,
     GOLDEN,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from decode.tandem.dialect import FLUTE, ROCKET
-from decode.tandem.group import (
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, ROCKET
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     IncrementalRegister,
     IncrementalRegisterOr,
@@ -11,10 +11,10 @@ from decode.tandem.group import (
     MemoryRequest,
     MemoryResponse,
 )
-from decode.tandem.layout import MemoryOp, State
-from decode.tandem.parameters import Parameters
-from decode.tandem.spaces import PHYSICAL, UNKNOWN
-from decode.tandem.translation import physical_address
+from rvtrace_gdb.decode.tandem.layout import MemoryOp, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.translation import physical_address
 from tests.decode.tandem_groups import (
     INIT,
     MRET,

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.events import EventKind, Loss, LossCause, NoteCause
-from decode.history import GAP
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.encoder import encode
-from decode.tandem.group import Element, Group, Instr
+from rvtrace_gdb.decode.events import EventKind, Loss, LossCause, NoteCause
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import Element, Group, Instr
 from tests.decode.tandem_corpus import decoded, parameters_of, program_of, trace_bytes
 from tests.decode.tandem_groups import NOP, RV64, Line, csr, pc, priv, x
 

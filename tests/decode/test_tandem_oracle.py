@@ -8,21 +8,21 @@ from functools import lru_cache
 
 import pytest
 
-from decode.etrace.decoder import decode as decode_etrace
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder import Encoder as ETraceEncoder
-from decode.etrace.encoder import EncoderOptions as ETraceOptions
-from decode.etrace.options import Modes, Parameters
-from decode.etrace.options import Options as ETraceDecoderOptions
-from decode.history import Context, EventKind, History
-from decode.image import Image
-from decode.ingress import Block, Trap, blocks_from_pcs
-from decode.instructions import Instruction
-from decode.ntrace.decoder import Options, decode
-from decode.ntrace.encoder import Encoder, EncoderOptions
-from decode.ntrace.layout import Evcode, Sync
-from decode.tandem.decoder import Tandem
-from decode.tandem.decoder import decode as decode_tandem
+from rvtrace_gdb.decode.etrace.decoder import decode as decode_etrace
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import Encoder as ETraceEncoder
+from rvtrace_gdb.decode.etrace.encoder import EncoderOptions as ETraceOptions
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Options as ETraceDecoderOptions
+from rvtrace_gdb.decode.history import Context, EventKind, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.instructions import Instruction
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.decoder import decode as decode_tandem
 from tests.decode.etrace_vectors import framed
 from tests.decode.tandem_corpus import TRACES, decoded, parameters_of, program_of, trace_bytes
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from decode.events import Trap, TrapKind
-from decode.image import Image
-from decode.tandem.csrs import MTIME
-from decode.tandem.decoder import decode
-from decode.tandem.encoder import encode
-from decode.tandem.group import (
+from rvtrace_gdb.decode.events import Trap, TrapKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.csrs import MTIME
+from rvtrace_gdb.decode.tandem.decoder import decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     FullRegister,
@@ -17,9 +17,9 @@ from decode.tandem.group import (
     IncrementalRegisterOr,
     Instr,
 )
-from decode.tandem.layout import State
-from decode.tandem.spaces import PHYSICAL
-from decode.tandem.state import LOST, NOT_WRITTEN, UNTOLD
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.state import LOST, NOT_WRITTEN, UNTOLD
 from tests.decode.tandem_groups import (
     C_NOP,
     INIT,

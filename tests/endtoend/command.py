@@ -3,7 +3,7 @@
 import contextlib
 import io
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 
 
 def printed(*words: object, failing: bool = False) -> str:

@@ -4,10 +4,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from console.rig import Rig
-from decode.history import History
-from session.context import Context
-from session.session import Session
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.session import Session
 from tests.endtoend.command import printed
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program
 from tests.endtoend.command import printed
 from tests.endtoend.retired import listed_pcs, retired_pcs

@@ -14,7 +14,7 @@ from pathlib import Path
 _TRACE = re.compile(rb"Trace (\d+): 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
 _RAM = 0x80000000
 _HOME = Path(__file__).resolve().parent.parent.parent
-_RVTRACE = f"PYTHONPATH={_HOME} {sys.executable} -m console.main"
+_RVTRACE = f"PYTHONPATH={_HOME} {sys.executable} -m rvtrace_gdb"
 
 
 def ran(log: Path, hart: int = 0) -> list[int]:

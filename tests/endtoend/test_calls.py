@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from decode.image import Image
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.image import Image
 from tests.compiling import demo
 from tests.decode.naive_calls import NaiveCalls, Ran
 from tests.endtoend.retired import retired_pcs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import HOME, compile_program, demo
 from tests.ctr_programs import SOURCES, build
 from tests.endtoend.ctr_session import Run

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.decode import esp32_images as made
 from tests.decode.esp32_images import Described
 from tests.endtoend.retired import listed_pcs

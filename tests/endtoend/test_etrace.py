@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from decode.history import EventKind
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.history import EventKind
 from tests.endtoend.everything import TARGETS, Outcome, check, traced
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb

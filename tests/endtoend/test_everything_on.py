@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from decode.events import Context, EventKind
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.events import Context, EventKind
 from tests.endtoend.everything import TARGETS, Outcome, check, traced
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb

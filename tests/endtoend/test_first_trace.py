@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
@@ -48,7 +48,7 @@ def decode_elsewhere(capture: Path, elf: Path, folder: Path) -> str:
     elsewhere.mkdir()
     for file in (capture, elf):
         (elsewhere / file.name).write_bytes(file.read_bytes())
-    command = [sys.executable, "-m", "console.main", "decode", capture.name, "--elf", elf.name]
+    command = [sys.executable, "-m", "rvtrace_gdb", "decode", capture.name, "--elf", elf.name]
     return subprocess.run(command, cwd=elsewhere, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -105,7 +105,7 @@ def test_a_buffer_that_wraps_keeps_the_newest(size: int, tmp_path: Path) -> None
 
 
 def decode(capture: Path, elf: Path) -> str:
-    command = [sys.executable, "-m", "console.main", "decode", str(capture), "--elf", str(elf)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "decode", str(capture), "--elf", str(elf)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

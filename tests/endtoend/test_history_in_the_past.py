@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import GDBS, SOURCE, run_gdb

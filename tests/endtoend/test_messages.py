@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program, demo
 from tests.endtoend.walking import Code
 from tests.gdb.running import SOURCE, killed, run_gdb

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.endtoend.retired import ROW, retired_pcs
 from tests.endtoend.test_reverse_breaking import Typed, beginning, typed, without_prompts

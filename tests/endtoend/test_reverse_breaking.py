@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from session.proxy.watch import FIRST_STEPPING_SECONDS
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.session.proxy.watch import FIRST_STEPPING_SECONDS
 from tests.compiling import compile_program, demo
 from tests.gdb.running import GDB, SOURCE, every_gdb, run_gdb
 from tests.gdb.test_interrupt import PROGRAM, Gdb

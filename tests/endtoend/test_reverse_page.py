@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import EXAMPLES, HOME, demo
 from tests.gdb.running import SOURCE, run_gdb
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import EXAMPLES, demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.walking import Code, Walk

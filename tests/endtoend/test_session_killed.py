@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program
 from tests.endtoend.test_reverse_breaking import Typed, beginning
 from tests.gdb.running import every_gdb
@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "deep.c"
 TIMES = 2
 KILLED = "the rvtrace session has ended unexpectedly, killed by signal 9"
 CONNECTED = "is not connected any more, `trace connect` connects it again"
-SESSION = "python print('session', __import__('sys').modules['gdbext.tracer'].tracer()._client._process.pid)"
+SESSION = "python import rvtrace_gdb.gdbext.tracer as it; print('session', it.tracer()._client._process.pid)"
 NEVER = "break deep if $_streq(\"a\", \"b\")"
 
 

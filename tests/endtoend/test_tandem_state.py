@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from console.main import main
-from console.rig import Rig
-from decode.csr_names import CSRS
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.csr_names import CSRS
 from tests.compiling import compile_program
 from tests.decode.tandem_corpus import DATA, decoded, golden_steps, program_of, trace_bytes
 from tests.gdb.running import GDB, GDB16, GDBS, SOURCE, run_gdb

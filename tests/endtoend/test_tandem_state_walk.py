@@ -7,10 +7,10 @@ those of the trace, which other tests hold against the hart and against Spike.
 import random
 from pathlib import Path
 
-from console.rig import Rig
-from decode.image import Image
-from decode.tandem.decoder import decode
-from decode.tandem.parameters import Parameters
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import decode
+from rvtrace_gdb.decode.tandem.parameters import Parameters
 from tests.compiling import demo
 from tests.endtoend.test_reverse import WALKER, Follower, Reached, random_commands
 from tests.endtoend.walking import Code, Walk

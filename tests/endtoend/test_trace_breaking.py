@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program, demo
 from tests.endtoend.retired import ROW, retired_pcs
 from tests.gdbmi import GdbMi, MiError

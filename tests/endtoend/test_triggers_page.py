@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from gdbext.options import Option
-from gdbext.start_options import OPTIONS
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.gdbext.options import Option
+from rvtrace_gdb.gdbext.start_options import OPTIONS
 from tests.compiling import EXAMPLES, HOME, demo
 from tests.gdb.running import SOURCE, run_gdb
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
-from console.terminal import Terminal
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.terminal import Terminal
 from tests.compiling import HOME, compile_program
 from tests.gdb.running import GDB, GDBS, SOURCE, gdb_environ, run_gdb
 

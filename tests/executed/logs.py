@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.simulated.logged import log_of
 from tests.simulated.spike import device_tree, isa
-from transport.simulated.loader import ElfFile
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs" / "executed"
 CLOCK = ("-icount", "shift=0,sleep=off")

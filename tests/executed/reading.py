@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from decode.executed.log import Log
-from decode.executed.reading import Executed
-from decode.history import Context
-from decode.image import Image
-from decode.ingress import Block, Trap
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.executed.reading import Executed
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
 from tests.simulated.lockstep import CAUSES
 from tests.simulated.qemu import QemuTrap
 from tests.simulated.spike import Commit, SpikeTrap

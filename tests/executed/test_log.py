@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decode.executed.log import LogError
+from rvtrace_gdb.decode.executed.log import LogError
 from tests.executed.reading import executed_pcs, read, told
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "ntrace-reference"
@@ -73,7 +73,7 @@ def test_start_and_limit(tmp_path: Path) -> None:
 
 _MEASURE = """
 import sys
-from console.main import main
+from rvtrace_gdb.console.main import main
 assert main(["encode", "--elf", sys.argv[1], "--pcs", sys.argv[2], "-o", "/dev/null"]) == 0
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:")).split()[1])
 """

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from decode.executed.log import LogError
-from decode.ingress import Trap
+from rvtrace_gdb.decode.executed.log import LogError
+from rvtrace_gdb.decode.ingress import Trap
 from tests.executed.reading import executed_pcs, read
 from tests.simulated.build import build
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from decode.executed.log import LogError
-from decode.history import Context
-from decode.ingress import Trap
+from rvtrace_gdb.decode.executed.log import LogError
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Trap
 from tests.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
 from tests.executed.reading import executed_pcs, read, told, told_by_qemu
 from tests.simulated.build import build

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from decode.executed.log import LogError
-from decode.history import Context
-from decode.ingress import Block, Trap
+from rvtrace_gdb.decode.executed.log import LogError
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
 from tests.executed.logs import PROGRAMS, spike_log
 from tests.executed.reading import executed_pcs, read, told, told_by_spike
 from tests.simulated.build import build

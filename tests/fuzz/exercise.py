@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.fuzz import mutations
 
 

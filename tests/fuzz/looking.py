@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from controlregs.ctr.in_force import CtrInForce
-from decode.contexts import ContextImages
-from decode.history import GAP, Context, History
-from decode.image import Image
-from session import formats
-from session.accesses import Accesses
-from session.calls import Functions
-from session.finding import Events, Executions, Found, Gaps
-from session.following import Arrived, Following, Source
-from session.formats import AnyHow
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import GAP, Context, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.accesses import Accesses
+from rvtrace_gdb.session.calls import Functions
+from rvtrace_gdb.session.finding import Events, Executions, Found, Gaps
+from rvtrace_gdb.session.following import Arrived, Following, Source
+from rvtrace_gdb.session.formats import AnyHow
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.views import accesses, dump, events, json_rows, listing
+from rvtrace_gdb.views.disassembly import Disassembler
+from rvtrace_gdb.views.text import Text
 from tests.fuzz.exercise import Exercise, Input, first, refused
-from views import accesses, dump, events, json_rows, listing
-from views.disassembly import Disassembler
-from views.text import Text
 
 ROWS = 40
 """Of each list so many are looked at."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from decode.image import Image
-from decode.tandem.parameters import Parameters
-from session import regs_captured, report
-from session.capture import dump, parse
-from session.captured import Capture
-from session.context import Context
-from session.guess import guess
-from session.importing import Raw, capture_of
-from session.importing_tandem import tandem_capture
-from session.session import Session
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import regs_captured, report
+from rvtrace_gdb.session.capture import dump, parse
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.guess import guess
+from rvtrace_gdb.session.importing import Raw, capture_of
+from rvtrace_gdb.session.importing_tandem import tandem_capture
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.views import listing
 from tests.decode.tandem_corpus import trace_bytes
 from tests.fuzz import containers
 from tests.fuzz.exercise import Exercise, Input, refused
@@ -23,7 +24,6 @@ from tests.fuzz.of_ctr import records_of
 from tests.fuzz.of_etrace import etrace_of
 from tests.fuzz.of_ntrace import ntrace_of
 from tests.session.captures import FULL, SMALL, WITH_RECORDS
-from views import listing
 
 _FILE = "x.rvt"
 

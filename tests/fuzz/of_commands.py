@@ -14,8 +14,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from console.main import main
-from session.capture import dump
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.capture import dump
 from tests.decode.tandem_corpus import DATA, trace_bytes
 from tests.fuzz import containers, mutations, texts
 from tests.fuzz.exercise import Input

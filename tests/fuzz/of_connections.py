@@ -9,7 +9,9 @@ import struct
 import threading
 from typing import Any
 
-from session.proxy import Proxy
+from rvtrace_gdb.session.proxy import Proxy
+from rvtrace_gdb.transport.simulated.machine import build
+from rvtrace_gdb.transport.simulated.server import Server, listen_tcp
 from tests.fuzz import containers, mutations
 from tests.fuzz.exercise import Exercise, Input
 from tests.session.board import DEMO, SMALL_RAM
@@ -17,8 +19,6 @@ from tests.session.proxy.conftest import CODE, PCS
 from tests.session.proxy.fakes import FakeStub, packet
 from tests.session.proxy.pasts import ListedPast
 from tests.simulated.dmi import JtagProbe
-from transport.simulated.machine import build
-from transport.simulated.server import Server, listen_tcp
 
 _PATIENCE = 60.0  # seconds; whoever takes that long does not end
 _GDB = (

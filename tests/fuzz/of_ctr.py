@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from controlregs.ctr.entries import ENTRY_BYTES, Entry, pack
-from controlregs.ctr.in_force import CtrInForce
-from decode.contexts import ContextImages
-from session.captured import Capture, CapturedRecords
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, pack
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.session.captured import Capture, CapturedRecords
 from tests.decode.ctr_harts import ALL, Hart, Program, recorded
 from tests.fuzz.looking import Trace, Traces
 

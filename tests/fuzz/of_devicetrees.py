@@ -6,8 +6,8 @@ import random
 import struct
 from collections.abc import Callable
 
-from session import devicetree, devicetree_trace
-from session.devicetree import MAGIC, Node
+from rvtrace_gdb.session import devicetree, devicetree_trace
+from rvtrace_gdb.session.devicetree import MAGIC, Node
 from tests.fuzz import mutations
 from tests.fuzz.exercise import Exercise, Input
 from tests.session import devicetrees

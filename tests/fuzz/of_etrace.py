@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from decode.contexts import ContextImages
-from decode.etrace.data.encoder import DataEncoder
-from decode.etrace.encapsulation import Encapsulation, Kind
-from decode.etrace.encoder_options import SyncMode
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access
-from session.etrace import ETrace
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.etrace.data.encoder import DataEncoder
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encoder_options import SyncMode
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE, Access
+from rvtrace_gdb.session.etrace import ETrace
 from tests.decode.etrace_programs import Case, legal
 from tests.fuzz.looking import Trace, Traces
 

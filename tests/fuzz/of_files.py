@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from decode.cfi import CallFrames
-from decode.contexts import ContextImages
-from decode.elf import machine
-from decode.elf_symbols import names, symbols
-from decode.errors import CodeMissing, UndecodableInstruction
-from decode.etrace.esp32.coredump import is_core_dump, read_core_dump
-from decode.etrace.esp32.live import read_snapshot
-from decode.image import Image
-from decode.linux import Files, process_image
-from decode.maps import read_maps
-from decode.source_lines import SourceLines
-from decode.tandem.parameters import Parameters
-from session import esp32
-from session.session import Session
+from rvtrace_gdb.decode.cfi import CallFrames
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import machine
+from rvtrace_gdb.decode.elf_symbols import names, symbols
+from rvtrace_gdb.decode.errors import CodeMissing, UndecodableInstruction
+from rvtrace_gdb.decode.etrace.esp32.coredump import is_core_dump, read_core_dump
+from rvtrace_gdb.decode.etrace.esp32.live import read_snapshot
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.linux import Files, process_image
+from rvtrace_gdb.decode.maps import read_maps
+from rvtrace_gdb.decode.source_lines import SourceLines
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import esp32
+from rvtrace_gdb.session.session import Session
 from tests.decode import elves, esp32_images
 from tests.decode.esp32_images import Described
 from tests.fuzz import mutations, texts

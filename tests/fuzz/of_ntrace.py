@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from decode.contexts import ContextImages
-from decode.ntrace.encoder_options import SyncMode
-from decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.ntrace.encoder_options import SyncMode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
 from tests.decode.encodings import Case, legal
 from tests.fuzz.looking import Trace, Traces
 

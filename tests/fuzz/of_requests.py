@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from controlregs.ctr.entries import ENTRY_BYTES
-from session.asking import CannotAsk
-from session.captured import Capture
-from session.context import Context
-from session.debugger import Debugger
-from session.methods import Methods
-from session.proxy import Proxy
-from session.proxy.btrace import Btrace
-from session.proxy.csrs import Csrs
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.session.asking import CannotAsk
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.debugger import Debugger
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.proxy import Proxy
+from rvtrace_gdb.session.proxy.btrace import Btrace
+from rvtrace_gdb.session.proxy.csrs import Csrs
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests.decode import elves
 from tests.fuzz import containers, mutations
 from tests.fuzz.exercise import Input, refused

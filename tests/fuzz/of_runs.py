@@ -6,9 +6,9 @@ import contextlib
 import os
 import sys
 
-from console import engine_waiting
-from console.main import main
-from console.scripts import arguments
+from rvtrace_gdb.console import engine_waiting
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.scripts import arguments
 from tests.fuzz.exercise import Input
 from tests.fuzz.of_commands import quiet
 from tests.fuzz.of_texts import SCRIPTS, Script

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from session.capture import dump
-from session.server import Server
-from session.session import Session
+from rvtrace_gdb.session.capture import dump
+from rvtrace_gdb.session.server import Server
+from rvtrace_gdb.session.session import Session
 from tests.fuzz import containers, mutations
 from tests.fuzz.exercise import Input
 from tests.fuzz.of_captures import captures

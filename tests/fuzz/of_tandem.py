@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from decode.contexts import ContextImages
-from decode.history import Context
-from decode.image import Image
-from decode.tandem.decoder import Tandem
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.encoder import encode
-from decode.tandem.group import AdditionalState, Element, Group
-from decode.tandem.layout import State
-from decode.tandem.parameters import Parameters
-from session import formats
-from session.captured import TandemPort
-from session.tandem import advice
-from session.tandem.items import Groups as Items
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Element, Group
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.captured import TandemPort
+from rvtrace_gdb.session.tandem import advice
+from rvtrace_gdb.session.tandem.items import Groups as Items
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.views import csr_fields
+from rvtrace_gdb.views.spike_spelling import Spelling
+from rvtrace_gdb.views.tandem import Words, pages
+from rvtrace_gdb.views.tandem_csv import TraceCsv
+from rvtrace_gdb.views.tandem_groups import Groups, Row
+from rvtrace_gdb.views.tandem_json import Objects
+from rvtrace_gdb.views.tandem_spike import SpikeLog
+from rvtrace_gdb.views.tandem_state import Known
+from rvtrace_gdb.views.tandem_texts import Texts
+from rvtrace_gdb.views.text import Text
 from tests.decode import tandem_groups as made
 from tests.decode.tandem_corpus import program_of, trace_bytes
 from tests.fuzz.exercise import Exercise, Input, first
 from tests.fuzz.looking import ROWS, WAYS, NoDisassembler, Trace
-from views import csr_fields
-from views.spike_spelling import Spelling
-from views.tandem import Words, pages
-from views.tandem_csv import TraceCsv
-from views.tandem_groups import Groups, Row
-from views.tandem_json import Objects
-from views.tandem_spike import SpikeLog
-from views.tandem_state import Known
-from views.tandem_texts import Texts
-from views.text import Text
 
 _PIECE = 260  # bytes of a real trace
 _CORPUS = ("flute_rv64mi-p-scall", "flute_rv64-irq", "flute_rv64si-p-csr", "flute_rv64ua-p-amoadd_w",

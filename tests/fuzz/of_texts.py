@@ -10,28 +10,28 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
-from console import etrace_options
-from console.scripts.language import parse
-from console.scripts.runner import load
-from console.scripts.verbs import VERBS, read
-from console.sim_devices import built
-from console.tandem_wanted import place_of
-from decode.executed.log import Log
-from decode.executed.reading import Executed
-from decode.image import Image
-from decode.tandem.commits import CommitLog
-from session.description import Description
-from session.description_file import load as load_description
-from session.description_text import text as text_of
-from session.ranges import Cursor
-from session.tandem.masks import masks_of
-from session.topology import Topology
+from rvtrace_gdb.console import etrace_options
+from rvtrace_gdb.console.scripts.language import parse
+from rvtrace_gdb.console.scripts.runner import load
+from rvtrace_gdb.console.scripts.verbs import VERBS, read
+from rvtrace_gdb.console.sim_devices import built
+from rvtrace_gdb.console.tandem_wanted import place_of
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.executed.reading import Executed
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.commits import CommitLog
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.description_file import load as load_description
+from rvtrace_gdb.session.description_text import text as text_of
+from rvtrace_gdb.session.ranges import Cursor
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.session.topology import Topology
+from rvtrace_gdb.views.listing import Modifiers
 from tests.decode.tandem_corpus import DATA, program_of
 from tests.fuzz import texts
 from tests.fuzz.exercise import Input, refused
 from tests.fuzz.of_files import InFolder
 from tests.simulated.device_files import Kept, board
-from views.listing import Modifiers
 
 _HOME = Path(__file__).resolve().parent.parent.parent
 

@@ -5,29 +5,29 @@ from pathlib import Path
 
 import pytest
 
-from console.decode import DecodeError, _hart
-from console.etrace_file import BadParametersFile
-from console.etrace_file import read as read_parameters
-from console.scripts.language import ScriptError, parse
-from console.scripts.verbs import read
-from console.sim_devices import _document
-from decode.cfi import CallFrames
-from decode.elf import BadElf, read_elf
-from decode.etrace.esp32.descriptors import BadSnapshot
-from decode.image import Image
-from decode.source_lines import SourceLines
-from decode.tandem.register_names import number_of
-from session.description import DescriptionError
-from session.description_file import parse as parse_description
-from session.methods import Methods
-from session.params import BadRequest
-from session.session import Session
-from session.tandem.masks import masks_of
-from support.progress import silent
-from support.text import is_number
+from rvtrace_gdb.console.decode import DecodeError, _hart
+from rvtrace_gdb.console.etrace_file import BadParametersFile
+from rvtrace_gdb.console.etrace_file import read as read_parameters
+from rvtrace_gdb.console.scripts.language import ScriptError, parse
+from rvtrace_gdb.console.scripts.verbs import read
+from rvtrace_gdb.console.sim_devices import _document
+from rvtrace_gdb.decode.cfi import CallFrames
+from rvtrace_gdb.decode.elf import BadElf, read_elf
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.source_lines import SourceLines
+from rvtrace_gdb.decode.tandem.register_names import number_of
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.description_file import parse as parse_description
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.support.progress import silent
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.transport.qemu.launch import harts
 from tests.decode import esp32_images
 from tests.fuzz.of_requests import Requests
-from transport.qemu.launch import harts
 
 LONG = "9" * 5000
 """More digits than `int` takes."""

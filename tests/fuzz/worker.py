@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, BinaryIO, NamedTuple
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.fuzz import findings
 from tests.fuzz.exercise import Exercise, Input, generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, TRACEBACK, Finding

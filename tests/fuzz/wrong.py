@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.fuzz.exercise import Exercise, Input
 from tests.fuzz.kinds import Kind
 from tests.fuzz.supervisor import Supervisor

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import HOME, SOURCE, run_gdb
 

@@ -12,12 +12,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-import session.methods
-from session.__main__ import main
-from session.ctr.access import open_access
-from session.params import Params
-from session.session import Session
-from support.progress import Progress
+import rvtrace_gdb.session.methods
+from rvtrace_gdb.session.__main__ import main
+from rvtrace_gdb.session.ctr.access import open_access
+from rvtrace_gdb.session.params import Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import Progress
 
 
 def csrs(it: Session, params: Params, progress: Progress) -> Any:
@@ -40,5 +40,5 @@ def csrs(it: Session, params: Params, progress: Progress) -> Any:
 
 
 if __name__ == "__main__":
-    session.methods._MODULES += ({"csrs": csrs},)
+    rvtrace_gdb.session.methods._MODULES += ({"csrs": csrs},)
     sys.exit(main())

@@ -61,7 +61,7 @@ def ask(gdb: str, elf: Path | None, folder: Path, connect: str, *steps: Request 
     interpreter = folder / "python"
     interpreter.write_text(f"#!/bin/sh\nexec {sys.executable} {_SESSION}\n")
     interpreter.chmod(0o755)
-    commands = [SOURCE, "python import json; from gdbext import csrs, tracer", connect]
+    commands = [SOURCE, "python import json; from rvtrace_gdb.gdbext import csrs, tracer", connect]
     number = 0
     for step in steps:
         if isinstance(step, Request):

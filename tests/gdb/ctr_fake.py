@@ -20,6 +20,6 @@ def request(method: str, **params: Any) -> Any:
     return answer[params["begin"] - 1 : params["end"] - 1] if method in _LISTS else answer
 
 
-sys.modules["gdbext.tracer"].tracer().request = request
+sys.modules["rvtrace_gdb.gdbext.tracer"].tracer().request = request
 for name in ("way", "forget"):
-    setattr(sys.modules["gdbext.csrs"], name, lambda: None)
+    setattr(sys.modules["rvtrace_gdb.gdbext.csrs"], name, lambda: None)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 
 
 class FilterRig(Rig):

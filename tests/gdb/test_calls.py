@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from console.rig import Rig
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import SOURCE, run_gdb
 from tests.gdb.test_dump import ELF

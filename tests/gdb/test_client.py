@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gdbext.client import Client, SessionError
+from rvtrace_gdb.gdbext.client import Client, SessionError
 from tests.gdb.running import HOME
 
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
@@ -19,8 +19,8 @@ _SESSION = f"""
 import os
 import sys
 sys.path.insert(0, {str(HOME)!r})
-import session.methods
-from session.__main__ import main
+import rvtrace_gdb.session.methods
+from rvtrace_gdb.session.__main__ import main
 
 def work(it, params, progress):
     try:
@@ -28,7 +28,7 @@ def work(it, params, progress):
     finally:
         it.ask({{"do": "restore"}})
 
-session.methods._MODULES += ({{"work": work, "work_id": lambda it, params, progress: os.getpid()}},)
+rvtrace_gdb.session.methods._MODULES += ({{"work": work, "work_id": lambda it, params, progress: os.getpid()}},)
 sys.exit(main())
 """
 Make = Callable[[Answerer | None], Client]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program, demo
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.coverage_run import LINE, PROGRAMS, ROW, SOURCES, Lines, by_line_table, count, gcov, lines, traced

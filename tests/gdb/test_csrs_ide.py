@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.ctr_programs import build
 from tests.gdb.running import SOURCE, every_gdb, run_gdb
 from tests.qemu10 import running

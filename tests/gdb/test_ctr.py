@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import GDB, GDB16, SOURCE, run_gdb
 from tests.qemu10 import running

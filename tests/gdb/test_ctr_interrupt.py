@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import SOURCE
 from tests.gdb.test_interrupt import Gdb

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controlregs.ctr.transfers import TransferType
-from decode.ctr.wording import TYPE_NAMES
-from decode.instructions import IType
-from gdbext import ctr_options
-from gdbext.options import BadOption
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
+from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.gdbext import ctr_options
+from rvtrace_gdb.gdbext.options import BadOption
 from tests.gdb.running import SOURCE, every_gdb, run_gdb
 
 PLAIN: dict[str, Any] = {

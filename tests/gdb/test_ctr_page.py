@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from controlregs.ctr.versions import VERSIONS
-from gdbext import ctr_options
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.gdbext import ctr_options
 from tests.compiling import EXAMPLES, HOME, demo
 from tests.gdb.running import SOURCE, run_gdb
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import GDBS, SOURCE, run_gdb
 from tests.gdb.test_ctr_show import FAKE

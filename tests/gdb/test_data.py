@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from decode.etrace.options import Modes
-from decode.memory_access import Access
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.etrace.options import Modes
+from rvtrace_gdb.decode.memory_access import Access
 from tests.decode.etrace_encoder_vectors import ROOT
 from tests.decode.etrace_vectors import expected
 from tests.decode.test_etrace_data_history import accessed, trace

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests import reference
 from tests.compiling import demo
 from tests.gdb.coverage_run import INSTRUCTION, count, traced
@@ -34,7 +34,7 @@ end
 
 INTERRUPTS = """python
 import sys
-[module] = [module for name, module in sys.modules.items() if name.endswith("gdbext.disassembly")]
+[module] = [module for name, module in sys.modules.items() if name.endswith("rvtrace_gdb.gdbext.disassembly")]
 times = []
 def interrupted(self, pc, length, text):
     times.append(pc)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 from tests import reference
 from tests.decode.ntrace_messages import split
 from tests.gdb.running import SOURCE, every_gdb, run_gdb

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 from tests.endtoend.command import printed
 from tests.gdb.running import SOURCE, run_gdb
 from tests.vectors import sifive

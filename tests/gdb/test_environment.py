@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext import environment
+from rvtrace_gdb.gdbext import environment
 from tests.gdb.running import HOME, SOURCE, every_gdb, run_gdb
 
 
@@ -14,7 +14,8 @@ from tests.gdb.running import HOME, SOURCE, every_gdb, run_gdb
 def copy(tmp_path: Path) -> Path:
     """A copy of what gdb loads, without an environment beside it."""
     shutil.copy(HOME / "rvtrace.py", tmp_path)
-    shutil.copytree(HOME / "gdbext", tmp_path / "gdbext")
+    shutil.copytree(HOME / "rvtrace_gdb" / "gdbext", tmp_path / "rvtrace_gdb" / "gdbext")
+    shutil.copy(HOME / "rvtrace_gdb" / "__init__.py", tmp_path / "rvtrace_gdb")
     return tmp_path
 
 
@@ -45,10 +46,10 @@ def test_a_python_without_the_package_is_named(copy: Path) -> None:
 
 
 def test_the_gdbext_folder_is_missing(copy: Path) -> None:
-    shutil.rmtree(copy / "gdbext")
+    shutil.rmtree(copy / "rvtrace_gdb")
     command = f"source {copy / 'rvtrace.py'}"
     assert run_gdb(None, [command])[command].strip() == (
-        f"rvtrace: the folder gdbext is missing in {copy}: source the rvtrace.py of a complete copy."
+        f"rvtrace: the folder rvtrace_gdb is missing in {copy}: source the rvtrace.py of a complete copy."
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.esp32.chips import CHIPS
+from rvtrace_gdb.decode.etrace.esp32.chips import CHIPS
 from tests.decode import esp32_images as made
 from tests.decode.esp32_images import Described
 from tests.gdb.running import SOURCE, run_gdb

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import EXAMPLES, compile_program, demo
 from tests.endtoend.retired import ROW, retired_pcs
 from tests.gdb.filtered import FilterRig

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.endtoend.retired import ROW
 from tests.gdb.running import GDBS, SOURCE, run_gdb
 from tests.gdb.test_replay import nm

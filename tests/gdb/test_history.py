@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from console.terminal import Terminal
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.terminal import Terminal
 from tests import reference
 from tests.gdb.past_stub import At, serving
 from tests.gdb.running import GDBS, SOURCE, every_gdb, gdb_environ, run_gdb

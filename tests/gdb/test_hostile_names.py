@@ -80,4 +80,4 @@ def finish(folder: Path) -> int:
 
 def output_of(*words: str) -> str:
     """Of the command line."""
-    return subprocess.run([sys.executable, "-m", "console.main", *words], check=True, stdout=-1, text=True).stdout
+    return subprocess.run([sys.executable, "-m", "rvtrace_gdb", *words], check=True, stdout=-1, text=True).stdout

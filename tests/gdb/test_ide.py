@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pytest
 
-from console.rig import Rig, held_port
+from rvtrace_gdb.console.rig import Rig, held_port
 from tests.compiling import demo
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import GDB, GDB16, HOME, PATIENT, SOURCE, gdb_environ

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import compile_program
 from tests.gdb.running import GDB, HOME, PATIENT, SOURCE, gdb_environ, in_time
 from tests.simulated.openocd import Tcl
@@ -23,7 +23,7 @@ SINK_WRITES_AT = 0x2000_1020  # trRamWPLow of the simulated target, whose bit 0 
 # Written past gdb's own output, which would count lines.
 _REPORTS = """
 import os, sys
-client = sys.modules["gdbext.tracer"].tracer()._client
+client = sys.modules["rvtrace_gdb.gdbext.tracer"].tracer()._client
 drawn, requests = client._progress, []
 def told(label, done, total=None):
     drawn(label, done, total)

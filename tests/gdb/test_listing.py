@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import SOURCE, run_gdb
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from console.engine_trace import trace_state
-from console.rig import Rig
+from rvtrace_gdb.console.engine_trace import trace_state
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.console.status_lines import read
 from tests.endtoend.retired import retired_pcs

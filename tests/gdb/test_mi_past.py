@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.rig import Rig, held_port
+from rvtrace_gdb.console.rig import Rig, held_port
 from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.endtoend.test_finding import names, where

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from console.rig import Rig
-from decode.image import Image
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.image import Image
 from tests import reference
 from tests.compiling import demo
 from tests.decode.ntrace_messages import split

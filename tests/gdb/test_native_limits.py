@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import EXAMPLES, compile_program, demo
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import HOME, PATIENT, SETTINGS, SOURCE, every_gdb, gdb_environ, in_time, run_gdb

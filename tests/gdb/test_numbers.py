@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.options import is_plain_number
 from tests.gdb.running import HOME, run_gdb
 
 LONG = "9" * 5000

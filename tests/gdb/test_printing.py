@@ -2,8 +2,8 @@
 
 import sys
 
-from gdbext import printing
-from support import text
+from rvtrace_gdb.gdbext import printing
+from rvtrace_gdb.support import text
 
 
 def test_both_say_the_same() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
+from rvtrace_gdb.console.main import main
 from tests.compiling import demo
 from tests.gdb.running import SOURCE, every_gdb, run_gdb
 from tests.gdb.test_replay import nm

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import GDBS, SOURCE, every_gdb, run_gdb
 

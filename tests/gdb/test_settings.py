@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.compiling import demo
 from tests.gdb.running import SOURCE, run_gdb
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from gdbext import start_options
-from session.errors import BadOption
-from session.request import trace_request
+from rvtrace_gdb.gdbext import start_options
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.request import trace_request
 from tests.gdb.running import SOURCE, every_gdb, run_gdb
 
 NAMES = [option.name for option in start_options.OPTIONS]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import run_gdb
 from tests.gdb.test_filters import places

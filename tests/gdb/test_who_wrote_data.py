@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from decode.elf import read_elf
-from decode.memory_access import STORE
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.memory_access import STORE
 from tests.gdb.running import SOURCE, run_gdb
 from tests.gdb.test_data import ELF, capture, in_program
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
-from console.terminal import Terminal
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.terminal import Terminal
 from tests.compiling import compile_program, demo
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import GDB, GDBS, PATIENT, SOURCE, every_gdb, gdb_environ, run_gdb
@@ -272,7 +272,7 @@ def test_a_session_that_ended_is_replaced(it: Traced) -> None:
 def test_what_goes_wrong_is_said_in_the_window(it: Traced) -> None:
     """Whatever it is: no traceback over the screen, and the lines that were there stay."""
     with window(it) as debugger:
-        debugger.command("python import gdb, sys; w = sys.modules['gdbext.window_drawn']; look = w.look")
+        debugger.command("python import gdb, sys; w = sys.modules['rvtrace_gdb.gdbext.window_drawn']; look = w.look")
         for error, text in (("ZeroDivisionError()", "ZeroDivisionError"), ("KeyboardInterrupt()", "Interrupted: ")):
             debugger.command(f"python w.look = lambda *_, **__: (_ for _ in ()).throw({error})")
             screen = debugger.settled(lambda screen, text=text: f"│{text}" in screen, text)
@@ -300,7 +300,7 @@ def test_a_gdb_without_windows(it: Traced) -> None:
 def test_nothing_is_done_when_it_is_not_shown(it: Traced) -> None:
     with window(it) as debugger:
         debugger.command("layout src")
-        debugger.command("python import gdb, sys; w = sys.modules['gdbext.window_drawn']")
+        debugger.command("python import gdb, sys; w = sys.modules['rvtrace_gdb.gdbext.window_drawn']")
         assert "handlers: []" in debugger.command("python print('handlers:', w.shown)")
 
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdbext.window_view import Line, around, cut, highlighted, middle_of, plain, printable, wrapped
+from rvtrace_gdb.gdbext.window_view import Line, around, cut, highlighted, middle_of, plain, printable, wrapped
 
 HEIGHTS = st.integers(1, 40)
 

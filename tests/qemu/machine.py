@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.rig import held_port
-from decode.history import EventKind, History
-from session import capture as capture_file
-from session import harts
-from session.program import Program
+from rvtrace_gdb.console.rig import held_port
+from rvtrace_gdb.decode.history import EventKind, History
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session import harts
+from rvtrace_gdb.session.program import Program
 from tests.compiling import HOME, compile_program
 from tests.gdb.running import SOURCE, run_gdb
 from tests.qemu10 import QEMU10
@@ -52,7 +52,7 @@ def arguments(elf: Path, *more: str, icount: bool = True, machine: str = "virt")
 def rvtrace(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     """`rvtrace WORDS`, to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "console.main", *words], cwd=HOME, stdin=subprocess.DEVNULL, capture_output=True,
+        [sys.executable, "-m", "rvtrace_gdb", *words], cwd=HOME, stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=_PATIENCE, env={**os.environ, **environ}, check=False,
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ def waiting(
     target.unlink(missing_ok=True)
     words = ["qemu", *options, "--write-target", str(target), "--"]
     words += [*arguments(elf, *more, icount=icount), "-S", "-gdb"]
-    command = [sys.executable, "-m", "console.main", *words]
+    command = [sys.executable, "-m", "rvtrace_gdb", *words]
     with (
         held_port() as port,
         subprocess.Popen(

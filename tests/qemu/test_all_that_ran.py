@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decode.elf import read_elf
-from session import capture as capture_file
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.session import capture as capture_file
 from tests.compiling import HOME, compile_program
 from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 
@@ -61,7 +61,7 @@ def test_other_encoders(program: Program, options: list[str]) -> None:
 
 _MEASURED = """
 import sys
-from console.main import main
+from rvtrace_gdb.console.main import main
 status = main(sys.argv[1:])
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:")).split()[1], file=sys.stderr)
 sys.exit(status)

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from session.context import Context
-from session.description import DescriptionError
-from session.description_file import parse
-from session.errors import Busy
-from session.session import Session
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.description_file import parse
+from rvtrace_gdb.session.errors import Busy
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.transport.qemu import build, control, launch
+from rvtrace_gdb.transport.qemu.errors import QemuError, QemuGone
+from rvtrace_gdb.transport.qemu.ring import Ring
 from tests.compiling import HOME, compile_program
 from tests.qemu.machine import arguments, histories, logged, recorded, rvtrace, same, ticks
 from tests.qemu.test_all_that_ran import address
 from tests.support.others import given_away
 from tests.waiting import until
-from transport.qemu import build, control, launch
-from transport.qemu.errors import QemuError, QemuGone
-from transport.qemu.ring import Ring
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_an_old_qemu_is_read_by_its_log(elf: Path, tmp_path: Path) -> None:
 def running(tmp_path: Path, *options: str) -> "Iterator[tuple[subprocess.Popen[str], dict[str, object]]]":
     """`rvtrace qemu` with a program that does not come to an end, and what it has said of it. Waits for its end."""
     endless = ticks(tmp_path, "rv64imac_zicsr", "-DROUNDS=4000000000u", "-DQUIET")
-    command = [sys.executable, "-m", "console.main", "qemu", "--json", *options, "--elf", str(endless)]
+    command = [sys.executable, "-m", "rvtrace_gdb", "qemu", "--json", *options, "--elf", str(endless)]
     with subprocess.Popen(
         [*command, "--", *arguments(endless)], cwd=HOME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import EventKind
+from rvtrace_gdb.decode.history import EventKind
 from tests.compiling import HOME, compile_program
 from tests.qemu.machine import Ran, arguments, histories, logged, recorded, rvtrace, same
 from tests.qemu.test_all_that_ran import address

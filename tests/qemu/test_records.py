@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from decode.image import Image
-from decode.ingress import Block, Trap
-from session.qemu.code import Code
-from session.qemu.log_source import LogSource
-from session.qemu.records import Item, Jumped, Records
-from transport.qemu import control
-from transport.qemu.errors import QemuError, QemuGone
-from transport.qemu.ring import Ring
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.session.qemu.code import Code
+from rvtrace_gdb.session.qemu.log_source import LogSource
+from rvtrace_gdb.session.qemu.records import Item, Jumped, Records
+from rvtrace_gdb.transport.qemu import control
+from rvtrace_gdb.transport.qemu.errors import QemuError, QemuGone
+from rvtrace_gdb.transport.qemu.ring import Ring
 
 BEGIN = 0x80000000 | 1 << 29
 STRAIGHT, LOOP, HANDLER = 0, 1, 2

@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from session.context import Context
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.simulated.hart import DebugCause
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.transcripts import FOLDER
-from transport.simulated.hart import DebugCause
-from transport.simulated.machine import Machine, MemoryMap, build
 
 DEMO = FOLDER / "demo64.elf"
 SMALL_RAM = MemoryMap(ram_size=1 << 20)

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from controlregs.ctr.in_force import CtrInForce
-from controlregs.request import EncoderInForce, SinkInForce
-from decode.ntrace.dialect import DIALECTS
-from session.captured import (
+from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
+from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS
+from rvtrace_gdb.session.captured import (
     Capture,
     CapturedEncoder,
     CapturedImage,
@@ -18,7 +18,7 @@ from session.captured import (
     PlacedElf,
     Unregistered,
 )
-from session.etrace import values_of
+from rvtrace_gdb.session.etrace import values_of
 from tests.session.etraces import etraces
 
 SMALL = Capture(

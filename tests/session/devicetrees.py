@@ -4,8 +4,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from session import devicetree
-from session.devicetree import Node
+from rvtrace_gdb.session import devicetree
+from rvtrace_gdb.session.devicetree import Node
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "device-tree"
 NAMES = ("per_hart", "qemu_etrace", "sifive_0", "clusters")

@@ -4,9 +4,9 @@ from dataclasses import fields
 
 from hypothesis import strategies as st
 
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from session.etrace import ETrace
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
+from rvtrace_gdb.session.etrace import ETrace
 
 _booleans = {field.name: st.booleans() for field in fields(Modes)}
 

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from session.context import Context
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
 
 
 class Refused(RvtraceError):

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.executed.log import Log
-from decode.image import Image
-from decode.tandem.commits import CommitLog, encode_log
-from decode.tandem.encoder import Encoder
-from decode.tandem.parameters import Parameters
-from session.capture import dump
-from session.importing_tandem import tandem_capture
+from rvtrace_gdb.decode.executed.log import Log
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.commits import CommitLog, encode_log
+from rvtrace_gdb.decode.tandem.encoder import Encoder
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.capture import dump
+from rvtrace_gdb.session.importing_tandem import tandem_capture
 from tests.compiling import HOME, compile_program
 from tests.executed.logs import spike_log
 

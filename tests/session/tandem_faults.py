@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.encoder import encode
-from decode.tandem.group import AdditionalState, Element, FullRegister, Group, Instr
-from decode.tandem.layout import State
-from session.tandem.findings import Divergence
-from session.tandem.masks import masks_of
-from session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Element, FullRegister, Group, Instr
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.session.tandem.findings import Divergence
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
 from tests.decode.tandem_corpus import decoded, parameters_of, program_of
 from tests.session.tandem_replay import Replay
 

@@ -5,7 +5,7 @@ What it does comes from the log alone: neither registers nor memory that were wr
 
 from functools import lru_cache
 
-from session.tandem.model import MTIME, PC, PRIVILEGE, Model, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.tandem.model import MTIME, PC, PRIVILEGE, Model, ModelFailed, Step, Stored, Trap
 from tests.decode import tandem_corpus
 from tests.decode.tandem_corpus import golden_steps, parameters_of, program_of
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from decode.memory_access import CSR, LOAD, STORE, Access
-from session.accesses import Accesses, AccessRow
-from session.errors import NoTrace
-from session.ranges import RangeError, Selection
+from rvtrace_gdb.decode.memory_access import CSR, LOAD, STORE, Access
+from rvtrace_gdb.session.accesses import Accesses, AccessRow
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.ranges import RangeError, Selection
 from tests.views.test_accesses import ACCESSES, history, program
 
 TWENTY = tuple(Access(STORE, 4, "", 0x100 + 4 * number, number, position=number % 3) for number in range(20))

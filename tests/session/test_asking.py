@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from session.asking import CannotAsk, NotDone
-from session.server import Server
-from session.session import Session
-from support.errors import Cancelled
+from rvtrace_gdb.session.asking import CannotAsk, NotDone
+from rvtrace_gdb.session.server import Server
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled
 
 Need = dict[str, Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from session.methods import Methods
-from session.session import Session
-from support.errors import RvtraceError
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.session.board import board
 
 BAD = ("\0", "a\0b", "/tmp/\ud800", "\ud800x", "\udfff", "x" * 5000, "~nobody-of-that-name/x", "/a/" * 2000, "")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.main import main
-from decode.contexts import ContextImages
-from decode.events import (
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.events import (
     Context,
     ContextChange,
     EventKind,
@@ -24,13 +24,13 @@ from decode.events import (
     StopReason,
     Trap,
 )
-from decode.history import Accounting, History, HistoryBuilder, Path
-from decode.image import Image
-from session.between import AT_MOST, Place, Row, between
-from session.errors import NoTrace
-from session.methods import Methods
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.between import AT_MOST, Place, Row, between
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests import reference
 from tests.facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, SYNCHRONIZED, lost, note
 from tests.session.test_finding import HANDLER, LEAF, MAIN, PROCESS, program

@@ -2,17 +2,17 @@
 
 import pytest
 
-from decode.calls.tree import Node
-from decode.contexts import ContextImages
-from decode.history import Accounting, Context, History, HistoryBuilder, Path
-from decode.image import Image
-from session.calls import CallRow, FunctionRow, Functions
-from session.errors import NoTrace
-from session.methods import Methods
-from session.params import BadRequest
-from session.ranges import RangeError, Selection
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.decode.calls.tree import Node
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import Accounting, Context, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.calls import CallRow, FunctionRow, Functions
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.ranges import RangeError, Selection
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
 from tests.decode.test_calls import CALL, HANDLED, PLAIN, Code
@@ -126,7 +126,7 @@ def test_the_tree_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
         made[0] += 1
         return Node(0, False, 0)
 
-    monkeypatch.setattr("session.calls.tree", counted)
+    monkeypatch.setattr("rvtrace_gdb.session.calls.tree", counted)
     found.tree(3)
     found.tree(9)
     assert made == [1]

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from session.capture import CaptureError, dump, load, parse, save
-from session.captured import Capture
-from support.errors import Cancelled
-from support.memory import BadLimit
+from rvtrace_gdb.session.capture import CaptureError, dump, load, parse, save
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.memory import BadLimit
 from tests.session.captures import FULL, SMALL, WITH_RECORDS, captures
 
 CONTENT = dump(FULL)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.parameters import Parameters
-from session.capture import CaptureError, dump, parse
-from session.captured import Capture, CapturedTandem, TandemPort
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.capture import CaptureError, dump, parse
+from rvtrace_gdb.session.captured import Capture, CapturedTandem, TandemPort
 
 RV32 = Parameters(32, 32, 34, 32, DIALECTS["two-pc"], supervisor=False)
 PORTS = (

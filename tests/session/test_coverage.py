@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from console.main import main
-from decode.code_symbols import functions
-from decode.contexts import ContextImages
-from decode.elf import Elf, Section, Segment, Symbol
-from decode.history import GAP, Context, EventKind, History, HistoryBuilder, Path
-from decode.image import Image
-from session.coverage import Coverage, Part
-from session.errors import NoTrace
-from session.methods import Methods
-from session.params import BadRequest
-from session.ranges import RangeError
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.code_symbols import functions
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import Elf, Section, Segment, Symbol
+from rvtrace_gdb.decode.history import GAP, Context, EventKind, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.coverage import Coverage, Part
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.ranges import RangeError
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests import reference
 from tests.compiling import demo
 from tests.decode.test_history import NOTHING

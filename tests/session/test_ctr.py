@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from console.engine_trace import trace_state
-from controlregs.csr_access import Answer, Register
-from controlregs.ctr import procedures
-from controlregs.ctr.errors import DepthRefused, NoCtr
-from controlregs.errors import HartRuns
-from session.context import Context
-from session.ctr import commands, showing
-from session.errors import Busy, NoElf, NoTrace, WrongXlen
-from session.session import Session
-from session.told import told
-from support.errors import Cancelled
+from rvtrace_gdb.console.engine_trace import trace_state
+from rvtrace_gdb.controlregs.csr_access import Answer, Register
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.errors import DepthRefused, NoCtr
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr import commands, showing
+from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.told import told
+from rvtrace_gdb.support.errors import Cancelled
 from tests.console.status_lines import read
 from tests.controlregs.ctr_registers import CtrHart
 

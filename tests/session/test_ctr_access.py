@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from controlregs.csr_access import CsrAccess
-from controlregs.errors import HartRuns
-from session.asking import CannotAsk, NotDone
-from session.context import Context
-from session.ctr.access import open_access
-from session.ctr.access_errors import CsrsNotExposed, ErrorsHidden, NoNumbers, NoWay
-from session.ctr.access_openocd import OpenOcdAccess
-from session.ctr.csr_names import expose_csrs
-from session.debugger import Debugger
-from session.errors import HartUnreachable
-from session.params import BadRequest
-from session.proxy import Asking
-from session.proxy.csrs import Csrs
-from session.session import Session
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session.asking import CannotAsk, NotDone
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr.access import open_access
+from rvtrace_gdb.session.ctr.access_errors import CsrsNotExposed, ErrorsHidden, NoNumbers, NoWay
+from rvtrace_gdb.session.ctr.access_openocd import OpenOcdAccess
+from rvtrace_gdb.session.ctr.csr_names import expose_csrs
+from rvtrace_gdb.session.debugger import Debugger
+from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.proxy import Asking
+from rvtrace_gdb.session.proxy.csrs import Csrs
+from rvtrace_gdb.session.session import Session
 from tests.session.proxy.fakes import Client, FakeStub, fake_stub
 
 SISELECT, SIREG, MCTRCTL, UNKNOWN = 0x150, 0x151, 0x34E, 0x7C0

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from session import description_file
-from session.context import Context
-from session.description import Description, DescriptionError, Encoder, OpenOcd, RamSink
-from session.description_file import load, parse
+from rvtrace_gdb.session import description_file
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Description, DescriptionError, Encoder, OpenOcd, RamSink
+from rvtrace_gdb.session.description_file import load, parse
 
 GOOD = """
 [target]

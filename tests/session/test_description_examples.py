@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from session.description import Description
-from session.description_file import load, parse
-from session.devicetree_trace import trace_components
-from session.topology import Topology
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.description_file import load, parse
+from rvtrace_gdb.session.devicetree_trace import trace_components
+from rvtrace_gdb.session.topology import Topology
 from tests.session.devicetrees import tree
 
 HOME = Path(__file__).resolve().parent.parent.parent

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from session.context import Context
-from session.description import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
-from session.description_file import parse
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.description_file import parse
 
 GOOD = """
 [[component]]

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from session.description import Description
-from session.description_file import PARALLEL, PIB_MODES, parse
-from session.description_text import text
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.description_file import PARALLEL, PIB_MODES, parse
+from rvtrace_gdb.session.description_text import text
 
 EVERYTHING = """
 [target]

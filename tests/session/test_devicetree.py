@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from session import devicetree
-from session.description import DescriptionError
-from session.devicetree import DeviceTreeError, Node
-from session.devicetree_trace import trace_components
+from rvtrace_gdb.session import devicetree
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.devicetree import DeviceTreeError, Node
+from rvtrace_gdb.session.devicetree_trace import trace_components
 from tests.session.devicetrees import NAMES, blob, compiled
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from session import description_file
-from session.description import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
-from session.devicetree import DeviceTreeError
-from session.devicetree_trace import Found, trace_components
-from session.topology import Topology
+from rvtrace_gdb.session import description_file
+from rvtrace_gdb.session.description import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.devicetree import DeviceTreeError
+from rvtrace_gdb.session.devicetree_trace import Found, trace_components
+from rvtrace_gdb.session.topology import Topology
 from tests.session.devicetrees import NAMES, tree
 
 

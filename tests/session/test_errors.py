@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from decode.image import BadElf
-from session.context import Context
-from session.description import DescriptionError
-from session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace, WrongXlen
-from session.live import LiveTrace
-from session.session import Session
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.image import BadElf
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace, WrongXlen
+from rvtrace_gdb.session.live import LiveTrace
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.session.board import BUFFER, DEMO, ENCODER, SINK, Board, board
 from tests.transcripts import FOLDER
 

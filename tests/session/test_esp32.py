@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.esp32 import chips
-from decode.etrace.esp32.descriptors import BadSnapshot
-from decode.history import GAP, History
-from decode.image import Image
-from session import capture as capture_file
-from session import esp32
-from session.captured import Capture
-from session.session import Session
+from rvtrace_gdb.decode.etrace.esp32 import chips
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session import capture as capture_file
+from rvtrace_gdb.session import esp32
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.session import Session
 from tests.decode import esp32_images as made
 from tests.decode.esp32_images import Described
 

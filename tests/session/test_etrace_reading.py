@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.etrace.encapsulation import Encapsulation
-from decode.image import Image
-from session.captured import Capture
-from session.context import Context
-from session.etrace import ETrace, made
-from session.guess_etrace import better_layout
-from session.importing import Raw, capture_of
-from session.importing_etrace import etrace_sources
-from session.packets import Packets
-from session.session import Session
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.etrace import ETrace, made
+from rvtrace_gdb.session.guess_etrace import better_layout
+from rvtrace_gdb.session.importing import Raw, capture_of
+from rvtrace_gdb.session.importing_etrace import etrace_sources
+from rvtrace_gdb.session.packets import Packets
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace_vectors import ROOT, expected, vector
 from tests.session.etraces import etraces
 

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from console import etrace_options
-from controlregs.request import EncoderInForce
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from session.capture import load, save
-from session.captured import CapturedEncoder, Unregistered
-from session.description import DescriptionError
-from session.description_file import parse
-from session.errors import Unsupported
-from session.etrace import ETrace, all_fields, default, made, of_registers, values_of
-from session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, checked
-from session.formats import how_of
-from session.harts import options_of
-from session.importing import etrace_encoder
+from rvtrace_gdb.console import etrace_options
+from rvtrace_gdb.controlregs.request import EncoderInForce
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
+from rvtrace_gdb.session.capture import load, save
+from rvtrace_gdb.session.captured import CapturedEncoder, Unregistered
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.description_file import parse
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.etrace import ETrace, all_fields, default, made, of_registers, values_of
+from rvtrace_gdb.session.etrace_settings import SETTINGS, BadSetting, Kind, Owner, checked
+from rvtrace_gdb.session.formats import how_of
+from rvtrace_gdb.session.harts import options_of
+from rvtrace_gdb.session.importing import etrace_encoder
 from tests.session.captures import SMALL
 from tests.session.etraces import etraces
 

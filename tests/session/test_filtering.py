@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from controlregs.filter_setup import Filter
-from decode.history import GAP
-from decode.image import Image
-from session.errors import BadOption
-from session.filtering import filter_of
-from session.session import Session
+from rvtrace_gdb.controlregs.filter_setup import Filter
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.filtering import filter_of
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.transport.simulated.machine import build
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
 from tests.compiling import demo
 from tests.session.board import DEMO, SMALL_RAM, Board
 from tests.simulated.trace_rig import Log
 from tests.simulated.traced import compiled
-from transport.simulated.machine import build
-from transport.simulated.trace_filter_registers import FilterUnits
 
 M = 3
 Places = dict[str, tuple[int, int]]

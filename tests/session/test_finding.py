@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.elf import Elf, Section, Symbol
-from decode.events import Context, ContextChange, EventKind, Loss, LossCause, Trap, TrapKind
-from decode.history import Accounting, History, HistoryBuilder, Path
-from decode.image import Image
-from session.errors import NoTrace
-from session.finding import BadQuestion, Events, Executions, Found, Gaps, Question, Row
-from session.methods import Methods
-from session.params import BadRequest
-from session.ranges import RangeError, Selection
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.events import Context, ContextChange, EventKind, Loss, LossCause, Trap, TrapKind
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.finding import BadQuestion, Events, Executions, Found, Gaps, Question, Row
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.ranges import RangeError, Selection
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests.decode.tandem_groups import NOP, csr, group, pc, tandem, x
 from tests.facts import EXCEPTION, INTERRUPT, STARTS, STOPS, lost
 

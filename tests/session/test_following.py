@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.arriving import WAITING_LIMIT, ArrivingBuilder
-from decode.etrace.encapsulation import Encapsulation
-from decode.history import GAP, History, Path, RepeatPath
-from decode.streams import Losses, Lost, Program
-from session import formats
-from session.etrace import ETrace
-from session.following import Following, Source
-from session.formats import How
+from rvtrace_gdb.decode.arriving import WAITING_LIMIT, ArrivingBuilder
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.streams import Losses, Lost, Program
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.following import Following, Source
+from rvtrace_gdb.session.formats import How
+from rvtrace_gdb.views import events
 from tests.decode import etrace_programs
 from tests.decode.encodings import Case, any_fields, periodic
 from tests.decode.ntrace_messages import located
 from tests.decode.test_etrace_damage import periodic as etrace_periodic
-from views import events
 
 examples = settings(derandomize=True, max_examples=15, deadline=None)
 seeds = st.integers(0, 1 << 32)

@@ -1,10 +1,10 @@
 """Rows of frames as gdb's unwinder gets them."""
 
-from decode.contexts import ContextImages
-from decode.history import History
-from session.calls import Functions
-from session.frames import call_history, rows
-from session.session import Selected, Session
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.session.calls import Functions
+from rvtrace_gdb.session.frames import call_history, rows
+from rvtrace_gdb.session.session import Selected, Session
 from tests.decode.call_histories import history_of
 from tests.decode.test_calls import PLAIN, Code
 from tests.decode.test_frames_by_hand import HANDLED

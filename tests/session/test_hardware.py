@@ -5,13 +5,13 @@ The expectations are the wording of docs/target-description.md, written out for 
 
 import pytest
 
-from controlregs.graph_request import Buffer, Pins
-from controlregs.pib import PibMode
-from controlregs.request import TraceRequest
-from session.description import Description
-from session.description_file import parse
-from session.errors import BadOption
-from session.hardware import Hardware
+from rvtrace_gdb.controlregs.graph_request import Buffer, Pins
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.request import TraceRequest
+from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.description_file import parse
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.hardware import Hardware
 
 BOARD = """
 [[component]]

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlregs.encoder import CONTROL, IMPL, INST_FEATURES
-from decode.image import Image
-from decode.ntrace.dialect import DIALECTS, RC7, SIFIVE
-from decode.ntrace.options import ImplicitReturn, Options
-from session.capture import load, save
-from session.context import Context
-from session.errors import NoElf, NoTrace
-from session.harts import feeding, options_of
-from session.importing import Raw, capture_of, captured_image, sources_in
-from session.ranges import RangeError
-from session.session import Session
+from rvtrace_gdb.controlregs.encoder import CONTROL, IMPL, INST_FEATURES
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.dialect import DIALECTS, RC7, SIFIVE
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session.capture import load, save
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoElf, NoTrace
+from rvtrace_gdb.session.harts import feeding, options_of
+from rvtrace_gdb.session.importing import Raw, capture_of, captured_image, sources_in
+from rvtrace_gdb.session.ranges import RangeError
+from rvtrace_gdb.session.session import Session
 from tests import reference
 from tests.decode.ntrace_messages import message, split
 

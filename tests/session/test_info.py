@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from session import info
-from session.context import Context
-from session.description import DescriptionError
-from session.session import Session
-from support.errors import Cancelled
-from support.progress import Progress, silent
+from rvtrace_gdb.session import info
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.session.board import ENCODER, SINK, Board, board
 from tests.session.looked_at import Connect, Registers, absent, described
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decode import merged
-from decode.history import Accounting, History, HistoryBuilder, Path
-from session.interleaved import Interleaved, Run
-from session.ranges import RangeError, Selection
+from rvtrace_gdb.decode import merged
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
+from rvtrace_gdb.session.interleaved import Interleaved, Run
+from rvtrace_gdb.session.ranges import RangeError, Selection
 from tests.decode.test_merged import history
 
 Place = tuple[int, int]

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from console.engine_trace import trace_state
-from decode.history import GAP
-from session.context import Context
-from session.errors import NoTrace
-from session.session import Session
-from session.told import told
-from support.errors import Cancelled, RvtraceError
-from support.progress import silent
+from rvtrace_gdb.console.engine_trace import trace_state
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.told import told
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.progress import silent
+from rvtrace_gdb.transport.openocd_errors import OpenOcdRefused
+from rvtrace_gdb.transport.simulated.trace_devices import EMPTY
 from tests.console.status_lines import read
 from tests.session.board import BUFFER, ENCODER, SINK, Board, CableOut, board, executed
 from tests.transcripts import FOLDER
-from transport.openocd_errors import OpenOcdRefused
-from transport.simulated.trace_devices import EMPTY
 
 NOBODY: dict[str, str] = {}
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controlregs.ram_sink import RamMode
-from controlregs.request import SinkInForce
-from controlregs.watching import GraphStatus, PassingStatus
-from session.captured import CapturedSink
-from session.live_report import status
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.request import SinkInForce
+from rvtrace_gdb.controlregs.watching import GraphStatus, PassingStatus
+from rvtrace_gdb.session.captured import CapturedSink
+from rvtrace_gdb.session.live_report import status
 
 NOBODY = GraphStatus((), (), (), {})
 FUNNEL = GraphStatus((), (), (PassingStatus("f0", True, True, True),), {})

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from session.context import Context
-from session.methods import Methods
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests.session.board import Board, CableOut, board
 
 ALL = 1 << 40

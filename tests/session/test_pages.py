@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from console.main import main
-from session.errors import NoTrace
-from session.methods import Methods
-from session.params import BadRequest
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
 from tests import reference
 
 ELF = reference.FOLDER / "median.elf"

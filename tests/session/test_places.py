@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decode.contexts import ContextImages
-from decode.history import GAP, Accounting, Event, EventKind, History, HistoryBuilder, Path
-from decode.image import Image
-from session.errors import NoTrace
-from session.past import Past, Stop
-from session.places import NoNumber, Places
-from session.session import Selected
-from support.errors import Cancelled
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import GAP, Accounting, Event, EventKind, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.past import Past, Stop
+from rvtrace_gdb.session.places import NoNumber, Places
+from rvtrace_gdb.session.session import Selected
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.decode import assembler as asm
 from tests.decode.call_histories import history_of
 from tests.decode.test_calls import NOP, PLAIN, Code

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.elf import read_elf
-from decode.history import Accounting, Context, HistoryBuilder
-from decode.history import Path as Ran
-from decode.image import Image
-from support.progress import silent
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.elf import read_elf
+from rvtrace_gdb.decode.history import Accounting, Context, HistoryBuilder
+from rvtrace_gdb.decode.history import Path as Ran
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.support.progress import silent
 from tests.compiling import compile_program
 from tests.decode import assembler as asm
 from tests.decode.elves import build, build_library, strip

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.ram_sink import DATA
-from decode.image import CodeMissing
-from session.program import CodeOnTarget, Program
+from rvtrace_gdb.controlregs.ram_sink import DATA
+from rvtrace_gdb.decode.image import CodeMissing
+from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.transport.openocd import OpenOcd
 from tests.session.board import DEMO
-from transport.openocd import OpenOcd
 
 ENCODER, SINK = range(0x2000_0000, 0x2000_1000), range(0x2000_1000, 0x2000_2000)
 

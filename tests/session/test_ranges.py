@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from session.ranges import Cursor, RangeError, Selection
+from rvtrace_gdb.session.ranges import Cursor, RangeError, Selection
 from tests.transcripts import exchanges, history_rows
 
 TRANSCRIPT = "instruction-history-rv64.txt"

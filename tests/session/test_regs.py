@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from session import regs
-from session.context import Context
-from session.description import DescriptionError
-from session.errors import BadOption
-from session.regs import Wish
-from session.session import Session
-from support.errors import Cancelled
-from support.progress import Progress, silent
+from rvtrace_gdb.session import regs
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.regs import Wish
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.session.board import BUFFER, ENCODER, SINK, Board, board
 from tests.session.looked_at import Connect, Registers, Unplugged, absent, described
 

@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from controlregs.csr_access import Answer, Register
-from controlregs.errors import HartRuns
-from session import info, regs, regs_captured, regs_ctr
-from session.captured import Capture
-from session.context import Context
-from session.ctr import commands
-from session.ctr.access_errors import NoWay
-from session.description import DescriptionError
-from session.regs import Wish
-from session.session import Session
-from support.progress import silent
+from rvtrace_gdb.controlregs.csr_access import Answer, Register
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.session import info, regs, regs_captured, regs_ctr
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.ctr import commands
+from rvtrace_gdb.session.ctr.access_errors import NoWay
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.regs import Wish
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.progress import silent
+from rvtrace_gdb.transport.openocd_errors import OpenOcdAbsent
 from tests.controlregs.ctr_registers import CtrHart
 from tests.session.board import DEMO
 from tests.session.captures import SMALL, WITH_RECORDS, captures
 from tests.session.looked_at import Registers, absent, described
-from transport.openocd_errors import OpenOcdAbsent
 
 NOBODY: dict[str, str] = {}
 WAY = {"way": "packets", "version": None}

@@ -6,17 +6,17 @@ from typing import TypeVar
 
 import pytest
 
-from decode.calls.index import CallHistory
-from decode.history import History
-from decode.image import Image
-from decode.ntrace.options import Options
-from decode.ntrace.streams import StreamDecoder
-from session import formats, resuming
-from session.captured import TandemPort
-from session.context import Context
-from session.session import Session
-from support.errors import Cancelled
-from support.progress import silent
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.streams import StreamDecoder
+from rvtrace_gdb.session import formats, resuming
+from rvtrace_gdb.session.captured import TandemPort
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import silent
 from tests import reference
 from tests.decode import tandem_corpus
 from tests.session.board import board
@@ -70,7 +70,7 @@ def test_decoding_goes_on_where_it_was(wrapped: bool, monkeypatch: pytest.Monkey
 
 
 def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decode.tandem.decoder.PIECE", 1000)
+    monkeypatch.setattr("rvtrace_gdb.decode.tandem.decoder.PIECE", 1000)
     name = tandem_corpus.TRACES[0]
     data, port = tandem_corpus.trace_bytes(name), TandemPort("port", tandem_corpus.parameters_of(name))
     unfinished = formats.begun(data, tandem_corpus.program_of(name), port)
@@ -145,9 +145,9 @@ def test_another_program_begins_anew(opened: Session, tmp_path: Path, monkeypatc
 
 
 def test_the_calls_go_on_where_they_were(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decode.calls.index._BLOCK", 4)
-    monkeypatch.setattr("decode.calls.index._TOLD", 1)
-    monkeypatch.setattr("decode.calls.index._SPAN", 3)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.index._BLOCK", 4)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.index._TOLD", 1)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.index._SPAN", 3)
     it = opened.selected(Context())
     calls = CallHistory(it.history, it.program, None)
     _, reports = in_the_end(calls.go_on)
@@ -158,7 +158,7 @@ def test_the_calls_go_on_where_they_were(opened: Session, monkeypatch: pytest.Mo
 
 
 def test_calls_that_ended_in_the_middle_begin_anew(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decode.calls.index._BLOCK", 4)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.index._BLOCK", 4)
     it = opened.selected(Context())
     calls, really, left = CallHistory(it.history, it.program, None), CallHistory._note_lows, [5]
 

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlregs.encoder import CONTROL, Format
-from decode.history import GAP, EventKind
-from session.capture import load, save
-from session.captured import Capture
-from session.context import Context
-from session.errors import NoElf, Unsupported, WrongXlen
-from session.session import Session
-from support.errors import RvtraceError
+from rvtrace_gdb.controlregs.encoder import CONTROL, Format
+from rvtrace_gdb.decode.history import GAP, EventKind
+from rvtrace_gdb.session.capture import load, save
+from rvtrace_gdb.session.captured import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoElf, Unsupported, WrongXlen
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.bus import BusError
 from tests.session.board import DEMO, Board, CableOut, board
 from tests.session.captures import captures
 from tests.transcripts import FOLDER
-from transport.simulated.bus import BusError
 
 NOBODY: dict[str, str] = {}
 MAIN, LEAF = 0x800000B0, 0x8000004C

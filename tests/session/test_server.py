@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from decode.calls.index import CallHistory
-from decode.history import History
-from decode.streams import Program
-from session.capture import save as save_capture
-from session.context import Context
-from session.methods import Methods
-from session.params import ROWS_AT_MOST
-from session.server import Server
-from session.session import Session
-from support.errors import Cancelled
-from support.progress import Progress, silent
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.streams import Program
+from rvtrace_gdb.session.capture import save as save_capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.params import ROWS_AT_MOST
+from rvtrace_gdb.session.server import Server
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.support.progress import Progress, silent
 from tests.session.board import DEMO, Board, board
 from tests.session.captures import SMALL
 
@@ -49,7 +49,7 @@ class Client:
 
     def __init__(self, environ: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "session"],
+            [sys.executable, "-I", "-m", "rvtrace_gdb.session"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -253,7 +253,7 @@ def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None
 
 def test_progress_comes_at_most_five_times_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, clock = Pipe(), Clock()
-    monkeypatch.setattr("session.server.time", clock)
+    monkeypatch.setattr("rvtrace_gdb.session.server.time", clock)
     pipe.put(id="x", method="stop")
     thread, sink = served(Timed(clock), pipe, tmp_path / "log")
     deadline = time.monotonic() + 60
@@ -432,7 +432,7 @@ def test_what_is_shown_comes_with_what_else_will_be_asked_of_it(tmp_path: Path) 
 
 def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session, found = Session(), list[object]()
-    monkeypatch.setattr("session.frames.CallHistory", counted(found))
+    monkeypatch.setattr("rvtrace_gdb.session.frames.CallHistory", counted(found))
     session.prepare(silent)
     session.open(capture, None)
     session.prepare(silent)
@@ -453,7 +453,7 @@ def test_the_log_is_readable_by_its_owner_alone_and_nobody_can_foresee_its_name(
     """It is in the common temporary folder: others could put a link to a file of ours in its place beforehand."""
     program = (
         "import logging, os, sys\n"
-        "from session.__main__ import _LogFile\n"
+        "from rvtrace_gdb.session.__main__ import _LogFile\n"
         "for _ in range(2):\n"
         "    file = _LogFile()\n"
         "    logging.getLogger().addHandler(file)\n"
@@ -502,7 +502,7 @@ def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
         "import resource, runpy, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))\n"
         "sys.argv = ['session']\n"
-        "runpy.run_module('session', run_name='__main__')"
+        "runpy.run_module('rvtrace_gdb.session', run_name='__main__')"
     )
     large_file = str(tmp_path / "large.rvt")
     requests = [{"id": 1, "method": "open", "params": {"path": large_file}}, {"id": 2, "method": "hello"}]

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from decode.image import Image
-from decode.tandem.group import AdditionalState, Instr
-from decode.tandem.layout import State
-from decode.tandem.parameters import Parameters
-from decode.tandem.register_names import regno_of
-from session.places import Places
-from session.proxy.description import Description
-from session.shadow import stay_known
-from support.progress import silent
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Instr
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.register_names import regno_of
+from rvtrace_gdb.session.places import Places
+from rvtrace_gdb.session.proxy.description import Description
+from rvtrace_gdb.session.shadow import stay_known
+from rvtrace_gdb.support.progress import silent
 from tests.decode.elves import build
 from tests.decode.tandem_groups import INIT, RESET, Line, csr, f, priv, store, sw, x
 from tests.session.test_places import places_in

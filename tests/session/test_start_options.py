@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from controlregs.request import EncoderInForce
-from decode.ntrace.options import ImplicitReturn, Options
-from session.captured import CapturedEncoder
-from session.decoding import ntrace_options
-from session.errors import BadOption, Unsupported
-from session.harts import options_of
-from session.session import Session
+from rvtrace_gdb.controlregs.request import EncoderInForce
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session.captured import CapturedEncoder
+from rvtrace_gdb.session.decoding import ntrace_options
+from rvtrace_gdb.session.errors import BadOption, Unsupported
+from rvtrace_gdb.session.harts import options_of
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.transport.simulated.machine import build
 from tests.session.board import DEMO, ENCODER, SMALL_RAM, Board
-from transport.simulated.machine import build
 
 CONTROL, FEATURES, TS_CONTROL = 0x00, 0x08, 0x40
 N_TRACE, HTM, BTM = 1 << 24, 6 << 4, 3 << 4

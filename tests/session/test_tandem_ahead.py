@@ -8,13 +8,13 @@ from dataclasses import asdict
 
 import pytest
 
-from decode.tandem.decoder import Tandem
-from decode.tandem.group import Group
-from decode.tandem.layout import FPR_END, GPR, State
-from session.tandem.findings import Divergence
-from session.tandem.masks import masks_of
-from session.tandem.model import Expected, Model, ModelFailed, Running, Step
-from session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.group import Group
+from rvtrace_gdb.decode.tandem.layout import FPR_END, GPR, State
+from rvtrace_gdb.session.tandem.findings import Divergence
+from rvtrace_gdb.session.tandem.masks import masks_of
+from rvtrace_gdb.session.tandem.model import Expected, Model, ModelFailed, Running, Step
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
 from tests.decode.tandem_corpus import program_of
 from tests.session.tandem_faults import (
     DATA,

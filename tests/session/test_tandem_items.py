@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from decode.tandem.encoder import encode
-from decode.tandem.group import (
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import (
     AdditionalState,
     Element,
     Ending,
@@ -18,11 +18,11 @@ from decode.tandem.group import (
     MemoryRequest,
     MemoryResponse,
 )
-from decode.tandem.layout import MemoryOp, State
-from decode.tandem.parameters import Parameters
-from session.captured import TandemPort
-from session.tandem.items import Groups, Item, Itemizer
-from session.tandem.wording import Wording
+from rvtrace_gdb.decode.tandem.layout import MemoryOp, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.captured import TandemPort
+from rvtrace_gdb.session.tandem.items import Groups, Item, Itemizer
+from rvtrace_gdb.session.tandem.wording import Wording
 from tests.decode.tandem_corpus import RV64, trace_bytes
 from tests.decode.tandem_groups import INIT, NOP, RESET, csr, group, pc, priv, x
 

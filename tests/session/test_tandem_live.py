@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import held_port
-from session import description_file, description_text
-from session.context import Context
-from session.description import DescriptionError
-from session.errors import BadOption, NoElf
-from session.session import Session
-from session.tandem.port_file import PortFileError
+from rvtrace_gdb.console.rig import held_port
+from rvtrace_gdb.session import description_file, description_text
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.errors import BadOption, NoElf
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tandem.port_file import PortFileError
 from tests.simulated.tandem_port import Ported
 from tests.waiting import until
 

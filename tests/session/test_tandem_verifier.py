@@ -5,16 +5,16 @@ from itertools import islice
 
 import pytest
 
-from decode.tandem.decoder import decode
-from decode.tandem.dialect import FLUTE, PICCOLO_2018, TOOOBA, TWO_PC, Dialect
-from decode.tandem.encoder import encode
-from decode.tandem.group import AdditionalState, Element, Ending, FullRegister, Group, IncrementPc
-from decode.tandem.layout import State
-from decode.tandem.parameters import Parameters
-from session.tandem.findings import Divergence, Kind
-from session.tandem.masks import Masks, masks_of
-from session.tandem.model import PC, Step
-from session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.decode.tandem.decoder import decode
+from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO_2018, TOOOBA, TWO_PC, Dialect
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Element, Ending, FullRegister, Group, IncrementPc
+from rvtrace_gdb.decode.tandem.layout import State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.tandem.findings import Divergence, Kind
+from rvtrace_gdb.session.tandem.masks import Masks, masks_of
+from rvtrace_gdb.session.tandem.model import PC, Step
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
 from tests.decode.tandem_corpus import GOLDEN, decoded, program_of
 from tests.decode.tandem_groups import (
     MRET,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from decode.tandem.group import AdditionalState, Group
-from decode.tandem.layout import FPR, FPR_END, GPR, State
-from session.tandem.findings import Divergence, Kind
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Group
+from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR, State
+from rvtrace_gdb.session.tandem.findings import Divergence, Kind
 from tests.session.tandem_faults import (
     DATA,
     Change,

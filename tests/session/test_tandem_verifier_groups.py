@@ -5,19 +5,19 @@ from itertools import islice
 
 import pytest
 
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import ROCKET
-from decode.tandem.encoder import encode
-from decode.tandem.group import Element, Group, Instr
-from decode.tandem.parameters import Parameters
-from session.tandem.findings import Difference, Kind
-from session.tandem.masks import BadMask, Masks, masks_of
-from session.tandem.model import PC, PRIVILEGE, ModelFailed, Step, Stored, Trap
-from session.tandem.operands import addressed, sources
-from session.tandem.survey import foreign_code, pages
-from session.tandem.verifier import Choices, Verifier
-from support.errors import Cancelled
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import ROCKET
+from rvtrace_gdb.decode.tandem.encoder import encode
+from rvtrace_gdb.decode.tandem.group import Element, Group, Instr
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session.tandem.findings import Difference, Kind
+from rvtrace_gdb.session.tandem.masks import BadMask, Masks, masks_of
+from rvtrace_gdb.session.tandem.model import PC, PRIVILEGE, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.session.tandem.operands import addressed, sources
+from rvtrace_gdb.session.tandem.survey import foreign_code, pages
+from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.tandem_corpus import decoded, program_of
 from tests.decode.tandem_groups import (
     INIT,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from console.engine_trace import TraceState, trace_state
-from console.main import main
-from session.methods import Methods
-from session.session import Session
-from session.told import told
-from support.lines import Line, Problem, warning
-from support.progress import silent
+from rvtrace_gdb.console.engine_trace import TraceState, trace_state
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.told import told
+from rvtrace_gdb.support.lines import Line, Problem, warning
+from rvtrace_gdb.support.progress import silent
 from tests import reference
 from tests.console.status_lines import read
 

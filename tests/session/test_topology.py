@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from session.description import AnyComponent, Description, DescriptionError, Encoder
-from session.description_file import parse
-from session.topology import Route, Topology
+from rvtrace_gdb.session.description import AnyComponent, Description, DescriptionError, Encoder
+from rvtrace_gdb.session.description_file import parse
+from rvtrace_gdb.session.topology import Route, Topology
 
 SINKS = {"ram": ("ram_sink", 'mode = "SRAM"'), "pib": ("pib_sink", ""), "atb": ("atb_bridge", "id = 1")}
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from controlregs.encoder import TrigAction
-from controlregs.errors import HartRuns
-from controlregs.trigger_module import TriggersRefused
-from controlregs.trigger_setup import Triggers
-from session import triggering
-from session.description import Encoder
-from session.errors import BadOption, HartUnreachable
-from session.triggering import Armed, arm, triggers_of
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.trigger_module import TriggersRefused
+from rvtrace_gdb.controlregs.trigger_setup import Triggers
+from rvtrace_gdb.session import triggering
+from rvtrace_gdb.session.description import Encoder
+from rvtrace_gdb.session.errors import BadOption, HartUnreachable
+from rvtrace_gdb.session.triggering import Armed, arm, triggers_of
+from rvtrace_gdb.transport.openocd import OpenOcd
 from tests.simulated.harts import compiled
 from tests.simulated.openocd import OpenOcd as Rig
 from tests.simulated.openocd import Tcl, TclError
-from transport.openocd import OpenOcd
 
 ENTRY = 0x8000_0000
 ON, OFF, NOTIFY = TrigAction.TRACE_ON, TrigAction.TRACE_OFF, TrigAction.TRACE_NOTIFY

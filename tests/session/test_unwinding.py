@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from decode.calls.frames import CallFrames
-from decode.calls.index import CallHistory
-from decode.cfi import CallFrames as Cfi
-from decode.contexts import ContextImages
-from session.shadow import Memory
-from session.unwinding import Unwinder
+from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.cfi import CallFrames as Cfi
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.session.shadow import Memory
+from rvtrace_gdb.session.unwinding import Unwinder
 from tests.compiling import demo
 from tests.simulated.tandem_port import Ported
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.group import AdditionalState, Instr, MemoryRequest
-from decode.tandem.layout import MemoryOp, State
-from session.past import Hit, Watchpoint
-from session.watching import Watching
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Instr, MemoryRequest
+from rvtrace_gdb.decode.tandem.layout import MemoryOp, State
+from rvtrace_gdb.session.past import Hit, Watchpoint
+from rvtrace_gdb.session.watching import Watching
 from tests.decode.tandem_corpus import decoded
 from tests.decode.tandem_groups import INIT, MRET, NOP, RESET, RV32, RV64, Line, csr, pc, priv, store, sw, x
 from tests.decode.test_tandem_memory import SATP, SV39, with_tables

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.history import History
-from decode.memory_access import ATOMIC, CAS_FAILURE, LOAD, STORE, Access
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.group import FullRegister, StateInitialization
-from session.importing_tandem import tandem_capture
-from session.methods import Methods
-from session.selected import Selected
-from session.session import Session
-from session.who_wrote import INSTRUCTION, OUTSIDE, PC, RESET, TRAP, Moment, Written
-from support.errors import RvtraceError
-from support.progress import silent
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, LOAD, STORE, Access
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.group import FullRegister, StateInitialization
+from rvtrace_gdb.session.importing_tandem import tandem_capture
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.selected import Selected
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.who_wrote import INSTRUCTION, OUTSIDE, PC, RESET, TRAP, Moment, Written
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import silent
 from tests.decode.tandem_corpus import (
     DATA,
     GOLDEN,

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from decode.image import Image
-from decode.ntrace.options import Options
-from decode.ntrace.streams import decode_streams
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.streams import decode_streams
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.wiring import AnyPart, EncoderPart, FunnelPart, RamSinkPart, Wiring
 from tests.simulated.test_trace_devices import (
     ACTIVE,
     CONTROL,
@@ -25,8 +27,6 @@ from tests.simulated.test_trace_devices import (
     Registers,
 )  # fmt: skip
 from tests.simulated.traced import told_to
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.wiring import AnyPart, EncoderPart, FunnelPart, RamSinkPart, Wiring
 
 DIS_INPUT, INST_FILTERS = 0x08, 0x0C
 HARTS = 8

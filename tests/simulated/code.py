@@ -2,9 +2,9 @@
 
 from enum import IntEnum
 
-from transport.simulated.bus import Bus
-from transport.simulated.clint import Clint
-from transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import Clint
+from rvtrace_gdb.transport.simulated.hart import Hart
 
 BASE = 0x8000_0000
 DATA = BASE + 0x800

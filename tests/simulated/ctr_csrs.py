@@ -5,14 +5,14 @@ Source: CTR 1.0, "CSR Listing", "Supervisor CTR Clear Instruction"; draft 0.1.4,
 
 from typing import Any
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import Clint
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.recorder import Recorder
+from rvtrace_gdb.transport.simulated.ctr.registers import CtrRegisters
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
+from rvtrace_gdb.transport.simulated.hart import Hart, IllegalCsr
 from tests.simulated.code import BASE, RAM_SIZE, SPIN, put
-from transport.simulated.bus import Bus
-from transport.simulated.clint import Clint
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.recorder import Recorder
-from transport.simulated.ctr.registers import CtrRegisters
-from transport.simulated.ctr.transfer import Mode
-from transport.simulated.hart import Hart, IllegalCsr
 
 SCTRCTL, SCTRSTATUS, SCTRDEPTH, VSCTRCTL, MCTRCTL = 0x14E, 0x14F, 0x15F, 0x24E, 0x34E
 SISELECT, SIREG, SIREG2, SIREG3 = 0x150, 0x151, 0x152, 0x153

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.ctr_model import Entry, Event, Instruction, Model, Trap, Write
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.hart import Retired
-from transport.simulated.machine import Machine, MemoryMap, build
 
 CONTROL = {"1.0": 0x34E, "0.1.4": 0x381}
 HIGH = 0x382  # mctrcontrolh

@@ -3,11 +3,11 @@
 Encodings: the RISC-V Instruction Set Manual, volume I, "Control Transfer Instructions"; numbers from CTR 1.0, "CSRs".
 """
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import Clint
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.hart import Hart
 from tests.simulated.code import BASE, HANDLER, RAM_SIZE, SPIN, Csr, put
-from transport.simulated.bus import Bus
-from transport.simulated.clint import Clint
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.hart import Hart
 
 MCTRCTL, SCTRSTATUS, SISELECT = 0x34E, 0x14F, 0x150
 U, M, BPFRZ, LCOFIFRZ, NTBREN = 1, 4, 1 << 11, 1 << 12, 1 << 36

@@ -1,9 +1,9 @@
 """Recorders of both versions and their control bits, as numbers of the documents: 1.0, "CSRs"; draft 0.1.4, 2.1."""
 
-from controlregs.ctr.transfers import TransferType
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.recorder import Recorder
-from transport.simulated.ctr.transfer import Mode, Transfer
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.recorder import Recorder
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode, Transfer
 
 ALL_MODES = frozenset(Mode)
 VERSIONS = ("1.0", "0.1.4")

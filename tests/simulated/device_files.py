@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from console import sim_devices
-from tests.simulated.chips import encoder, funnel, smem
-from transport.simulated.trace_streams import Stream
-from transport.simulated.wiring import (
+from rvtrace_gdb.console import sim_devices
+from rvtrace_gdb.transport.simulated.trace_streams import Stream
+from rvtrace_gdb.transport.simulated.wiring import (
     AnyPart,
     AtbBridgePart,
     PibSinkPart,
     Wiring,
 )
+from tests.simulated.chips import encoder, funnel, smem
 
 
 def board() -> Wiring:

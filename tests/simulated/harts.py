@@ -3,12 +3,12 @@
 import subprocess
 from pathlib import Path
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap
 from tests.compiling import ABI, EXAMPLES
 from tests.simulated.code import BASE
-from transport.simulated.bus import Bus
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.hart import Hart
-from transport.simulated.machine import Machine, MemoryMap
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs" / "harts"
 APART = 0x1000  # from the code of one hart to that of the next

@@ -3,6 +3,11 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import MTI, Clint
+from rvtrace_gdb.transport.simulated.csr import DCSR, MCYCLE, MINSTRET, STEP
+from rvtrace_gdb.transport.simulated.hart import Accessed, Hart, HartBlock, Retired, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.loader import ElfFile, load_elf
 from tests.simulated.qemu import QemuTrap
 from tests.simulated.qemu import Step as QemuStep
 from tests.simulated.spike import (
@@ -15,11 +20,6 @@ from tests.simulated.spike import (
     SpikeTrap,
 )
 from tests.simulated.spike import Step as SpikeStep
-from transport.simulated.bus import Bus
-from transport.simulated.clint import MTI, Clint
-from transport.simulated.csr import DCSR, MCYCLE, MINSTRET, STEP
-from transport.simulated.hart import Accessed, Hart, HartBlock, Retired, Situation, TrapEntry
-from transport.simulated.loader import ElfFile, load_elf
 
 CAUSES = {
     "instruction_address_misaligned": 0, "instruction_access_fault": 1, "illegal_instruction": 2, "breakpoint": 3,

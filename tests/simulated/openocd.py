@@ -4,7 +4,7 @@ import socket
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
 
 
 class TclError(Exception):

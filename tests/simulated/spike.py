@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.simulated.logged import log_of
-from transport.simulated.loader import ElfFile
 
 Memory = tuple[tuple[int, int], ...]
 

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import SPECIFICATION, Dialect
-from decode.tandem.encoder import Forms
-from decode.tandem.parameters import Parameters
-from transport.simulated.csr import IllegalCsr
-from transport.simulated.hart import Hart
-from transport.simulated.loader import ElfFile
-from transport.simulated.machine import Machine, build
-from transport.simulated.memory_map import MemoryMap
-from transport.simulated.trace_tandem import Addresses, TandemBuild, attach
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import SPECIFICATION, Dialect
+from rvtrace_gdb.decode.tandem.encoder import Forms
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.transport.simulated.csr import IllegalCsr
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.machine import Machine, build
+from rvtrace_gdb.transport.simulated.memory_map import MemoryMap
+from rvtrace_gdb.transport.simulated.trace_tandem import Addresses, TandemBuild, attach
 
 # Privileged Architecture 20240411, "CSR Listing", of a hart with M and U mode; Debug Specification 1.0, "Triggers".
 CSRS = {

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.recorder import Recorder
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
 from tests.simulated.ctr_recorders import (
     CALL,
     CORSWAPINH,
@@ -24,8 +26,6 @@ from tests.simulated.ctr_recorders import (
     trap,
     trap_return,
 )
-from transport.simulated.ctr.recorder import Recorder
-from transport.simulated.ctr.transfer import Mode
 
 both = pytest.mark.parametrize("version", VERSIONS)
 DEPTHS = (16, 32, 64, 128, 256)

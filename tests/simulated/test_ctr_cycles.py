@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.recorder import Recorder
+from rvtrace_gdb.transport.simulated.ctr.registers import CtrRegisters
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
 from tests.simulated.ctr_recorders import (
     CALL,
     ENABLE,
@@ -23,9 +26,6 @@ from tests.simulated.ctr_recorders import (
     trap,
     trap_return,
 )
-from transport.simulated.ctr.recorder import Recorder
-from transport.simulated.ctr.registers import CtrRegisters
-from transport.simulated.ctr.transfer import Mode
 
 both = pytest.mark.parametrize("version", VERSIONS)
 MOST = {0: 4095, 1: 8191, 2: 32764, 3: 524224, 4: 134201344}  # "Cycle Counter Size Options"

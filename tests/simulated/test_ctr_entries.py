@@ -5,6 +5,9 @@ Expectations: CTR 1.0, "Entry Registers", "Supervisor CTR Clear Instruction"; dr
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
+from rvtrace_gdb.transport.simulated.hart import Hart, IllegalCsr
 from tests.simulated.code import BASE, HANDLER, MRET, NOP, RAM_SIZE, SPIN, Csr, csrr, csrrw, put
 from tests.simulated.ctr_csrs import (
     ALL,
@@ -24,9 +27,6 @@ from tests.simulated.ctr_csrs import (
     registers,
     written,
 )
-from transport.simulated.bus import Bus
-from transport.simulated.ctr.transfer import Mode
-from transport.simulated.hart import Hart, IllegalCsr
 
 # -- entries
 

@@ -5,6 +5,9 @@ Expectations: CTR 1.0, "Behavior"; Debug Mode: "Privilege Mode Transitions".
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.hart import DebugCause, Hart
 from tests.simulated.code import BASE, EBREAK, ECALL, HANDLER, MRET, NOP, RAM_SIZE, SPIN, Csr, addi, csrrw, put
 from tests.simulated.ctr_harts import (
     BPFRZ,
@@ -29,9 +32,6 @@ from tests.simulated.ctr_harts import (
     jalr,
     records,
 )
-from transport.simulated.bus import Bus
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.hart import DebugCause, Hart
 
 MSIP = 0x0200_0000
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
 from tests import ctr_programs
 from tests.compiling import compile_program, demo
 from tests.ctr_model import Model
 from tests.simulated.build import build
 from tests.simulated.ctr_follow import CONTROL, HIGH, STATUS, Followed
 from tests.simulated.traced import compiled
-from transport.simulated.ctr.build import CtrBuild
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 HARD = Path(__file__).resolve().parent.parent / "programs" / "hard"

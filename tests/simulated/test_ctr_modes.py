@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.recorder import Recorder
+from rvtrace_gdb.transport.simulated.ctr.registers import CtrRegisters
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode, Transfer
 from tests.ctr_model import Event, Instruction, Model, Trap, Write
 from tests.ctr_transfers import Kind
 from tests.simulated.ctr_recorders import ALL_MODES, VERSIONS
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.recorder import Recorder
-from transport.simulated.ctr.registers import CtrRegisters
-from transport.simulated.ctr.transfer import Mode, Transfer
 
 M, S, U, VS, VU = Mode.M, Mode.S, Mode.U, Mode.VS, Mode.VU
 TRAPS_TO = {U: (M, S), S: (M, S), M: (M,), VU: (M, S, VS), VS: (M, S, VS)}

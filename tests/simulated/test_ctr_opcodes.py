@@ -6,7 +6,9 @@ Expectations: CTR 1.0, "Control Transfer Type Definitions" (the opcodes of each 
 
 import pytest
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.follower import transfer_of
+from rvtrace_gdb.transport.simulated.isa import Decoder
 from tests.simulated.code import BASE, EBREAK, ECALL, MRET, NOP, SPIN, WFI, csrrw
 from tests.simulated.ctr_harts import (
     MCTRCTL,
@@ -21,8 +23,6 @@ from tests.simulated.ctr_harts import (
     jalr,
     records,
 )
-from transport.simulated.ctr.follower import transfer_of
-from transport.simulated.isa import Decoder
 
 # -- "Control Transfer Type Definitions": opcodes
 

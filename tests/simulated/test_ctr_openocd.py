@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.compiling import demo
 from tests.ctr_model import Entry, Model
 from tests.simulated.ctr_follow import CONTROL, HIGH, Followed
 from tests.simulated.openocd import OpenOcd, Tcl, TclError
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.loader import ElfFile
 
 SCTRDEPTH = 0x15F
 NAMES = {  # of the control, status, select and first alias registers

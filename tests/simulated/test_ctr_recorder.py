@@ -6,7 +6,8 @@ Expectations: CTR 1.0, "Behavior" ("Privilege Mode Transitions", "Virtualization
 
 import pytest
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
 from tests.simulated.ctr_recorders import (
     BPFRZ,
     CORSWAPINH,
@@ -35,7 +36,6 @@ from tests.simulated.ctr_recorders import (
     trap,
     trap_return,
 )
-from transport.simulated.ctr.transfer import Mode
 
 EXCEPTION, INTERRUPT, TRAP_RETURN = 1, 2, 3
 U, S, M, VU, VS = Mode.U, Mode.S, Mode.M, Mode.VU, Mode.VS

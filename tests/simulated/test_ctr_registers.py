@@ -5,6 +5,9 @@ Expectations: CTR 1.0, "CSRs"; draft 0.1.4, chapter 2 and chapter 6, "Discovery"
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild, CtrNotBuildable
+from rvtrace_gdb.transport.simulated.hart import Hart, IllegalCsr
 from tests.simulated.code import BASE, RAM_SIZE
 from tests.simulated.ctr_csrs import (
     ALL,
@@ -34,9 +37,6 @@ from tests.simulated.ctr_csrs import (
     registers,
     written,
 )
-from transport.simulated.bus import Bus
-from transport.simulated.ctr.build import CtrBuild, CtrNotBuildable
-from transport.simulated.hart import Hart, IllegalCsr
 
 # -- which there are
 

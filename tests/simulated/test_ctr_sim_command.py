@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from console import sim, sim_ctr
+from rvtrace_gdb.console import sim, sim_ctr
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.machine import build
 from tests.compiling import demo
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.machine import build
 
 
 def parsed(*arguments: str) -> argparse.Namespace:

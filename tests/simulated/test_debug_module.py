@@ -2,11 +2,11 @@
 
 import pytest
 
-from transport.simulated.block import DebugCause
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.debug_module import DebugModule, NoSuchRegister
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.system_bus import SystemBusAccess
+from rvtrace_gdb.transport.simulated.block import DebugCause
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.debug_module import DebugModule, NoSuchRegister
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.system_bus import SystemBusAccess
 
 # Addresses and bits as in the specification's tables, not taken from the code under test.
 DATA0, DATA1, DMCONTROL, DMSTATUS, HARTINFO, ABSTRACTCS, COMMAND = 0x04, 0x05, 0x10, 0x11, 0x12, 0x16, 0x17

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.server import ListenError, Server, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.side_door import LARGEST, SideDoor
 from tests.compiling import compile_program
 from tests.simulated.dmi import Dmi, JtagProbe
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.server import ListenError, Server, listen_tcp, listen_unix
-from transport.simulated.side_door import LARGEST, SideDoor
 
 PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "sim_debug.c"
 SMALL = MemoryMap(ram_size=1 << 20)
@@ -231,8 +231,9 @@ def test_the_hart_does_not_run_a_slice_for_each_scan(elf: Path, monkeypatch: pyt
 
     monkeypatch.setattr(machine, "run_slice", counted)
     starving = 0.5
-    monkeypatch.setattr("transport.simulated.server._HEAD_START", 60)  # a busy machine may delay this client
-    monkeypatch.setattr("transport.simulated.server._STARVING", starving)
+    # A busy machine may delay this client.
+    monkeypatch.setattr("rvtrace_gdb.transport.simulated.server._HEAD_START", 60)
+    monkeypatch.setattr("rvtrace_gdb.transport.simulated.server._STARVING", starving)
     listener = listen_tcp(0)
     with served(machine, listener), connect(listener) as client:
         debugger(client)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rvtrace_gdb.transport.simulated import tap as t
+from rvtrace_gdb.transport.simulated.bitbang import Pins
+from rvtrace_gdb.transport.simulated.tap import Dtm, Tap
 from tests.simulated.dmi import Dmi, JtagProbe
-from transport.simulated import tap as t
-from transport.simulated.bitbang import Pins
-from transport.simulated.tap import Dtm, Tap
 
 
 class Registers:

@@ -3,6 +3,8 @@
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.csr import IllegalCsr
+from rvtrace_gdb.transport.simulated.hart import Accessed, DebugCause, Hart, Situation, TrapEntry
 from tests.simulated.code import (
     BASE,
     DATA,
@@ -23,8 +25,6 @@ from tests.simulated.code import (
     put,
     sw,
 )
-from transport.simulated.csr import IllegalCsr
-from transport.simulated.hart import Accessed, DebugCause, Hart, Situation, TrapEntry
 
 EBREAKM, EBREAKU, STEPIE, STEP = 1 << 15, 1 << 12, 1 << 11, 1 << 2
 EXECUTE, STORE, LOAD, U, M = 4, 2, 1, 1 << 3, 1 << 6

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.hart import Hart
 from tests.simulated.build import build
 from tests.simulated.lockstep import (
     Told,
@@ -19,7 +20,6 @@ from tests.simulated.lockstep import (
     told_by_qemu,
 )
 from tests.simulated.qemu import run_qemu
-from transport.simulated.hart import Hart
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 NAMES = ("mi-p-csr", "mi-p-scall", "mi-p-sbreak", "mi-p-shamt", "ua-p-", "uc-p-", "ud-p-", "uf-p-", "ui-p-", "um-p-")

@@ -6,6 +6,8 @@ volume I, chapter "Zifencei"; the ACLINT specification 1.0 for the CLINT.
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.hart import Hart, HartBlock, TrapEntry
 from tests.simulated.code import (
     BASE,
     DATA,
@@ -25,8 +27,6 @@ from tests.simulated.code import (
     put,
     sw,
 )
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.hart import Hart, HartBlock, TrapEntry
 
 MSIP, MTIMECMP, MTIME = 0x0200_0000, 0x0200_4000, 0x0200_BFF8
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.simulated import torture
 from tests.simulated.build import assemble, build
 from tests.simulated.lockstep import (
@@ -22,7 +23,6 @@ from tests.simulated.lockstep import (
     told_by_spike,
 )
 from tests.simulated.spike import MAIN_MEMORY, Memory, SpikeRun, run_spike, without_htif_waits
-from transport.simulated.loader import ElfFile
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 RISCV_TESTS = sorted(path for path in (DATA / "riscv-tests").iterdir() if path.suffix != ".md")

@@ -2,13 +2,13 @@
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.block import DebugCause
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.debug_harts import DebugHarts
+from rvtrace_gdb.transport.simulated.debug_module import DebugModule
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.system_bus import SystemBusAccess
 from tests.simulated.test_debug_module import Hart, access, cmderr
-from transport.simulated.block import DebugCause
-from transport.simulated.bus import Bus
-from transport.simulated.debug_harts import DebugHarts
-from transport.simulated.debug_module import DebugModule
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.system_bus import SystemBusAccess
 
 # Addresses and bits as in the specification's tables, not taken from the code under test.
 DATA0, DMCONTROL, DMSTATUS, HAWINDOWSEL, HAWINDOW, COMMAND, DMCS2, HALTSUM0 = (

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.simulated.code import BASE, EBREAK, NOP, SPIN, WFI, Csr, addi, csrr, lw, sw
 from tests.simulated.harts import (
     APART,
@@ -24,9 +27,6 @@ from tests.simulated.harts import (
     machine_with,
 )
 from tests.simulated.test_trace_decoded import addresses
-from transport.simulated.bus import BusError
-from transport.simulated.loader import ElfFile
-from transport.simulated.machine import Machine, MemoryMap, build
 
 MSI, MTI = 1 << 3, 1 << 7
 MHARTID = 0xF14

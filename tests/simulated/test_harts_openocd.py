@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import held_port
+from rvtrace_gdb.console.rig import held_port
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.gdb.running import run_gdb
 from tests.simulated.harts import compiled
 from tests.simulated.openocd import OpenOcd, Tcl
 from tests.waiting import until
-from transport.simulated.loader import ElfFile
 
 HARTS = 3
 ENTRY = 0x8000_0000

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from console import sim
+from rvtrace_gdb.console import sim
+from rvtrace_gdb.transport.simulated.machine import build
+from rvtrace_gdb.transport.simulated.server import listen_tcp
 from tests.simulated.harts import compiled
 from tests.simulated.test_sim_command import refused, started, until
 from tests.simulated.test_trace_devices import Registers
-from transport.simulated.machine import build
-from transport.simulated.server import listen_tcp
 
 
 @pytest.fixture(scope="module")

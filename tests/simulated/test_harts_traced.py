@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.streams import decode_streams as decode_etrace
-from decode.image import Image
-from decode.ntrace.options import Options
-from decode.ntrace.streams import decode_streams as decode_ntrace
-from decode.streams import Streams
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.streams import decode_streams as decode_etrace
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.streams import decode_streams as decode_ntrace
+from rvtrace_gdb.decode.streams import Streams
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
 from tests.simulated import traced, traced_etrace
 from tests.simulated.harts import compiled
 from tests.simulated.test_trace_devices import CONTROL, INST_FEATURES, Registers, start, stop
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.trace_etrace import ETraceBuild
 
 # Trace Control Interface 1.0, trTeControl: trTeActive, trTeEnable, trTeInstTracing, trTeEmpty; values of trTeFormat.
 ACTIVE, ENABLE, TRACING, EMPTY = 1, 2, 4, 8

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from transport.simulated.isa import Decoder, Operation
+from rvtrace_gdb.transport.simulated.isa import Decoder, Operation
 
 # What a compressed instruction expands to, with the operands in the disassembler's order.
 EXPANSIONS = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.loader import ElfError, ElfFile, load_elf
 from tests.simulated.build import assemble, build
-from transport.simulated.bus import Bus
-from transport.simulated.loader import ElfError, ElfFile, load_elf
 
 PROGRAM = """
 #include "hart.inc"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.compiling import compile_program
 from tests.simulated.openocd import OpenOcd, Tcl, TclError
 from tests.waiting import until
-from transport.simulated.loader import ElfFile
 
 PROGRAM = Path(__file__).resolve().parent.parent / "programs" / "sim_debug.c"
 SCRATCH = 0x8007_0000

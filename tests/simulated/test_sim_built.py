@@ -8,18 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from console import sim_devices
-from controlregs.encoder import Format
-from controlregs.ram_sink import RamMode
-from session.description import DescriptionError
-from tests.simulated.chips import Chip, enable
-from tests.simulated.device_files import Kept, board, built, part
-from tests.simulated.harts import compiled
-from tests.simulated.test_trace_devices import ACTIVE, CONTROL, ENABLE, HTM, IMPL, TRACING
-from transport.simulated.bus import BusError
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.wiring import (
+from rvtrace_gdb.console import sim_devices
+from rvtrace_gdb.controlregs.encoder import Format
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.wiring import (
     AnyPart,
     AtbBridgePart,
     EncoderPart,
@@ -27,7 +23,11 @@ from transport.simulated.wiring import (
     RamSinkPart,
     Wiring,
 )
-from transport.simulated.wiring_build import block_of, problems
+from rvtrace_gdb.transport.simulated.wiring_build import block_of, problems
+from tests.simulated.chips import Chip, enable
+from tests.simulated.device_files import Kept, board, built, part
+from tests.simulated.harts import compiled
+from tests.simulated.test_trace_devices import ACTIVE, CONTROL, ENABLE, HTM, IMPL, TRACING
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from console import sim, sim_encoder, sim_etrace
-from decode.etrace.encoder import Stop
-from decode.etrace.options import SupportLayout
-from decode.ntrace.dialect import RC7
-from decode.ntrace.encoder import EncoderOptions, SyncPlacement
-from decode.ntrace.layout import Tcode
+from rvtrace_gdb.console import sim, sim_encoder, sim_etrace
+from rvtrace_gdb.decode.etrace.encoder import Stop
+from rvtrace_gdb.decode.etrace.options import SupportLayout
+from rvtrace_gdb.decode.ntrace.dialect import RC7
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions, SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Tcode
+from rvtrace_gdb.transport.simulated.block import HartBlock
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
 from tests.compiling import compile_program, demo
-from transport.simulated.block import HartBlock
-from transport.simulated.trace_etrace import ETraceBuild
 
 HOME = Path(__file__).resolve().parent.parent.parent
 STARTER = (

@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from console import sim_component, sim_devices
-from controlregs.pib import PibMode
-from controlregs.ram_sink import RamMode
-from session.description import DescriptionError
-from tests.compiling import HOME
-from tests.simulated.chips import smem
-from tests.simulated.device_files import Kept, board, built, part
-from transport.simulated.memory_map import MemoryMap
-from transport.simulated.trace_streams import Stream
-from transport.simulated.wiring import (
+from rvtrace_gdb.console import sim_component, sim_devices
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.transport.simulated.memory_map import MemoryMap
+from rvtrace_gdb.transport.simulated.trace_streams import Stream
+from rvtrace_gdb.transport.simulated.wiring import (
     AtbBridgePart,
     EncoderPart,
     FunnelPart,
     PibSinkPart,
     RamSinkPart,
 )
-from transport.simulated.wiring_standard import standard
+from rvtrace_gdb.transport.simulated.wiring_standard import standard
+from tests.compiling import HOME
+from tests.simulated.chips import smem
+from tests.simulated.device_files import Kept, board, built, part
 
 DOCS = HOME / "docs" / "simulated-target.md"
 

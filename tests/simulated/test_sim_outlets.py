@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.server import listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.trace_streams import FileStream, SocketStream, StreamError, transfers
+from rvtrace_gdb.transport.simulated.wiring import AnyPart, AtbBridgePart, PibSinkPart, Wiring
 from tests.simulated.chips import SOURCE_BITS, Chip, enable, encoder, funnel, smem
 from tests.simulated.harts import compiled
 from tests.simulated.nexus import messages
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL
-from transport.simulated.server import listen_tcp, listen_unix
-from transport.simulated.trace_streams import FileStream, SocketStream, StreamError, transfers
-from transport.simulated.wiring import AnyPart, AtbBridgePart, PibSinkPart, Wiring
 
 PARALLEL_4 = 10 << 4  # trPibMode
 ATB_ID = 0x25

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from decode.image import Image
-from decode.tandem.decoder import Tandem, decode
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.parameters import Parameters
-from session import description_file
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.session import description_file
 from tests.compiling import demo
 from tests.simulated.harts import compiled
 from tests.simulated.test_sim_command import started, until
@@ -81,7 +81,7 @@ def test_a_file_that_cannot_be_written_any_more(elf: Path, tmp_path: Path) -> No
 
 
 def test_the_program_is_not_overwritten(elf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from console.main import main
+    from rvtrace_gdb.console.main import main
 
     (tmp_path / "x").symlink_to(elf)
     before = elf.read_bytes()
@@ -107,7 +107,7 @@ def test_refused(
     elf: Path, tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from console.main import main
+    from rvtrace_gdb.console.main import main
 
     monkeypatch.chdir(tmp_path)
     assert main(["sim", "--elf", str(elf), "--unix", str(tmp_path / "jtag"), *words]) == 1

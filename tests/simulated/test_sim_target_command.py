@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from console import sim_files, sim_target
-from console.main import main
-from console.sim_streams import Streams
-from decode.ntrace.dialect import SIFIVE
-from session.description import Description, OpenOcd
-from session.description_file import load, parse
-from support.errors import RvtraceError
+from rvtrace_gdb.console import sim_files, sim_target
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.console.sim_streams import Streams
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.session.description import Description, OpenOcd
+from rvtrace_gdb.session.description_file import load, parse
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.machine import build
+from rvtrace_gdb.transport.simulated.server import listen_unix
+from rvtrace_gdb.transport.simulated.side_door import SideDoor
+from rvtrace_gdb.transport.simulated.wiring import EncoderPart, Wiring
 from tests.compiling import HOME
 from tests.simulated.chips import SMALL, Chip, encoder, smem
 from tests.simulated.harts import compiled
 from tests.simulated.nexus import ERROR, messages
 from tests.simulated.test_sim_command import arguments, refused, started, until
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL, OVERFLOW
-from transport.simulated.machine import build
-from transport.simulated.server import listen_unix
-from transport.simulated.side_door import SideDoor
-from transport.simulated.wiring import EncoderPart, Wiring
 
 EXAMPLES = HOME / "examples" / "targets"
 CLUSTERS, P550 = EXAMPLES / "two-clusters.toml", EXAMPLES / "hifive-premier-p550.toml"

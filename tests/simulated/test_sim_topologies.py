@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import GAP
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.hart import DebugCause
+from rvtrace_gdb.transport.simulated.machine import build
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.wiring import AnyPart, Wiring, WiringError
 from tests.simulated.chips import (
     DIS_INPUT,
     HARTS,
@@ -28,12 +34,6 @@ from tests.simulated.chips import (
 from tests.simulated.harts import compiled
 from tests.simulated.nexus import ERROR, messages
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL, HTM, OVERFLOW, START, TS_CONTROL, WP
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.hart import DebugCause
-from transport.simulated.machine import build
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.wiring import AnyPart, Wiring, WiringError
 
 PARALLEL_4 = 10 << 4  # trPibMode
 ATB_ID = 0x25

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated import softfloat
+from rvtrace_gdb.transport.simulated.softfloat import F32, F64, NV, NX, OF, RDN, RMM, RNE, RTZ, RUP, UF, Format
 from tests.simulated.softfloat_operands import Operands, Triple, integers
 from tests.simulated.softfloat_oracles import HOST_MODES, Answers, Batch, build_host, run_host, run_spike
-from transport.simulated import softfloat
-from transport.simulated.softfloat import F32, F64, NV, NX, OF, RDN, RMM, RNE, RTZ, RUP, UF, Format
 
 ALL_MODES = (RNE, RTZ, RDN, RUP, RMM)
 FORMATS = {32: F32, 64: F64}

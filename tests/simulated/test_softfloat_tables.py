@@ -6,8 +6,8 @@ same of binary64.
 
 import pytest
 
-from transport.simulated import softfloat
-from transport.simulated.softfloat import DZ, F32, F64, NV, NX, RDN, RMM, RNE, RTZ, RUP, Format
+from rvtrace_gdb.transport.simulated import softfloat
+from rvtrace_gdb.transport.simulated.softfloat import DZ, F32, F64, NV, NX, RDN, RMM, RNE, RTZ, RUP, Format
 
 ALL_MODES = (RNE, RTZ, RDN, RUP, RMM)
 

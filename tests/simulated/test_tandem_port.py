@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from decode.tandem.decoder import Tandem
-from decode.tandem.dialect import DIALECTS
-from decode.tandem.encoder import Encoder, Forms, Retired
-from decode.tandem.group import MemoryRequest
-from decode.tandem.layout import FPR, GPR, STORE_DATA, MemoryOp, State
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.dialect import DIALECTS
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired
+from rvtrace_gdb.decode.tandem.group import MemoryRequest
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR, STORE_DATA, MemoryOp, State
+from rvtrace_gdb.transport.simulated.trace_tandem import Addresses
 from tests.decode.tandem_corpus import Step, golden_steps
 from tests.simulated.build import build
 from tests.simulated.harts import compiled
 from tests.simulated.tandem_port import CSRS, Ported, Snapshot, differences, memory_differences
-from transport.simulated.trace_tandem import Addresses
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 RISCV_TESTS = sorted(path for path in (DATA / "riscv-tests").iterdir() if path.suffix != ".md")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.trace_atb_bridge import AtbBridge, AtbRecords
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL, EMPTY, ENABLE, IMPL, Registers
 from tests.simulated.test_trace_funnel import on_bus
 from tests.simulated.trace_rig import Log, Rig, disable, start_encoder
 from tests.simulated.traced import compiled
-from transport.simulated.trace_atb_bridge import AtbBridge, AtbRecords
 
 ID = 8  # lowest bit of trAtbBridgeID
 

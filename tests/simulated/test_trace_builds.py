@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
 from tests.simulated.test_trace_devices import (
     ACTIVE,
     CONTROL,
@@ -19,8 +21,6 @@ from tests.simulated.test_trace_funnel import on_bus
 from tests.simulated.test_trace_ram_sink import running, sink_with
 from tests.simulated.trace_rig import Rig
 from tests.simulated.traced import TS_ACTIVE, compiled
-from transport.simulated.bus import BusError
-from transport.simulated.trace_build import ComponentBuild
 
 RAM = 0x2000_1000
 HIGH_BUFFER = 0x12_3000_0000

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import Context
-from decode.image import Image
-from decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.transport.simulated.hart import IllegalCsr
+from rvtrace_gdb.transport.simulated.loader import ElfFile
 from tests.simulated.code import MRET, hart_with
 from tests.simulated.nexus import OWNERSHIP, SYNCHRONIZING, messages
 from tests.simulated.test_trace_devices import start, stop
 from tests.simulated.traced import BTM, CONTEXT, EVERYTHING, HTM, RARE_SYNC, Traced, compiled, machine_with, trace
-from transport.simulated.hart import IllegalCsr
-from transport.simulated.loader import ElfFile
 
 SCONTEXT, HCONTEXT, MCONTEXT = 0x5A8, 0x6A8, 0x7A8
 MODES = pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])

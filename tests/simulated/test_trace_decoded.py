@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import GAP, History
-from decode.image import Image
-from decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.decode.history import GAP, History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import Options, decode
+from rvtrace_gdb.transport.simulated.hart import Accessed, HartBlock, Retired, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.compiling import compile_program, demo
 from tests.simulated.test_trace_devices import BUFFER, Registers, start, stop
-from transport.simulated.hart import Accessed, HartBlock, Retired, Situation, TrapEntry
-from transport.simulated.loader import ElfFile
-from transport.simulated.machine import Machine, MemoryMap, build
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 MARCHES = ["rv32imac_zicsr", "rv64imac_zicsr", "rv64gc"]

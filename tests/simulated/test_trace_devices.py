@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.trace_ram_sink import RamSink
 from tests.compiling import compile_program, demo
 from tests.simulated.nexus import messages
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.trace_ram_sink import RamSink
 
 TE, RAM, BUFFER = 0x2000_0000, 0x2000_1000, 0x3000_0000
 CONTROL, IMPL, INST_FEATURES, TS_CONTROL = 0x00, 0x04, 0x08, 0x40

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Kind
-from decode.etrace.options import Parameters, SupportLayout
-from decode.image import Image
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Kind
+from rvtrace_gdb.decode.etrace.options import Parameters, SupportLayout
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
 from tests.simulated.test_trace_devices import (
     ACTIVE,
     CONTROL,
@@ -47,7 +48,6 @@ from tests.simulated.traced_etrace import (
     start,
     trace,
 )
-from transport.simulated.trace_etrace import ETraceBuild
 
 BUILT = ETraceBuild()
 NO_DATA = ETraceBuild(data_trace=False)

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.data import DataDecoder
-from decode.etrace.encapsulation import Kind
-from decode.memory_access import Access
+from rvtrace_gdb.decode.etrace.data import DataDecoder
+from rvtrace_gdb.decode.etrace.encapsulation import Kind
+from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.transport.simulated.block import Accessed
+from rvtrace_gdb.transport.simulated.hart import Hart, Retired
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
 from tests.simulated.code import BASE, SPIN, addi, hart_with, lw, sw
 from tests.simulated.test_trace_devices import BUFFER, STOP_ON_WRAP, stop
 from tests.simulated.traced import compiled, told_to
@@ -34,9 +37,6 @@ from tests.simulated.traced_etrace import (
     start,
     trace,
 )
-from transport.simulated.block import Accessed
-from transport.simulated.hart import Hart, Retired
-from transport.simulated.trace_etrace import ETraceBuild
 
 BUILT = ETraceBuild()
 SIZED = ETraceBuild(replace(BUILT.encoder, parameters=replace(BUILT.encoder.parameters, data_format_width=2)))

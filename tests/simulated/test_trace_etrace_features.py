@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.encoder import ContextType, EncoderOptions, Stop
-from decode.etrace.options import Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.encoder import ContextType, EncoderOptions, Stop
+from rvtrace_gdb.decode.etrace.options import Parameters, SupportLayout
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
 from tests.simulated.build import build as compile_for_hart
 from tests.simulated.traced import HIGH32, HIGH64, LOW, compiled
 from tests.simulated.traced_etrace import (
@@ -27,7 +28,6 @@ from tests.simulated.traced_etrace import (
     machine_with,
     trace,
 )
-from transport.simulated.trace_etrace import ETraceBuild
 
 FEATURES = [0, *(1 << n for n in range(6)), PREDICTION | CACHE, EVERYTHING]
 SYNCS = pytest.mark.parametrize("sync", [0, RARE_SYNC, PACKETS, CYCLES | 2 << 20, HALFWORDS | 2 << 20], ids=hex)

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.trace_external_triggers import ExternalTriggers
 from tests.simulated.nexus import PROG_TRACE_CORRELATION, PROG_TRACE_SYNC, SYNCHRONIZING, messages
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL, ENABLE, TRACING, Registers
 from tests.simulated.trace_rig import HTM, Rig, disable, start_sink, stored
 from tests.simulated.traced import TRIGGERS, compiled
-from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_external_triggers import ExternalTriggers
 
 INPUTS, OUTPUTS = 0x54, 0x58
 ON, OFF, NOTIFY = 2, 3, 4

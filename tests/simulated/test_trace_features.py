@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from decode.ntrace.encoder import EncoderOptions, SyncPlacement
-from decode.ntrace.layout import Tcode
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions, SyncPlacement
+from rvtrace_gdb.decode.ntrace.layout import Tcode
+from rvtrace_gdb.transport.simulated.timestamp_unit import IMPLEMENTED as TIMESTAMP_FIELDS
 from tests.simulated.nexus import (
     DIRECT_BRANCH,
     INDIRECT_BRANCH,
@@ -39,7 +40,6 @@ from tests.simulated.traced import (
     machine_with,
     trace,
 )
-from transport.simulated.timestamp_unit import IMPLEMENTED as TIMESTAMP_FIELDS
 
 FEATURES = [0, SEQUENTIAL, IMPLICIT_RETURN[0], IMPLICIT_RETURN[2], IMPLICIT_RETURN[3], REPEATED, ALL_JUMPS, ADDRESS_MSB]
 MODES = pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.block import TrapEntry
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.trace_filters import Filter
 from tests.simulated.test_trace_devices import Registers
 from tests.simulated.test_trace_filters import COMPARATOR, FILTER, M
 from tests.simulated.trace_rig import DATA_FILTERS, INST_FILTERS, Rig
 from tests.simulated.traced import compiled
-from transport.simulated.block import TrapEntry
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.trace_filters import Filter
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.data import DataDecoder
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation, Kind, Packets
-from decode.etrace.options import Modes, Options, TrapHandlers
-from decode.history import GAP
-from decode.image import Image
+from rvtrace_gdb.decode.etrace.data import DataDecoder
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, Packets
+from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
 from tests.decode.naive_etrace import NaiveDecoder
 from tests.simulated.nexus import ERROR, PROG_TRACE_CORRELATION, PROG_TRACE_SYNC, SYNCHRONIZING, messages
 from tests.simulated.test_trace_devices import CONTROL, OVERFLOW, TRACING, Registers
@@ -43,8 +45,6 @@ from tests.simulated.trace_rig import (
     stored,
 )
 from tests.simulated.traced import TIME, TS_ACTIVE, compiled
-from transport.simulated.loader import ElfFile
-from transport.simulated.trace_encoder import TraceEncoder
 
 USER = one_filter(BY_PRIVILEGE, inst=1 << U)
 PERIODIC = 1 << 16 | 2 << 20  # every 64 messages

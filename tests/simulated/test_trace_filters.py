@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
 from tests.simulated.test_trace_devices import CONTROL, Registers
 from tests.simulated.trace_rig import INST_FILTERS, Log, Rig, Step, start_encoder, start_sink, stored
 from tests.simulated.traced import compiled
-from transport.simulated.loader import ElfFile
-from transport.simulated.trace_filter_registers import FilterUnits
 
 U, M = 0, 3
 MRET = 0x3020_0073

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_funnel import Funnel
+from rvtrace_gdb.transport.simulated.trace_output import TraceConsumer
+from rvtrace_gdb.transport.simulated.trace_pib_sink import PibSink
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL, EMPTY, ENABLE, IMPL, Registers
 from tests.simulated.trace_rig import TS_CONTROL, disable, enable
 from tests.simulated.traced import TS_ACTIVE
-from transport.simulated.bus import Bus
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_funnel import Funnel
-from transport.simulated.trace_output import TraceConsumer
-from transport.simulated.trace_pib_sink import PibSink
 
 BASE = 0x2000_0000
 DIS_INPUT, COUNTER_LOW = 0x08, 0x48

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from decode.ntrace.decoder import decode
-from decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.transport.simulated.trace_funnel import Funnel
 from tests.simulated.nexus import PROG_TRACE_SYNC, messages
 from tests.simulated.test_trace_devices import CONTROL, OVERFLOW, Registers
 from tests.simulated.test_trace_funnel import COUNT, COUNTER_LOW, DIS_INPUT, SHARED, SYSTEM, probe
 from tests.simulated.trace_rig import HTM, TS_CONTROL, Log, Rig, disable, enable, start_encoder, start_sink, stored
 from tests.simulated.traced import TIME, TS_ACTIVE, compiled
-from transport.simulated.trace_funnel import Funnel
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_pib_sink import PibSink, calibration, wire
 from tests.simulated.test_trace_devices import ACTIVE, CONTROL, EMPTY, ENABLE, IMPL, OVERFLOW, Registers
 from tests.simulated.test_trace_funnel import Bytes, on_bus
 from tests.simulated.trace_rig import Log, Rig, disable, start_encoder
 from tests.simulated.traced import compiled
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_pib_sink import PibSink, calibration, wire
 
 MODES = (0, 4, 5, 8, 9, 10, 11, 12)
 MANCHESTER, UART, P1, P2, P4, P8, P16 = MODES[1:]

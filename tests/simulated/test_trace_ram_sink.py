@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.ram_sink import RamMode
-from decode.ntrace.decoder import decode
-from decode.ntrace.options import Options
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_ram_sink import RamSink
 from tests.simulated.test_trace_devices import (
     ACTIVE,
     BUFFER,
@@ -26,9 +29,6 @@ from tests.simulated.test_trace_devices import (
 )
 from tests.simulated.trace_rig import HTM, Rig, disable, enable, start_encoder, start_sink, stored
 from tests.simulated.traced import compiled
-from transport.simulated.bus import Bus
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_ram_sink import RamSink
 
 RAM = 0x2000_1000
 HIGH_BUFFER = 0x12_3000_0000

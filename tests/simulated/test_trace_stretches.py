@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from decode.etrace.decoder import decode as decode_etrace
-from decode.history import History
-from decode.image import Image
-from decode.instructions import classify
-from decode.ntrace.decoder import decode as decode_ntrace
-from decode.ntrace.options import Options
+from rvtrace_gdb.decode.etrace.decoder import decode as decode_etrace
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.instructions import classify
+from rvtrace_gdb.decode.ntrace.decoder import decode as decode_ntrace
+from rvtrace_gdb.decode.ntrace.options import Options
 from tests.decode.filtered import Stretch, check
 from tests.simulated.test_trace_filtered import ETraceRun, Run
 from tests.simulated.test_trace_filters import (

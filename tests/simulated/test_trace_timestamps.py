@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.simulated.build import assemble
 from tests.simulated.nexus import PROG_TRACE_CORRELATION, SYNCHRONIZING, messages
 from tests.simulated.test_trace_devices import ACTIVE, TE, TRACING, Registers, start, stop
@@ -31,7 +32,6 @@ from tests.simulated.traced import (
     machine_with,
     trace,
 )
-from transport.simulated.machine import Machine
 
 WIDTH = 40 << 24
 

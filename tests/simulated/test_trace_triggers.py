@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from decode.history import GAP, EventKind
-from decode.image import Image
-from decode.ntrace.decoder import decode
-from session.decoding import ntrace_options
+from rvtrace_gdb.decode.history import GAP, EventKind
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.session.decoding import ntrace_options
+from rvtrace_gdb.transport.simulated.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.machine import Machine
 from tests.simulated.code import BASE, SPIN, Csr, addi, hart_with, lw, sw
 from tests.simulated.nexus import PROG_TRACE_CORRELATION, PROG_TRACE_SYNC, SYNCHRONIZING, Message, messages
 from tests.simulated.test_trace_devices import TRACING, start, stop
@@ -25,9 +28,6 @@ from tests.simulated.traced import (
     machine_with,
     told_to,
 )
-from transport.simulated.hart import DebugCause, Hart
-from transport.simulated.loader import ElfFile
-from transport.simulated.machine import Machine
 
 TRACE_ON, TRACE_OFF, TRACE_NOTIFY = 2, 3, 4
 EXECUTE, STORE, LOAD = 1 << 2, 1 << 1, 1 << 0

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
-from controlregs.ram_sink import RamMode
-from controlregs.sifive_v0.in_force import EncoderInForce, SinkInForce
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.options import ImplicitReturn, Options
-from session import formats, regs_captured
-from session.capture import CaptureError, dump, parse
-from session.captured import Capture, CapturedEncoder, CapturedSink, Unregistered
-from session.errors import Unsupported
+from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.controlregs.sifive_v0.in_force import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session import formats, regs_captured
+from rvtrace_gdb.session.capture import CaptureError, dump, parse
+from rvtrace_gdb.session.captured import Capture, CapturedEncoder, CapturedSink, Unregistered
+from rvtrace_gdb.session.errors import Unsupported
 
 # Values that the board prints (sifive-trace-decoder, scripts/p550/README.md).
 BOARD = EncoderInForce("encoder1", 0x10_1000, 0x81A3_107F, 0x1214_0100, 0, 0x280F_8041)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.triggers import Action
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
+from rvtrace_gdb.transport.simulated.v0_funnel import V0Funnel
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
 from tests.simulated.traced import compiled
 from tests.simulated.v0_chip import ENCODERS, FUNNELS, MEMORY, SIZE, Chip, p550
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.triggers import Action
-from transport.simulated.v0_build import V0Build
-from transport.simulated.v0_funnel import V0Funnel
-from transport.simulated.v0_memory import V0Memory
 
 CONTROL, IMPL, BASE, HIGH, LIMIT, WP, RP, DATA = 0x00, 0x04, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24
 TS_CONTROL, TS_LOWER, TS_UPPER, ITC_ENABLE, PIB, ATB = 0x40, 0x44, 0x48, 0x60, 0xF00, 0xE00

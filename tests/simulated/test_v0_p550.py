@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from console.rig import Rig
-from decode.image import Image
-from session.capture import load
-from session.harts import decode
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.capture import load
+from rvtrace_gdb.session.harts import decode
 from tests.endtoend.retired import listed_pcs, retired_pcs
 from tests.gdb.running import SOURCE, run_gdb
 from tests.simulated.harts import PROGRAMS, compiled

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decode.history import GAP
-from decode.image import Image
-from decode.ntrace.decoder import decode
-from decode.ntrace.options import Options
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.trace_output import TraceOutput
+from rvtrace_gdb.transport.simulated.trace_ram_sink import RamSink
 from tests.simulated.test_trace_devices import ACTIVE, BUFFER, CONTROL, EMPTY, ENABLE, SMEM, TRACING, Registers
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.hart import Retired
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.trace_output import TraceOutput
-from transport.simulated.trace_ram_sink import RamSink
 
 FIRST, STEP = 0x2100_0000, 0x1000
 HTM = 6 << 4

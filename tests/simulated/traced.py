@@ -7,17 +7,17 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from controlregs.request import EncoderInForce
-from decode.history import History
-from decode.image import Image
-from decode.ntrace.decoder import decode
-from decode.ntrace.encoder import EncoderOptions
-from session.decoding import ntrace_options
+from rvtrace_gdb.controlregs.request import EncoderInForce
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.session.decoding import ntrace_options
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.simulated.build import build as compile_for_hart
 from tests.simulated.test_trace_devices import CONTROL, IMPL, INST_FEATURES, TE, Registers, start, stop
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.hart import Retired
-from transport.simulated.machine import Machine, MemoryMap, build
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs" / "everything"
 LOW, HIGH32, HIGH64 = 0x8000_0000, 0xC000_0000, 0xFFFF_FFFF_8000_0000

@@ -8,19 +8,19 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from decode.etrace.decoder import decode
-from decode.etrace.encapsulation import Encapsulation, Kind, Packets
-from decode.etrace.options import Modes, Options, TrapHandlers
-from decode.history import History
-from decode.image import Image
+from rvtrace_gdb.decode.etrace.decoder import decode
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind, Packets
+from rvtrace_gdb.decode.etrace.options import Modes, Options, TrapHandlers
+from rvtrace_gdb.decode.history import History
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.transport.simulated.block import Accessed
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.loader import ElfFile
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
 from tests.decode.naive_etrace import NaiveDecoder
 from tests.simulated.test_trace_devices import ACTIVE, BUFFER, CONTROL, ENABLE, RAM, SMEM, TE, TRACING, Registers, stop
 from tests.simulated.traced import LOW, told_to
-from transport.simulated.block import Accessed
-from transport.simulated.hart import Retired
-from transport.simulated.loader import ElfFile
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.simulated.trace_etrace import ETraceBuild
 
 DATA_CONTROL, TS_CONTROL = 0x10, 0x40
 NO_ADDR_DIFF, NO_TRAP_ADDR, SEQUENTIAL, IMPLICIT_RETURN, PREDICTION, CACHE = (1 << n for n in range(6))

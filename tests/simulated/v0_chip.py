@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from controlregs import sifive_v0
-from controlregs.blocks import PRE_RATIFIED
-from controlregs.component import Component
-from controlregs.graph import Graph
-from decode.history import GAP
-from decode.streams import Streams
-from session import formats
-from session.captured import CapturedEncoder
-from support.errors import RvtraceError
-from support.progress import Progress, silent
+from rvtrace_gdb.controlregs import sifive_v0
+from rvtrace_gdb.controlregs.blocks import PRE_RATIFIED
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.decode.history import GAP
+from rvtrace_gdb.decode.streams import Streams
+from rvtrace_gdb.session import formats
+from rvtrace_gdb.session.captured import CapturedEncoder
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
+from rvtrace_gdb.transport.simulated.v0_encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.v0_funnel import V0Funnel
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
 from tests.simulated.trace_rig import Log, Rig
-from transport.simulated.bus import BusError
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.v0_build import V0Build
-from transport.simulated.v0_encoder import V0Encoder
-from transport.simulated.v0_funnel import V0Funnel
-from transport.simulated.v0_memory import V0Memory
 
 ENCODERS, FUNNELS = 0x10_0000, 0x1_8000  # as on the P550, 0x1000 apart
 APART = 0x1000

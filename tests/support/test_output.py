@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.output import OutputError, opener_beside, replacing
+from rvtrace_gdb.support.output import OutputError, opener_beside, replacing
 
 
 def write(path: Path | str, content: bytes = b"new") -> None:
@@ -155,7 +155,7 @@ def test_a_group_that_cannot_be_kept_gets_no_more_than_everybody(
         raise PermissionError
 
     monkeypatch.setattr(os, "fchown", refused)
-    monkeypatch.setattr("support.output._status", lambda path: others)
+    monkeypatch.setattr("rvtrace_gdb.support.output._status", lambda path: others)
     write(file)
     assert mode_of(file) == after
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support import private
-from support.private import NotPrivate
+from rvtrace_gdb.support import private
+from rvtrace_gdb.support.private import NotPrivate
 from tests.support.others import given_away
 
 

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from support.text import columns, is_file_name, printable, rows
+from rvtrace_gdb.support.text import columns, is_file_name, printable, rows
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import struct
 from contextlib import ExitStack
 from pathlib import Path
 
-from console.rig import Rig, held_port
-from transport.openocd import OpenOcd
+from rvtrace_gdb.console.rig import Rig, held_port
+from rvtrace_gdb.transport.openocd import OpenOcd
 
 ENTRY = 0x8000_0000
 EBREAK = ENTRY + 0x10

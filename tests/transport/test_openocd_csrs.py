@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from rvtrace_gdb.transport.openocd import OpenOcd as Link
+from rvtrace_gdb.transport.openocd_csrs import NOT_EXPOSED, HartNotHalted, OpenOcdCsrs
 from tests.simulated.openocd import OpenOcd
 from tests.transport.live import LOOP_FOREVER, write_elf
-from transport.openocd import OpenOcd as Link
-from transport.openocd_csrs import NOT_EXPOSED, HartNotHalted, OpenOcdCsrs
 
 SISELECT, SIREG, SIREG2, SIREG3, MCTRCTL, MSCRATCH = 0x150, 0x151, 0x152, 0x153, 0x34E, 0x340
 NAMES = {0x150: "siselect", 0x151: "sireg", 0x152: "sireg2", 0x153: "sireg3", 0x34E: "mctrctl", 0x340: "mscratch"}

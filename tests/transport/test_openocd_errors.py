@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from console.rig import held_port
-from support.errors import Cancelled
-from tests.transport.fake_openocd import Close, FakeOpenOcd, Silence
-from transport.openocd import OpenOcd
-from transport.openocd_errors import (
+from rvtrace_gdb.console.rig import held_port
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.transport.openocd import OpenOcd
+from rvtrace_gdb.transport.openocd_errors import (
     NoSuchTarget,
     NotOpenOcd,
     OpenOcdAbsent,
@@ -21,6 +20,7 @@ from transport.openocd_errors import (
     OpenOcdRefused,
     OpenOcdTimeout,
 )
+from tests.transport.fake_openocd import Close, FakeOpenOcd, Silence
 
 RAM = 0x8000_0000
 

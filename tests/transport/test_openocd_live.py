@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlregs.component import Component
-from controlregs.encoder import ENCODER, SyncMode
-from controlregs.errors import ComponentAccess, DrainFailed
-from controlregs.pieces import Drained
-from controlregs.ram_sink import RAM_SINK
-from support.errors import Cancelled
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.encoder import ENCODER, SyncMode
+from rvtrace_gdb.controlregs.errors import ComponentAccess, DrainFailed
+from rvtrace_gdb.controlregs.pieces import Drained
+from rvtrace_gdb.controlregs.ram_sink import RAM_SINK
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.transport.openocd import OpenOcd
+from rvtrace_gdb.transport.openocd_errors import NoSuchTarget, NotOpenOcd, OpenOcdError, OpenOcdRefused
 from tests.controlregs.direct import TraceInForce, TraceRequest, drain, start, status, stop
 from tests.transport.live import CODE, EBREAK, ENTRY, LOOP_FOREVER, Live
-from transport.openocd import OpenOcd
-from transport.openocd_errors import NoSuchTarget, NotOpenOcd, OpenOcdError, OpenOcdRefused
 
 ENCODER_BASE, SINK_BASE, TRACE_RAM = 0x2000_0000, 0x2000_1000, 0x3000_0000
 LARGE = TraceRequest(sync_mode=SyncMode.MESSAGES, sync_max=4, buffer_start=TRACE_RAM, buffer_size=0x1_0000)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.transport.openocd import OpenOcd
+from rvtrace_gdb.transport.openocd_errors import OpenOcdAbsent, OpenOcdError
 from tests.transport.live import LOOP_FOREVER, write_elf
 from tests.waiting import until
-from transport.openocd import OpenOcd
-from transport.openocd_errors import OpenOcdAbsent, OpenOcdError
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_who_is_killed_meanwhile_does_not_leave_it_off(
     """gdb would never see a hart halt."""
     with ExitStack() as never_ends, OpenOcd(port=rig.tcl_port) as openocd:
         for seconds in (0.6, 1.2, 2.4, 4.8, 9.6, 19.2):  # longer, where the machine pauses: OpenOCD may poll then
-            monkeypatch.setattr("transport.openocd.UNPOLLED_MS", int(1000 * seconds))
+            monkeypatch.setattr("rvtrace_gdb.transport.openocd.UNPOLLED_MS", int(1000 * seconds))
             began = time.monotonic()
             never_ends.enter_context(openocd.unpolled())
             if works(openocd, other, began, seconds):

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.jtag import Chain
+from rvtrace_gdb.transport.usb.mpsse import Mpsse
+from rvtrace_gdb.transport.usb.target import UsbConnection, UsbTarget
 from tests.usb.backend import Backend, Port
 from tests.usb.device import Wire
 from tests.usb.esp_device import EspDevice
 from tests.usb.mpsse_device import MpsseDevice
-from transport.simulated.machine import Machine
-from transport.usb.esp_jtag import EspJtag
-from transport.usb.jtag import Chain
-from transport.usb.mpsse import Mpsse
-from transport.usb.target import UsbConnection, UsbTarget
 
 
 @dataclass

@@ -8,7 +8,16 @@ buffer), 3.10 (system bus access: sbbusyerror), registers in 3.14; RISC-V Instru
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from transport.simulated.tap import ABITS, DMI_LENGTH, IDCODE, IR_DMI, IR_DTMCS, IR_IDCODE, DebugModuleInterface, Tap
+from rvtrace_gdb.transport.simulated.tap import (
+    ABITS,
+    DMI_LENGTH,
+    IDCODE,
+    IR_DMI,
+    IR_DTMCS,
+    IR_IDCODE,
+    DebugModuleInterface,
+    Tap,
+)
 
 DATA0, DMCONTROL, DMSTATUS, ABSTRACTCS, COMMAND, PROGBUF0 = 0x04, 0x10, 0x11, 0x16, 0x17, 0x20
 SBCS, SBADDRESS0, SBDATA0 = 0x38, 0x39, 0x3C

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from console.main import main
-from session import usb_bench, usb_link
-from session.description import Usb
-from session.errors import BadOption
-from session.usb_bench import bench
-from session.usb_link import link_by
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session import usb_bench, usb_link
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.usb_bench import bench
+from rvtrace_gdb.session.usb_link import link_by
+from rvtrace_gdb.transport.simulated.machine import Machine, build
+from rvtrace_gdb.transport.usb import device
+from rvtrace_gdb.transport.usb.errors import Claimed, NoSuchDevice
 from tests.session.board import DEMO, SMALL_RAM
 from tests.simulated.harts import machine_with
 from tests.usb.backend import Backend, Port
@@ -24,9 +27,6 @@ from tests.usb.esp_device import EspDevice
 from tests.usb.mpsse_device import MpsseDevice
 from tests.usb.rig import Rig, esp, ftdi
 from tests.usb.test_session import NOP, SELF, no_connection_is_left, plug
-from transport.simulated.machine import Machine, build
-from transport.usb import device
-from transport.usb.errors import Claimed, NoSuchDevice
 
 __all__ = ["no_connection_is_left", "plug"]
 Plug = Callable[[Rig], Rig]

@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from session.ctr.access import open_access
-from session.ctr.access_errors import NoWay
-from session.ctr.access_usb import UsbAccess, resolved
-from session.methods import Methods
-from session.session import Session
-from support.errors import RvtraceError
-from support.progress import silent
+from rvtrace_gdb.session.ctr.access import open_access
+from rvtrace_gdb.session.ctr.access_errors import NoWay
+from rvtrace_gdb.session.ctr.access_usb import UsbAccess, resolved
+from rvtrace_gdb.session.methods import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import silent
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.hart import DebugCause
+from rvtrace_gdb.transport.simulated.machine import Machine, build
+from rvtrace_gdb.transport.usb.errors import NoSuchDevice, Unplugged
 from tests.gdb.running import GDB, SOURCE, gdb_environ
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.usb import umockdev
 from tests.usb.rig import Rig, esp
 from tests.usb.test_session import described, no_connection_is_left, plug
 from tests.usb.test_umockdev import OPENOCD
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.hart import DebugCause
-from transport.simulated.machine import Machine, build
-from transport.usb.errors import NoSuchDevice, Unplugged
 
 __all__ = ["no_connection_is_left", "plug"]
 DEPTH = 16

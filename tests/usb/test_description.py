@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from session import description_usb
-from session.context import Context
-from session.description import DescriptionError, Usb
-from session.description_file import parse
-from session.description_text import text
+from rvtrace_gdb.session import description_usb
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import DescriptionError, Usb
+from rvtrace_gdb.session.description_file import parse
+from rvtrace_gdb.session.description_text import text
 
 ENCODER = '[[component]]\nname = "e"\ntype = "encoder"\nbase = 0\n'
 ENCODER += '[[component]]\nname = "p"\ntype = "pib_sink"\nbase = 4096\n'

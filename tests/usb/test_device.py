@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 import usb.core
 
-from support.errors import Cancelled
-from tests.usb.backend import Backend, Port
-from tests.usb.device import Wire
-from tests.usb.esp_device import EspDevice
-from tests.usb.mpsse_device import MpsseDevice
-from tests.usb.rig import Rig, plugged
-from tests.usb.slow import Chip, CountingTap, SlowDtm
-from transport.usb import device
-from transport.usb.errors import (
+from rvtrace_gdb.support.errors import Cancelled
+from rvtrace_gdb.transport.usb import device
+from rvtrace_gdb.transport.usb.errors import (
     Claimed,
     JtagProblem,
     LibusbMissing,
@@ -31,10 +25,16 @@ from transport.usb.errors import (
     Unplugged,
     UsbError,
 )
-from transport.usb.esp_jtag import EspJtag
-from transport.usb.jtag import Chain
-from transport.usb.mpsse import Mpsse
-from transport.usb.target import UsbConnection, UsbTarget
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.jtag import Chain
+from rvtrace_gdb.transport.usb.mpsse import Mpsse
+from rvtrace_gdb.transport.usb.target import UsbConnection, UsbTarget
+from tests.usb.backend import Backend, Port
+from tests.usb.device import Wire
+from tests.usb.esp_device import EspDevice
+from tests.usb.mpsse_device import MpsseDevice
+from tests.usb.rig import Rig, plugged
+from tests.usb.slow import Chip, CountingTap, SlowDtm
 
 BASE = 0x8000_0000
 

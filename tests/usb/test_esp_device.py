@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from rvtrace_gdb.transport.usb.esp_jtag import CAP, FLUSH, PACKET, _compressed, _transfers
 from tests.usb.esp_device import JTAG_IN, JTAG_OUT, EspDevice
-from transport.usb.esp_jtag import CAP, FLUSH, PACKET, _compressed, _transfers
 
 
 class Recorder:

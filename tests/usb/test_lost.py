@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from rvtrace_gdb.transport.usb import dtm
+from rvtrace_gdb.transport.usb.errors import DebugModuleLost, DmiFailed, JtagProblem, TransferFailed, UsbLost
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.jtag import Chain
+from rvtrace_gdb.transport.usb.target import UsbConnection, UsbTarget
 from tests.usb.backend import failure
 from tests.usb.device import Wire
 from tests.usb.esp_device import EspDevice, ScanChain
 from tests.usb.mpsse_device import MpsseDevice
 from tests.usb.rig import Rig, plugged
 from tests.usb.slow import DMCONTROL, Chip, CountingTap, SlowDtm
-from transport.usb import dtm
-from transport.usb.errors import DebugModuleLost, DmiFailed, JtagProblem, TransferFailed, UsbLost
-from transport.usb.esp_jtag import EspJtag
-from transport.usb.jtag import Chain
-from transport.usb.target import UsbConnection, UsbTarget
 
 BASE, WORDS = 0x8000_0000, 4
 WAYS: dict[str, Callable[[], Chip]] = {
@@ -160,7 +160,7 @@ def test_a_chain_with_other_taps_of_any_length(
 
 
 def plugged_adapter(make: type[EspDevice] | type[MpsseDevice], backend: object) -> Callable[[], EspJtag]:
-    from transport.usb.mpsse import Mpsse
+    from rvtrace_gdb.transport.usb.mpsse import Mpsse
 
     return lambda: EspJtag(backend=backend) if make is EspDevice else Mpsse(backend=backend)  # type: ignore[return-value]
 

@@ -10,30 +10,30 @@ from pathlib import Path
 
 import pytest
 
-from controlregs.csr_access import CsrAccess
-from controlregs.encoder import TrigAction
-from controlregs.errors import HartRuns
-from controlregs.hart_triggers import give_back, take
-from controlregs.target import DataPort, Target
-from controlregs.trigger_module import Place
-from session import usb_link
-from session.context import Context
-from session.description import Usb
-from session.errors import HartUnreachable
-from session.hart_csrs import csrs_of
-from session.info import info
-from session.link import Link
-from session.session import Session
-from session.usb_link import UsbLink, link_by
+from rvtrace_gdb.controlregs.csr_access import CsrAccess
+from rvtrace_gdb.controlregs.encoder import TrigAction
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.hart_triggers import give_back, take
+from rvtrace_gdb.controlregs.target import DataPort, Target
+from rvtrace_gdb.controlregs.trigger_module import Place
+from rvtrace_gdb.session import usb_link
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.errors import HartUnreachable
+from rvtrace_gdb.session.hart_csrs import csrs_of
+from rvtrace_gdb.session.info import info
+from rvtrace_gdb.session.link import Link
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.usb_link import UsbLink, link_by
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.mpsse import Mpsse
 from tests.session.board import BUFFER, DEMO, ENCODER, SINK, SMALL_RAM, executed
 from tests.simulated.harts import machine_with
 from tests.usb.rig import Rig, esp, ftdi
-from transport.simulated.bus import Bus
-from transport.simulated.hart import DebugCause, Hart
-from transport.simulated.machine import Machine, MemoryMap, build
-from transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl
-from transport.usb.esp_jtag import EspJtag
-from transport.usb.mpsse import Mpsse
 
 NOBODY: dict[str, str] = {}
 NOP, SELF = 0x13, 0x6F  # addi x0, x0, 0; jal x0, 0

@@ -4,15 +4,15 @@ import struct
 
 import pytest
 
+from rvtrace_gdb.transport.usb import system_bus
+from rvtrace_gdb.transport.usb.dtm import Dtm
+from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, DmiFailed, HartNotHalted
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.jtag import Chain
+from rvtrace_gdb.transport.usb.target import UsbConnection, UsbTarget
 from tests.usb.esp_device import EspDevice, ScanChain
 from tests.usb.rig import plugged
 from tests.usb.slow import SBCS, Chip, CountingTap, SlowDtm
-from transport.usb import system_bus
-from transport.usb.dtm import Dtm
-from transport.usb.errors import AccessRefused, DebugModuleProblem, DmiFailed, HartNotHalted
-from transport.usb.esp_jtag import EspJtag
-from transport.usb.jtag import Chain
-from transport.usb.target import UsbConnection, UsbTarget
 
 BASE = 0x8000_0000
 

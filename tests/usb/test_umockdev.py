@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.transport.simulated.machine import Machine, build
 from tests.session.board import DEMO, SMALL_RAM, executed
 from tests.usb import umockdev
 from tests.usb.esp_device import EspDevice
 from tests.usb.rig import Rig, esp, ftdi
 from tests.usb.test_session import described
-from transport.simulated.machine import Machine, build
 
 OPENOCD = {
     esp: "adapter driver esp_usb_jtag; espusbjtag vid_pid 0x303a 0x1001; espusbjtag caps_descriptor 0x2000",
@@ -27,9 +27,9 @@ WORDS = 24
 SCRATCH = 0x8008_0000
 OURS = """
 import json, sys
-from session.description import Usb
-from session.usb_link import link_by
-from support.errors import RvtraceError
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.usb_link import link_by
+from rvtrace_gdb.support.errors import RvtraceError
 link = link_by(Usb(sys.argv[1]))
 try:
     link.state()
@@ -44,8 +44,8 @@ print(json.dumps(said))
 """
 KILLED = """
 import os, sys, threading
-from session.description import Usb
-from session.usb_link import link_by
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.usb_link import link_by
 link = link_by(Usb(sys.argv[1]))
 link.state()
 threading.Timer(0.1, os.kill, (os.getpid(), 9)).start()
@@ -54,10 +54,10 @@ while True:
 """
 TRACED = """
 import json, sys
-from session.context import Context
-from session.description import Usb
-from session.session import Session
-from session.usb_link import link_by
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import Usb
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.usb_link import link_by
 session, context, link = Session(environ={}), Context(sys.argv[2], "board.toml"), link_by(Usb(sys.argv[1]))
 session.start(context)
 link.resume()

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from decode.elf import Elf, Section, Symbol
-from decode.history import Accounting, History, HistoryBuilder, Path
-from decode.image import Image
-from decode.memory_access import LOAD, STORE, Access, AccessNote
-from views.accesses import lines
+from rvtrace_gdb.decode.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.memory_access import LOAD, STORE, Access, AccessNote
+from rvtrace_gdb.views.accesses import lines
 
 
 def program() -> Image:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from decode.image import Image
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.views import gdb_text, objdump_text
+from rvtrace_gdb.views.disassembly import Disassembler
+from rvtrace_gdb.views.listing import line
 from tests.transcripts import FOLDER
-from views import gdb_text, objdump_text
-from views.disassembly import Disassembler
-from views.listing import line
 
 GDB = "gdb-multiarch"
 LONG_ENCODINGS = """

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from decode.history import Accounting, Context, EventKind, HistoryBuilder
-from decode.history import Path as Flow
+from rvtrace_gdb.decode.history import Accounting, Context, EventKind, HistoryBuilder
+from rvtrace_gdb.decode.history import Path as Flow
+from rvtrace_gdb.views.events import lines
 from tests.facts import ENABLED, INTERRUPT, lost, note
-from views.events import lines
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "messages.md").read_text(encoding="utf-8")
 

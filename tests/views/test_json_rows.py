@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from decode.events import (
+from rvtrace_gdb.decode.events import (
     Context,
     ContextChange,
     EventKind,
@@ -16,14 +16,14 @@ from decode.events import (
     Trap,
     TrapKind,
 )
-from decode.history import Accounting, History, HistoryBuilder, Path
-from decode.memory_access import CSR, LOAD, Access
+from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.memory_access import CSR, LOAD, Access
+from rvtrace_gdb.views import json_rows
+from rvtrace_gdb.views.json_rows import HistoryRows
+from rvtrace_gdb.views.listing import lines, merged_lines
+from rvtrace_gdb.views.text import Text
 from tests.facts import ENABLED, INTERRUPT, lost, note
 from tests.views.test_accesses import ACCESSES, history, program
-from views import json_rows
-from views.json_rows import HistoryRows
-from views.listing import lines, merged_lines
-from views.text import Text
 
 HERE = {"addr": "0x80000000", "func": "main", "offset": 0}
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from decode.contexts import ContextImages
-from decode.history import Accounting, Context, EventKind, History, HistoryBuilder
-from decode.history import Path as Flow
-from decode.image import Image
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import Accounting, Context, EventKind, History, HistoryBuilder
+from rvtrace_gdb.decode.history import Path as Flow
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers
+from rvtrace_gdb.views.listing import ModifierError, Modifiers, lines, merged_lines
 from tests.facts import lost
 from tests.transcripts import FOLDER, exchanges, history_rows
-from views.disassembly import Disassembler, Disassemblers
-from views.listing import ModifierError, Modifiers, lines, merged_lines
 
 COMMAND = "record instruction-history "
 SIZES = {

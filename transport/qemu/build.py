@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from support import private
-from transport.qemu.errors import QemuError
+from rvtrace_gdb.support import private
+from rvtrace_gdb.transport.qemu.errors import QemuError
 
 SOURCES = sorted(Path(__file__).with_name("plugin").glob("*.[ch]"))
 _COMPILERS = ("gcc", "cc", "clang")

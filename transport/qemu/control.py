@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from transport.qemu.errors import QemuError, QemuGone
-from transport.qemu.ring import CONTROL, QMP
+from rvtrace_gdb.transport.qemu.errors import QemuError, QemuGone
+from rvtrace_gdb.transport.qemu.ring import CONTROL, QMP
 
 _PATIENCE = 20.0  # seconds; both answer at once unless the machine is very busy
 _ANSWER_LIMIT = 1 << 20  # bytes

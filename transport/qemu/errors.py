@@ -1,6 +1,6 @@
 """What can go wrong with QEMU."""
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class QemuError(RvtraceError):

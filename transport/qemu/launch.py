@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.text import is_number
-from transport.qemu.errors import QemuError
-from transport.qemu.ring import LOG, QMP
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.transport.qemu.errors import QemuError
+from rvtrace_gdb.transport.qemu.ring import LOG, QMP
 
 PLUGIN_SINCE = (9, 1)
 """The first QEMU with version 3 of the plugin interface."""

@@ -11,7 +11,7 @@ from array import array
 from pathlib import Path
 from typing import Self
 
-from transport.qemu.errors import QemuError, QemuGone
+from rvtrace_gdb.transport.qemu.errors import QemuError, QemuGone
 
 MAGIC = b"RVTRACE1"
 TAG, FIELD = 3 << 30, (1 << 30) - 1

@@ -5,7 +5,7 @@ Source: The RISC-V Instruction Set Manual, Volume I, 20240411, 13.2 (division by
 
 from collections.abc import Callable
 
-from transport.simulated.isa import signed
+from rvtrace_gdb.transport.simulated.isa import signed
 
 
 def div(a: int, b: int) -> int:

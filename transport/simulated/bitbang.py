@@ -8,7 +8,7 @@ is ignored.
 import re
 from collections.abc import Callable
 
-from transport.simulated.tap import SHIFT_DR, SHIFT_IR, Tap
+from rvtrace_gdb.transport.simulated.tap import SHIFT_DR, SHIFT_IR, Tap
 
 # Clocks in a Shift state, TMS low but for the last: with TDO sampled between the edges, and without.
 _SAMPLED = re.compile(rb"(?:[0-3]R[45])*(?:[0-3]R[67])?")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
 
 
 class DebugCause(IntEnum):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from mmap import mmap
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 Read = Callable[[int, int], int]
 Write = Callable[[int, int, int], None]

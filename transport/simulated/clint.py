@@ -8,7 +8,7 @@ pending until a program writes mtimecmp.
 
 from typing import Protocol
 
-from transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 
 MSI, MTI, MEI = 3, 7, 11  # interrupt numbers: machine software, timer, external
 

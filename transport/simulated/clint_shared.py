@@ -10,8 +10,8 @@ as the fastest hart. When all sleep it jumps to where the first of them wakes up
 from collections.abc import Sequence
 from typing import Protocol
 
-from transport.simulated.bus import Bus
-from transport.simulated.clint import MSIP, MTIME, MTIMECMP, SIZE, Clint, TimedHart
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import MSIP, MTIME, MTIMECMP, SIZE, Clint, TimedHart
 
 _MSIP_SIZE, _MTIMECMP_SIZE = 4, 8
 

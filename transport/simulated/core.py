@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from transport.simulated.block import HartBlock
-from transport.simulated.bus import Bus
-from transport.simulated.clint import MTI
-from transport.simulated.clint_shared import HartClint, SharedClint
-from transport.simulated.hart import Hart
-from transport.simulated.run_control import HartListener, RunControl
+from rvtrace_gdb.transport.simulated.block import HartBlock
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import MTI
+from rvtrace_gdb.transport.simulated.clint_shared import HartClint, SharedClint
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.run_control import HartListener, RunControl
 
 TURN = 250
 

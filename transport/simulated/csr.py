@@ -12,14 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from support.errors import RvtraceError
-from transport.simulated.ctr.recorder import LCOFI
-from transport.simulated.ctr.registers import NotSelected
-from transport.simulated.triggers import TINFO as TINFO_VALUE
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI
+from rvtrace_gdb.transport.simulated.ctr.registers import NotSelected
+from rvtrace_gdb.transport.simulated.triggers import TINFO as TINFO_VALUE
 
 if TYPE_CHECKING:
-    from transport.simulated.ctr.follower import CtrFollower
-    from transport.simulated.hart import Hart
+    from rvtrace_gdb.transport.simulated.ctr.follower import CtrFollower
+    from rvtrace_gdb.transport.simulated.hart import Hart
 
 FFLAGS, FRM, FCSR = 0x001, 0x002, 0x003
 MSTATUS, MISA, MIE, MTVEC, MCOUNTEREN, MENVCFG = 0x300, 0x301, 0x304, 0x305, 0x306, 0x30A

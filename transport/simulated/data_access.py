@@ -8,17 +8,17 @@ looked at, AMO faults are store faults, only memory can be reserved, SC checks i
 from collections.abc import Callable
 from typing import Protocol
 
-from transport.simulated.arithmetic import AMO
-from transport.simulated.block import (
+from rvtrace_gdb.transport.simulated.arithmetic import AMO
+from rvtrace_gdb.transport.simulated.block import (
     LOAD_ACCESS_FAULT,
     LOAD_MISALIGNED,
     STORE_ACCESS_FAULT,
     STORE_MISALIGNED,
     Trap,
 )
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.isa import signed
-from transport.simulated.triggers import Access, TriggerModule
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.isa import signed
+from rvtrace_gdb.transport.simulated.triggers import Access, TriggerModule
 
 
 class AccessingHart(Protocol):

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Protocol
 
-from transport.simulated.block import DebugCause
+from rvtrace_gdb.transport.simulated.block import DebugCause
 
 # dmcontrol
 HALTREQ, RESUMEREQ, HARTRESET, ACKHAVERESET, HASEL = 1 << 31, 1 << 30, 1 << 29, 1 << 28, 1 << 26

@@ -7,9 +7,9 @@ Names are the specification's. An abstract command is over before the next DMI a
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from transport.simulated.debug_harts import DebuggedHart, DebugHarts, NoSuchRegister
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.system_bus import SBADDRESS0, SBADDRESS1, SBCS, SBDATA0, SBDATA1, SystemBusAccess
+from rvtrace_gdb.transport.simulated.debug_harts import DebuggedHart, DebugHarts, NoSuchRegister
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.system_bus import SBADDRESS0, SBADDRESS1, SBCS, SBDATA0, SBDATA1, SystemBusAccess
 
 __all__ = ["DebugModule", "NoSuchRegister"]
 

@@ -13,7 +13,7 @@ Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specif
 from collections.abc import Callable
 from typing import Any
 
-from transport.simulated.block import (
+from rvtrace_gdb.transport.simulated.block import (
     BREAKPOINT,
     ILLEGAL_INSTRUCTION,
     Accessed,
@@ -26,9 +26,9 @@ from transport.simulated.block import (
     TrapEntry,
     Witness,
 )
-from transport.simulated.bus import Bus
-from transport.simulated.clint import MEI, MSI, MTI, Clint
-from transport.simulated.csr import (
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, Clint
+from rvtrace_gdb.transport.simulated.csr import (
     MIE_BIT,
     MPIE_BIT,
     MPP,
@@ -39,14 +39,14 @@ from transport.simulated.csr import (
     CsrFile,
     IllegalCsr,
 )
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.follower import CtrFollower
-from transport.simulated.ctr.recorder import LCOFI
-from transport.simulated.data_access import DataAccess
-from transport.simulated.htif import Htif
-from transport.simulated.system_instructions import MACHINE, SystemInstructions
-from transport.simulated.translate import LONGEST_BLOCK, BlockCache, Translator
-from transport.simulated.triggers import Access, Action, Trigger, TriggerModule
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.follower import CtrFollower
+from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI
+from rvtrace_gdb.transport.simulated.data_access import DataAccess
+from rvtrace_gdb.transport.simulated.htif import Htif
+from rvtrace_gdb.transport.simulated.system_instructions import MACHINE, SystemInstructions
+from rvtrace_gdb.transport.simulated.translate import LONGEST_BLOCK, BlockCache, Translator
+from rvtrace_gdb.transport.simulated.triggers import Access, Action, Trigger, TriggerModule
 
 __all__ = ["Accessed", "DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "Situation", "TrapEntry"]
 

@@ -6,7 +6,7 @@ Device 0: an odd payload ends the program with status payload >> 1, an even one 
 once by a non-zero `fromhost` and a cleared `tohost`.
 """
 
-from transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 
 _SYS_WRITE, _SYS_EXIT = 64, 93
 _ENOSYS = 38

@@ -7,7 +7,7 @@ Variants" and chapter 26 "C".
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from transport.simulated.encodings import COMPRESSED, TABLES
+from rvtrace_gdb.transport.simulated.encodings import COMPRESSED, TABLES
 
 
 class Operation(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from support.errors import RvtraceError
-from transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 
 _EM_RISCV, _PT_LOAD, _SHT_SYMTAB = 243, 1, 2
 # Offsets and struct codes that differ between ELFCLASS32 and ELFCLASS64.

@@ -9,25 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Unpack
 
-from transport.simulated.bitbang import Pins
-from transport.simulated.bus import Bus
-from transport.simulated.clint import Clint
-from transport.simulated.core import Core, Turns
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.debug_module import DebugModule
-from transport.simulated.debug_spec import DebugSpec
-from transport.simulated.hart import DebugCause, Hart
-from transport.simulated.loader import ElfFile, load_elf
-from transport.simulated.memory_map import MemoryMap
-from transport.simulated.system_bus import SystemBusAccess
-from transport.simulated.tap import Dtm, Tap
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_ram_sink import RamSink
-from transport.simulated.wiring import Wiring
-from transport.simulated.wiring_devices import AnyEncoder, Devices
-from transport.simulated.wiring_memory import add_buffers, check_registers
-from transport.simulated.wiring_standard import EncoderHow, standard
+from rvtrace_gdb.transport.simulated.bitbang import Pins
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import Clint
+from rvtrace_gdb.transport.simulated.core import Core, Turns
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.debug_module import DebugModule
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.loader import ElfFile, load_elf
+from rvtrace_gdb.transport.simulated.memory_map import MemoryMap
+from rvtrace_gdb.transport.simulated.system_bus import SystemBusAccess
+from rvtrace_gdb.transport.simulated.tap import Dtm, Tap
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.trace_ram_sink import RamSink
+from rvtrace_gdb.transport.simulated.wiring import Wiring
+from rvtrace_gdb.transport.simulated.wiring_devices import AnyEncoder, Devices
+from rvtrace_gdb.transport.simulated.wiring_memory import add_buffers, check_registers
+from rvtrace_gdb.transport.simulated.wiring_standard import EncoderHow, standard
 
 __all__ = ["Machine", "MemoryMap", "build"]
 

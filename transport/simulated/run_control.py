@@ -6,8 +6,8 @@ Sources: RISC-V Debug Specification 1.0, 3.5 "Run Control", 3.7.1.1 "Access Regi
 from collections.abc import Callable
 from typing import Protocol
 
-from transport.simulated.debug_harts import NoSuchRegister
-from transport.simulated.hart import DebugCause, Hart, IllegalCsr
+from rvtrace_gdb.transport.simulated.debug_harts import NoSuchRegister
+from rvtrace_gdb.transport.simulated.hart import DebugCause, Hart, IllegalCsr
 
 DCSR, DCSR_STEP = 0x7B0, 1 << 2
 GPR, FPR, END_OF_REGISTERS = 0x1000, 0x1020, 0x1040  # abstract register numbers

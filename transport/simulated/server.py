@@ -14,10 +14,10 @@ import struct
 import time
 from pathlib import Path
 
-from support.errors import RvtraceError
-from transport.simulated.bitbang import Pins
-from transport.simulated.machine import Machine
-from transport.simulated.side_door import SideDoor
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.bitbang import Pins
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.transport.simulated.side_door import SideDoor
 
 _HEAD_START = 0.0002  # seconds the hart waits for the next scan after traffic
 _HEAD_STARTS = 3  # slices after traffic before which it does

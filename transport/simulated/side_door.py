@@ -22,14 +22,14 @@ import socket
 import struct
 from collections.abc import Mapping
 
-from controlregs.encoder import TRIG_EXT_IN_CONTROL
-from controlregs.sifive_v0.encoder import XTI_CONTROL
-from support.text import is_number
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.trace_devices import TraceComponent
-from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_output import TraceConsumer
-from transport.simulated.wiring_devices import AnyEncoder
+from rvtrace_gdb.controlregs.encoder import TRIG_EXT_IN_CONTROL
+from rvtrace_gdb.controlregs.sifive_v0.encoder import XTI_CONTROL
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.trace_output import TraceConsumer
+from rvtrace_gdb.transport.simulated.wiring_devices import AnyEncoder
 
 LARGEST = 16 << 20
 _LONGEST_LINE = 200

@@ -15,9 +15,9 @@ rounding in `softfloat_format`. All names are to be imported from here.
 
 from math import isqrt
 
-from transport.simulated.softfloat_compare import classify, eq, le, lt, maximum, minimum
-from transport.simulated.softfloat_convert import convert, from_int, to_int
-from transport.simulated.softfloat_format import (
+from rvtrace_gdb.transport.simulated.softfloat_compare import classify, eq, le, lt, maximum, minimum
+from rvtrace_gdb.transport.simulated.softfloat_convert import convert, from_int, to_int
+from rvtrace_gdb.transport.simulated.softfloat_format import (
     DZ,
     F32,
     F64,

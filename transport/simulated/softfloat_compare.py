@@ -4,7 +4,7 @@ Source: RISC-V unprivileged ISA manual, "F" version 2.2, sections "Single-Precis
 Instructions" (FMIN, FMAX), "... Compare Instructions", "... Classify Instruction", and the like-named sections of "D".
 """
 
-from transport.simulated.softfloat_format import NV, Format, Result, is_nan, is_signaling, nan_result
+from rvtrace_gdb.transport.simulated.softfloat_format import NV, Format, Result, is_nan, is_signaling, nan_result
 
 
 def minimum(a: int, b: int, fmt: Format) -> Result:

@@ -4,7 +4,7 @@ Source: RISC-V unprivileged ISA manual, "F" version 2.2, section "Single-Precisi
 Instructions", and the like-named section of "D".
 """
 
-from transport.simulated.softfloat_format import (
+from rvtrace_gdb.transport.simulated.softfloat_format import (
     NV,
     NX,
     Format,

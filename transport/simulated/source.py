@@ -9,11 +9,11 @@ for what the fast path does not do, `h` the hart, `csr` its CSRs, `data` its `Da
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from transport.simulated import fp_templates as fp
-from transport.simulated.block import ILLEGAL_INSTRUCTION, INSTRUCTION_ACCESS_FAULT, INSTRUCTION_MISALIGNED
-from transport.simulated.csr import FS
-from transport.simulated.isa import Operation
-from transport.simulated.templates import (
+from rvtrace_gdb.transport.simulated import fp_templates as fp
+from rvtrace_gdb.transport.simulated.block import ILLEGAL_INSTRUCTION, INSTRUCTION_ACCESS_FAULT, INSTRUCTION_MISALIGNED
+from rvtrace_gdb.transport.simulated.csr import FS
+from rvtrace_gdb.transport.simulated.isa import Operation
+from rvtrace_gdb.transport.simulated.templates import (
     BRANCHES,
     ENDING,
     LOADS,
@@ -24,7 +24,7 @@ from transport.simulated.templates import (
     VALUES,
     sign_extended,
 )
-from transport.simulated.triggers import Access
+from rvtrace_gdb.transport.simulated.triggers import Access
 
 UNFETCHABLE = "unfetchable"
 """The mnemonic of an instruction that cannot be fetched; `imm` is the address."""

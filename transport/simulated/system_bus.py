@@ -7,8 +7,8 @@ Source: RISC-V Debug Specification 1.0, section 3.10 "System Bus Access" and the
 from collections.abc import Callable
 from typing import Protocol
 
-from transport.simulated.bus import BusError
-from transport.simulated.debug_spec import DebugSpec
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.debug_spec import DebugSpec
 
 SBCS, SBADDRESS0, SBADDRESS1, SBDATA0, SBDATA1 = 0x38, 0x39, 0x3A, 0x3C, 0x3D
 

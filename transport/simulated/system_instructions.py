@@ -6,7 +6,7 @@ CTR 1.0, "Supervisor CTR Clear Instruction".
 
 from typing import Protocol
 
-from transport.simulated.block import (
+from rvtrace_gdb.transport.simulated.block import (
     BREAKPOINT,
     ECALL_FROM_M,
     ECALL_FROM_U,
@@ -16,9 +16,9 @@ from transport.simulated.block import (
     HartBlock,
     Trap,
 )
-from transport.simulated.clint import MTI, Clint
-from transport.simulated.csr import EBREAKM, EBREAKU, MIE_BIT, MPIE_BIT, MPP, MPP_SHIFT, MPRV, TW, CsrFile
-from transport.simulated.ctr.follower import CtrFollower
+from rvtrace_gdb.transport.simulated.clint import MTI, Clint
+from rvtrace_gdb.transport.simulated.csr import EBREAKM, EBREAKU, MIE_BIT, MPIE_BIT, MPP, MPP_SHIFT, MPRV, TW, CsrFile
+from rvtrace_gdb.transport.simulated.ctr.follower import CtrFollower
 
 MACHINE, USER = 3, 0
 

@@ -11,8 +11,8 @@ in `v` and where to go on in `t`. `BRANCHES` are conditions. A key like "addi im
 Source: The RISC-V Instruction Set Manual, Volume I, 20240411, chapters 2, 4, 13, 14; Volume II for CSR and system.
 """
 
-from decode.memory_access import STORE_FAILURE
-from transport.simulated.block import ILLEGAL_INSTRUCTION
+from rvtrace_gdb.decode.memory_access import STORE_FAILURE
+from rvtrace_gdb.transport.simulated.block import ILLEGAL_INSTRUCTION
 
 
 def sign_extended(expression: str, bits: int, xlen: int) -> str:

@@ -8,9 +8,9 @@ External is a value from elsewhere.
 
 from collections.abc import Callable, Mapping
 
-from controlregs import timestamp
-from controlregs.fields import Register
-from controlregs.timestamp import TsMode
+from rvtrace_gdb.controlregs import timestamp
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.timestamp import TsMode
 
 Clock = Callable[[], int]
 

@@ -6,9 +6,9 @@ in `controlregs`. What goes over the bus is told as transfers: ATID, and the val
 
 from collections.abc import Callable
 
-from controlregs import atb_bridge
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_output import TraceConsumer, async_interval
+from rvtrace_gdb.controlregs import atb_bridge
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_output import TraceConsumer, async_interval
 
 Transfer = Callable[[int, bytes], None]
 

@@ -7,9 +7,9 @@ of Components"; "Reset and Discovery" (a component may take its time).
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from controlregs.common import VERSION
-from controlregs.fields import Register, RegisterBlock
-from transport.simulated.bus import BusError
+from rvtrace_gdb.controlregs.common import VERSION
+from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
+from rvtrace_gdb.transport.simulated.bus import BusError
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ shows up only when it has been polled for.
 
 from collections.abc import Mapping
 
-from controlregs.common import CONTROL_OFFSET, IMPL_OFFSET
-from controlregs.fields import Access, Register, RegisterBlock
-from transport.simulated.bus import BusError
-from transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.controlregs.common import CONTROL_OFFSET, IMPL_OFFSET
+from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
 
 ACTIVE, ENABLE, EMPTY = 1 << 0, 1 << 1, 1 << 3  # of tr??Control, at the same place in every component
 BLOCK_SIZE = 0x1000

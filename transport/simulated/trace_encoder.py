@@ -6,31 +6,31 @@ Module". What only one protocol has is in `trace_ntrace` and `trace_etrace`.
 
 from collections.abc import Callable, Collection, Sequence
 
-from controlregs import encoder as te
-from controlregs import timestamp
-from controlregs.fields import Register
-from controlregs.timestamp import TsMode
-from decode.etrace.encoder_options import EncoderOptions as ETraceOptions
-from decode.ntrace.encoder import EncoderOptions
-from transport.simulated import timestamp_unit
-from transport.simulated.block import HartBlock
-from transport.simulated.hart import Retired
-from transport.simulated.timestamp_unit import TimestampUnit
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import UNDEFINED, TraceComponent
-from transport.simulated.trace_encoder_fields import MAX_SRC_BITS, OPTIONAL, implemented
-from transport.simulated.trace_etrace import ETrace, ETraceBuild
-from transport.simulated.trace_external_triggers import ExternalTriggers
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.trace_follower import Follower, Underway
-from transport.simulated.trace_hart_view import HartView
-from transport.simulated.trace_ingress import TracedHart
-from transport.simulated.trace_ntrace import NTrace
-from transport.simulated.trace_output import Outputs, TraceOutput
-from transport.simulated.trace_path import TracePath
-from transport.simulated.trace_protocol import Begin, TraceProtocol
-from transport.simulated.trace_qualifier import Qualifier
-from transport.simulated.triggers import Action
+from rvtrace_gdb.controlregs import encoder as te
+from rvtrace_gdb.controlregs import timestamp
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.timestamp import TsMode
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions as ETraceOptions
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.transport.simulated import timestamp_unit
+from rvtrace_gdb.transport.simulated.block import HartBlock
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import UNDEFINED, TraceComponent
+from rvtrace_gdb.transport.simulated.trace_encoder_fields import MAX_SRC_BITS, OPTIONAL, implemented
+from rvtrace_gdb.transport.simulated.trace_etrace import ETrace, ETraceBuild
+from rvtrace_gdb.transport.simulated.trace_external_triggers import ExternalTriggers
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.trace_follower import Follower, Underway
+from rvtrace_gdb.transport.simulated.trace_hart_view import HartView
+from rvtrace_gdb.transport.simulated.trace_ingress import TracedHart
+from rvtrace_gdb.transport.simulated.trace_ntrace import NTrace
+from rvtrace_gdb.transport.simulated.trace_output import Outputs, TraceOutput
+from rvtrace_gdb.transport.simulated.trace_path import TracePath
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin, TraceProtocol
+from rvtrace_gdb.transport.simulated.trace_qualifier import Qualifier
+from rvtrace_gdb.transport.simulated.triggers import Action
 
 __all__ = ["OPTIONAL", "TraceEncoder"]
 

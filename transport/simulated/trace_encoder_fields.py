@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from transport.simulated import timestamp_unit
+from rvtrace_gdb.transport.simulated import timestamp_unit
 
 MAX_SRC_BITS = 12
 

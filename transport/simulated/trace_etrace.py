@@ -8,16 +8,16 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from controlregs import encoder as te
-from controlregs.encoder import DataAddrCompress
-from controlregs.fields import Register
-from decode.etrace.encapsulation import Encapsulation
-from decode.etrace.encoder_options import EncoderOptions, SyncMode
-from decode.etrace.options import Modes, Parameters, SupportLayout
-from transport.simulated.hart import Retired
-from transport.simulated.trace_ingress import Ingress, TracedHart
-from transport.simulated.trace_packets import PacketStream
-from transport.simulated.trace_protocol import Begin, End, Settings
+from rvtrace_gdb.controlregs import encoder as te
+from rvtrace_gdb.controlregs.encoder import DataAddrCompress
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters, SupportLayout
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.trace_ingress import Ingress, TracedHart
+from rvtrace_gdb.transport.simulated.trace_packets import PacketStream
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin, End, Settings
 
 SET_BY_REGISTERS = frozenset(("modes", "sync_mode", "sync_max", "dialect", "compress"))
 """Encoder options that are not a matter of how the encoder is built, or that do not fit the encapsulation used here."""

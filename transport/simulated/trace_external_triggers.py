@@ -6,8 +6,8 @@ Behaviour: RISC-V Trace Control Interface Specification 1.0, "External Trace Tri
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controlregs import encoder as te
-from controlregs.fields import Register
+from rvtrace_gdb.controlregs import encoder as te
+from rvtrace_gdb.controlregs.fields import Register
 
 _BITS = 4  # of each one
 _EVENTS = 0b0011  # tracing goes from 0 to 1, from 1 to 0; there are none of a vendor's

@@ -5,7 +5,7 @@ Source: RISC-V Trace Control Interface Specification 1.0, trTeInstStallOrOverflo
 
 from collections.abc import Callable, Collection
 
-from transport.simulated.trace_output import TraceOutput
+from rvtrace_gdb.transport.simulated.trace_output import TraceOutput
 
 
 class LosingOutput:

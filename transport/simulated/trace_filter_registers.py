@@ -7,12 +7,12 @@ when the encoder is enabled; there are no impdef signals.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controlregs import comparators as comp
-from controlregs import encoder as te
-from controlregs import filters as fil
-from controlregs.fields import Register
-from transport.simulated.trace_comparators import Comparator
-from transport.simulated.trace_filters import NESTING_BITS, Filter, Filters
+from rvtrace_gdb.controlregs import comparators as comp
+from rvtrace_gdb.controlregs import encoder as te
+from rvtrace_gdb.controlregs import filters as fil
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.transport.simulated.trace_comparators import Comparator
+from rvtrace_gdb.transport.simulated.trace_filters import NESTING_BITS, Filter, Filters
 
 FILTERS, COMPARATORS = fil.COUNT, comp.COUNT
 """How many an encoder can have."""

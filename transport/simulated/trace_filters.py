@@ -7,9 +7,9 @@ those of Efficient Trace for RISC-V 2.0, "Ingress Port". A filter is the AND of 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from decode.memory_access import ATOMIC, CSR, LOAD, STORE
-from transport.simulated.block import Accessed, TrapEntry
-from transport.simulated.trace_comparators import Comparator, Signals
+from rvtrace_gdb.decode.memory_access import ATOMIC, CSR, LOAD, STORE
+from rvtrace_gdb.transport.simulated.block import Accessed, TrapEntry
+from rvtrace_gdb.transport.simulated.trace_comparators import Comparator, Signals
 
 PREFIX = "trTeFilter"
 NESTING_BITS = 3

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from transport.simulated.block import HartBlock
-from transport.simulated.hart import Retired
-from transport.simulated.trace_ingress import TracedHart
-from transport.simulated.trace_path import TracePath
-from transport.simulated.trace_protocol import Begin, End
-from transport.simulated.trace_qualifier import Qualifier
+from rvtrace_gdb.transport.simulated.block import HartBlock
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.trace_ingress import TracedHart
+from rvtrace_gdb.transport.simulated.trace_path import TracePath
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin, End
+from rvtrace_gdb.transport.simulated.trace_qualifier import Qualifier
 
 Underway = tuple[HartBlock, int]
 """A block that is being executed, and how many of its instructions have retired."""

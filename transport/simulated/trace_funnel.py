@@ -7,14 +7,14 @@ Components"; fields and offsets come from the tables in `controlregs`.
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from controlregs import funnel, timestamp
-from controlregs.fields import Register
-from controlregs.timestamp import TsMode
-from transport.simulated import timestamp_unit
-from transport.simulated.timestamp_unit import Clock, TimestampUnit
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import UNDEFINED
-from transport.simulated.trace_output import Outputs, TraceConsumer, TraceOutput
+from rvtrace_gdb.controlregs import funnel, timestamp
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.timestamp import TsMode
+from rvtrace_gdb.transport.simulated import timestamp_unit
+from rvtrace_gdb.transport.simulated.timestamp_unit import Clock, TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import UNDEFINED
+from rvtrace_gdb.transport.simulated.trace_output import Outputs, TraceConsumer, TraceOutput
 
 _DEPTH = 8  # messages; how many an input can hold is up to the implementation
 

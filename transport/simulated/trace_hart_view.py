@@ -6,9 +6,9 @@ time there, while the hart itself is further on.
 
 from collections.abc import Sequence
 
-from transport.simulated.block import HartBlock, Situation
-from transport.simulated.hart import Retired
-from transport.simulated.trace_ingress import TracedHart
+from rvtrace_gdb.transport.simulated.block import HartBlock, Situation
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.trace_ingress import TracedHart
 
 
 def instructions(item: Retired) -> int:

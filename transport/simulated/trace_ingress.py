@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from decode.history import Context
-from decode.ingress import UNINFERABLE, Block, Trap
-from decode.instructions import classify, sequential_target
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.hart import Retired
-from transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.instructions import classify, sequential_target
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
 
 
 class TracedHart(Protocol):

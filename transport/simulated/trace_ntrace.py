@@ -6,15 +6,15 @@ Source: N-Trace 1.0, "N-Trace Specific Trace Controls" (which fields exist), and
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from controlregs import encoder as te
-from controlregs.fields import Register
-from decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
-from decode.ntrace.layout import Evcode, Sync
-from decode.ntrace.options import ImplicitReturn
-from transport.simulated.hart import Retired
-from transport.simulated.timestamp_unit import TimestampUnit
-from transport.simulated.trace_ingress import Ingress, TracedHart
-from transport.simulated.trace_protocol import Begin, End, Settings
+from rvtrace_gdb.controlregs import encoder as te
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_ingress import Ingress, TracedHart
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin, End, Settings
 
 SET_BY_REGISTERS = frozenset((
     "src_bits", "src_id", "sync_mode", "sync_max", "implicit_return", "sequential_jump", "repeated_history",

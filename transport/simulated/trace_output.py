@@ -7,7 +7,7 @@ messages; who cannot be rid of one drops it, or waits.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from transport.simulated.trace_devices import TraceComponent
+from rvtrace_gdb.transport.simulated.trace_devices import TraceComponent
 
 _WORD = 4  # bytes
 _ASYNC_UNIT = 128  # bytes; how often synchronization sequences come, tr??AsyncFreq doubling it, is ours to choose

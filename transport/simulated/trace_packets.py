@@ -6,14 +6,14 @@ packets", "Data Trace Encoder Output Packets".
 
 from collections.abc import Callable, Iterator, Sequence
 
-from decode.etrace.data.encoder import DataEncoder
-from decode.etrace.encapsulation import Encapsulation, Kind
-from decode.etrace.encoder import Encoder, EncoderOptions
-from decode.history import Context
-from decode.ingress import Block, Trap
-from decode.memory_access import Access
-from transport.simulated.block import Accessed, Situation
-from transport.simulated.hart import Retired
+from rvtrace_gdb.decode.etrace.data.encoder import DataEncoder
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
+from rvtrace_gdb.decode.etrace.encoder import Encoder, EncoderOptions
+from rvtrace_gdb.decode.history import Context
+from rvtrace_gdb.decode.ingress import Block, Trap
+from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.transport.simulated.block import Accessed, Situation
+from rvtrace_gdb.transport.simulated.hart import Retired
 
 _SYNCHRONIZING = (0b0011, 0b0111)  # format 3, subformats 0 and 1: the low four bits of the payload
 _SUPPORT = 0b1111

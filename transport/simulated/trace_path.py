@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from transport.simulated.hart import Retired
-from transport.simulated.trace_protocol import Begin, End, TraceProtocol
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin, End, TraceProtocol
 
 
 class TracePath:

@@ -7,11 +7,11 @@ in `controlregs`. A probe is anything with `write`, which gets the bytes as they
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
-from controlregs import pib
-from controlregs.fields import Register
-from controlregs.pib import PibMode
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_output import TraceConsumer, async_interval
+from rvtrace_gdb.controlregs import pib
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_output import TraceConsumer, async_interval
 
 _PARALLEL = {
     PibMode.PARALLEL_1: 1, PibMode.PARALLEL_2: 2, PibMode.PARALLEL_4: 4, PibMode.PARALLEL_8: 8, PibMode.PARALLEL_16: 16,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from controlregs.fields import Register
-from transport.simulated.hart import Retired
-from transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
 
 
 class Begin(Enum):

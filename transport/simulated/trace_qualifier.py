@@ -7,11 +7,11 @@ trace if the instructions before and behind it are.
 from collections.abc import Sequence
 from typing import Protocol
 
-from transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
-from transport.simulated.hart import Retired
-from transport.simulated.trace_filters import Filters
-from transport.simulated.trace_hart_view import HartView
-from transport.simulated.trace_protocol import Begin, End
+from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.trace_filters import Filters
+from rvtrace_gdb.transport.simulated.trace_hart_view import HartView
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin, End
 
 _MRET = 0x3020_0073
 

@@ -6,13 +6,13 @@ in `controlregs`.
 
 from collections.abc import Collection
 
-from controlregs import ram_sink
-from controlregs.fields import Register
-from controlregs.ram_sink import RamMode
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_devices import ENABLE
-from transport.simulated.trace_output import TraceConsumer, async_interval
+from rvtrace_gdb.controlregs import ram_sink
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_devices import ENABLE
+from rvtrace_gdb.transport.simulated.trace_output import TraceConsumer, async_interval
 
 _START, _LIMIT = ram_sink.START_LOW.offset, ram_sink.LIMIT_LOW.offset
 _WP, _RP = ram_sink.WP_LOW.offset, ram_sink.RP_LOW.offset

@@ -9,9 +9,9 @@ import struct
 from pathlib import Path
 from typing import Protocol
 
-from support.errors import RvtraceError
-from transport.simulated.trace_atb_bridge import Transfer, record
-from transport.simulated.trace_pib_sink import Probe
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.trace_atb_bridge import Transfer, record
+from rvtrace_gdb.transport.simulated.trace_pib_sink import Probe
 
 _SEND_TIMEOUT = 10  # seconds a reader may leave bytes unread before it counts as dead
 

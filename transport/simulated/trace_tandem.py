@@ -13,20 +13,20 @@ from enum import Enum
 from functools import partial
 from itertools import islice
 
-from decode.tandem import csrs
-from decode.tandem.dialect import PICCOLO_2018, SPECIFICATION
-from decode.tandem.encoder import Encoder, Forms, Retired
-from decode.tandem.group import AdditionalState, Element, FullRegister, Instr, MemoryRequest, MemoryResponse
-from decode.tandem.layout import SIZES, SUCCESS, MemoryOp, State
-from decode.tandem.parameters import Parameters
-from transport.simulated.arithmetic import AMO
-from transport.simulated.block import INSTRUCTION_ACCESS_FAULT, HartBlock, TrapEntry
-from transport.simulated.clint import MTIME
-from transport.simulated.csr import DCSR, DPC
-from transport.simulated.hart import Hart
-from transport.simulated.isa import Decoder
-from transport.simulated.trace_tandem_effects import Effects, effects_of
-from transport.simulated.trace_tandem_registers import ToldRegisters
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.dialect import PICCOLO_2018, SPECIFICATION
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Forms, Retired
+from rvtrace_gdb.decode.tandem.group import AdditionalState, Element, FullRegister, Instr, MemoryRequest, MemoryResponse
+from rvtrace_gdb.decode.tandem.layout import SIZES, SUCCESS, MemoryOp, State
+from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.transport.simulated.arithmetic import AMO
+from rvtrace_gdb.transport.simulated.block import INSTRUCTION_ACCESS_FAULT, HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.clint import MTIME
+from rvtrace_gdb.transport.simulated.csr import DCSR, DPC
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.isa import Decoder
+from rvtrace_gdb.transport.simulated.trace_tandem_effects import Effects, effects_of
+from rvtrace_gdb.transport.simulated.trace_tandem_registers import ToldRegisters
 
 _AT_ONCE = 64  # memory requests in one state initialization
 _TRAP = (csrs.MEPC, csrs.MCAUSE, csrs.MSTATUS, 0x343)

@@ -5,11 +5,11 @@ Source: the tables the simulated hart is made of (`templates`, `fp_templates`).
 
 from typing import NamedTuple
 
-from decode.tandem.group import Instr
-from transport.simulated import fp_templates as fp
-from transport.simulated.csr import TIME
-from transport.simulated.isa import Operation
-from transport.simulated.templates import LOADS, VALUES
+from rvtrace_gdb.decode.tandem.group import Instr
+from rvtrace_gdb.transport.simulated import fp_templates as fp
+from rvtrace_gdb.transport.simulated.csr import TIME
+from rvtrace_gdb.transport.simulated.isa import Operation
+from rvtrace_gdb.transport.simulated.templates import LOADS, VALUES
 
 NONE = -1
 _TIMES = (TIME, TIME + 0x80)

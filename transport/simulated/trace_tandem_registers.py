@@ -4,11 +4,11 @@ Debug Mode's own registers and the counters are left out: the former are not the
 instruction, and no trace says so.
 """
 
-from decode.tandem import csrs
-from decode.tandem.layout import FPR, GPR
-from transport.simulated.csr import DCSR, DSCRATCH1, IllegalCsr
-from transport.simulated.hart import Hart
-from transport.simulated.run_control import END_OF_REGISTERS
+from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.tandem.layout import FPR, GPR
+from rvtrace_gdb.transport.simulated.csr import DCSR, DSCRATCH1, IllegalCsr
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.run_control import END_OF_REGISTERS
 
 _PARTS = (csrs.FFLAGS, csrs.FRM)  # told as fcsr
 Told = tuple[tuple[int, int], ...]

@@ -13,15 +13,15 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, Protocol
 
-from transport.simulated import arithmetic, softfloat
-from transport.simulated.block import HartBlock, Trap
-from transport.simulated.bus import Bus, BusError
-from transport.simulated.csr import CsrFile
-from transport.simulated.data_access import DataAccess
-from transport.simulated.isa import Decoder, Operation, instruction_length
-from transport.simulated.source import UNFETCHABLE, BlockSource, Shape
-from transport.simulated.system_instructions import SystemInstructions
-from transport.simulated.triggers import Access, TriggerModule
+from rvtrace_gdb.transport.simulated import arithmetic, softfloat
+from rvtrace_gdb.transport.simulated.block import HartBlock, Trap
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.csr import CsrFile
+from rvtrace_gdb.transport.simulated.data_access import DataAccess
+from rvtrace_gdb.transport.simulated.isa import Decoder, Operation, instruction_length
+from rvtrace_gdb.transport.simulated.source import UNFETCHABLE, BlockSource, Shape
+from rvtrace_gdb.transport.simulated.system_instructions import SystemInstructions
+from rvtrace_gdb.transport.simulated.triggers import Access, TriggerModule
 
 # Interrupts and the end of a time slice are looked at between blocks, so no block may be long.
 LONGEST_BLOCK = 64

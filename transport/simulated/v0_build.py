@@ -5,8 +5,8 @@ Sources: see `controlregs.sifive_v0`.
 
 from dataclasses import dataclass
 
-from controlregs.fields import RegisterBlock
-from transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.controlregs.fields import RegisterBlock
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,18 @@ Sources: see `controlregs.sifive_v0`; the proposal's teControl, teImpl, "Trace S
 
 from collections.abc import Callable, Mapping
 
-from controlregs.fields import Access, Register, RegisterBlock
-from controlregs.sifive_v0 import sinks, timestamp
-from controlregs.sifive_v0.common import SinkType
-from controlregs.sifive_v0.sinks import PibMode
-from controlregs.timestamp import CONTROL as TS_CONTROL
-from controlregs.timestamp import COUNTER_HIGH, COUNTER_LOW
-from transport.simulated.timestamp_unit import TimestampUnit
-from transport.simulated.trace_devices import ENABLE, TraceComponent
-from transport.simulated.trace_output import TraceOutput
-from transport.simulated.trace_pib_sink import Probe
-from transport.simulated.v0_build import V0Build
-from transport.simulated.v0_memory import V0Memory
+from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
+from rvtrace_gdb.controlregs.sifive_v0 import sinks, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
+from rvtrace_gdb.controlregs.sifive_v0.sinks import PibMode
+from rvtrace_gdb.controlregs.timestamp import CONTROL as TS_CONTROL
+from rvtrace_gdb.controlregs.timestamp import COUNTER_HIGH, COUNTER_LOW
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_devices import ENABLE, TraceComponent
+from rvtrace_gdb.transport.simulated.trace_output import TraceOutput
+from rvtrace_gdb.transport.simulated.trace_pib_sink import Probe
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
 
 Transfer = Callable[[int, bytes], None]
 _HAS = {

@@ -5,25 +5,25 @@ Sources: see `controlregs.sifive_v0`; the proposal's teControl, the P550's "Trac
 
 from collections.abc import Callable, Collection, Sequence
 
-from controlregs.fields import Register
-from controlregs.sifive_v0 import ENCODER, encoder, timestamp
-from controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat, XtiAction
-from controlregs.timestamp import TsMode
-from transport.simulated import timestamp_unit
-from transport.simulated.block import HartBlock
-from transport.simulated.hart import Retired
-from transport.simulated.timestamp_unit import TimestampUnit
-from transport.simulated.trace_follower import Follower, Underway
-from transport.simulated.trace_ingress import TracedHart
-from transport.simulated.trace_output import Outputs, TraceOutput
-from transport.simulated.trace_path import TracePath
-from transport.simulated.trace_pib_sink import Probe
-from transport.simulated.trace_protocol import Begin
-from transport.simulated.triggers import Action
-from transport.simulated.v0_build import V0Build
-from transport.simulated.v0_component import Transfer, V0Component
-from transport.simulated.v0_memory import V0Memory
-from transport.simulated.v0_ntrace import V0Trace
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.sifive_v0 import ENCODER, encoder, timestamp
+from rvtrace_gdb.controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat, XtiAction
+from rvtrace_gdb.controlregs.timestamp import TsMode
+from rvtrace_gdb.transport.simulated import timestamp_unit
+from rvtrace_gdb.transport.simulated.block import HartBlock
+from rvtrace_gdb.transport.simulated.hart import Retired
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_follower import Follower, Underway
+from rvtrace_gdb.transport.simulated.trace_ingress import TracedHart
+from rvtrace_gdb.transport.simulated.trace_output import Outputs, TraceOutput
+from rvtrace_gdb.transport.simulated.trace_path import TracePath
+from rvtrace_gdb.transport.simulated.trace_pib_sink import Probe
+from rvtrace_gdb.transport.simulated.trace_protocol import Begin
+from rvtrace_gdb.transport.simulated.triggers import Action
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
+from rvtrace_gdb.transport.simulated.v0_component import Transfer, V0Component
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
+from rvtrace_gdb.transport.simulated.v0_ntrace import V0Trace
 
 STARTS, STOPS = 1, 2
 """What a trigger output can tell: bits of xtoEvent."""

@@ -6,15 +6,15 @@ Sources: see `controlregs.sifive_v0`; the proposal's "Trace Funnel", the P550's 
 from collections import deque
 from collections.abc import Callable
 
-from controlregs.sifive_v0 import FUNNEL
-from controlregs.timestamp import TsMode
-from transport.simulated import timestamp_unit
-from transport.simulated.timestamp_unit import Clock, TimestampUnit
-from transport.simulated.trace_output import TraceConsumer, TraceOutput
-from transport.simulated.trace_pib_sink import Probe
-from transport.simulated.v0_build import V0Build
-from transport.simulated.v0_component import Transfer, V0Component
-from transport.simulated.v0_memory import V0Memory
+from rvtrace_gdb.controlregs.sifive_v0 import FUNNEL
+from rvtrace_gdb.controlregs.timestamp import TsMode
+from rvtrace_gdb.transport.simulated import timestamp_unit
+from rvtrace_gdb.transport.simulated.timestamp_unit import Clock, TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_output import TraceConsumer, TraceOutput
+from rvtrace_gdb.transport.simulated.trace_pib_sink import Probe
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
+from rvtrace_gdb.transport.simulated.v0_component import Transfer, V0Component
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
 
 _DEPTH = 8  # messages; how many an input can hold is up to the implementation
 

@@ -5,9 +5,9 @@ Sources: see `controlregs.sifive_v0`; the proposal's teSink* registers, the P550
 
 from collections.abc import Callable
 
-from controlregs.fields import Register
-from controlregs.sifive_v0 import sinks
-from transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.sifive_v0 import sinks
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 
 _WORD = 4  # bytes; what SRAM is read by
 _ONES = 0xFFFF_FFFF

@@ -8,15 +8,15 @@ import dataclasses
 from collections.abc import Callable
 from sys import maxsize
 
-from controlregs.sifive_v0.encoder import SYNC_OFF, Instruction
-from controlregs.sifive_v0.timestamp import TsBranch
-from decode.ntrace.dialect import SIFIVE
-from decode.ntrace.encoder import EncoderOptions, SyncMode
-from decode.ntrace.options import ImplicitReturn
-from transport.simulated.timestamp_unit import BITS
-from transport.simulated.trace_ingress import TracedHart
-from transport.simulated.trace_ntrace import NTrace
-from transport.simulated.trace_protocol import Settings
+from rvtrace_gdb.controlregs.sifive_v0.encoder import SYNC_OFF, Instruction
+from rvtrace_gdb.controlregs.sifive_v0.timestamp import TsBranch
+from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions, SyncMode
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
+from rvtrace_gdb.transport.simulated.timestamp_unit import BITS
+from rvtrace_gdb.transport.simulated.trace_ingress import TracedHart
+from rvtrace_gdb.transport.simulated.trace_ntrace import NTrace
+from rvtrace_gdb.transport.simulated.trace_protocol import Settings
 
 _RETURN_DEPTH = 1023  # the P550's counter of calls
 _ICNT_LIMIT = 1 << 16

@@ -8,16 +8,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from controlregs.encoder import Format
-from controlregs.funnel import INPUTS
-from controlregs.pib import PibMode
-from controlregs.ram_sink import RamMode
-from decode.ntrace.encoder import EncoderOptions
-from support.errors import RvtraceError
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_etrace import ETraceBuild
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.trace_pib_sink import Probe
+from rvtrace_gdb.controlregs.encoder import Format
+from rvtrace_gdb.controlregs.funnel import INPUTS
+from rvtrace_gdb.controlregs.pib import PibMode
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.trace_pib_sink import Probe
 
 RAM_MODES = {mode.name: mode for mode in RamMode}
 PIB_MODES = {mode.name.lower(): mode for mode in PibMode if mode != PibMode.OFF}

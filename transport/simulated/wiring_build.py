@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator
 
-from controlregs.blocks import block
-from controlregs.fields import Access, Field, Register, RegisterBlock
-from controlregs.ram_sink import RamMode
-from transport.simulated.trace_encoder_fields import MAX_SRC_BITS
-from transport.simulated.wiring import AnyPart, EncoderPart, RamSinkPart, Source
+from rvtrace_gdb.controlregs.blocks import block
+from rvtrace_gdb.controlregs.fields import Access, Field, Register, RegisterBlock
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.transport.simulated.trace_encoder_fields import MAX_SRC_BITS
+from rvtrace_gdb.transport.simulated.wiring import AnyPart, EncoderPart, RamSinkPart, Source
 
 _SETTABLE = (Access.RW, Access.WARL, Access.R_OR_RW)
 _SAID_BY = {"trTeFormat": "formats", "trPibMode": "modes", "trRamMode": "modes"}

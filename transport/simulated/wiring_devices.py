@@ -2,22 +2,22 @@
 
 from collections.abc import Callable
 
-from transport.simulated.bus import Bus
-from transport.simulated.core import InProgress
-from transport.simulated.hart import Hart
-from transport.simulated.timestamp_unit import TimestampUnit
-from transport.simulated.trace_atb_bridge import AtbBridge
-from transport.simulated.trace_devices import BLOCK_SIZE, TraceComponent
-from transport.simulated.trace_encoder import TraceEncoder
-from transport.simulated.trace_external_triggers import ExternalTriggers
-from transport.simulated.trace_faults import LosingOutput
-from transport.simulated.trace_funnel import Funnel
-from transport.simulated.trace_output import TraceOutput
-from transport.simulated.trace_pib_sink import PibSink
-from transport.simulated.trace_ram_sink import RamSink
-from transport.simulated.v0_encoder import V0Encoder
-from transport.simulated.v0_funnel import V0Funnel
-from transport.simulated.wiring import (
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.core import InProgress
+from rvtrace_gdb.transport.simulated.hart import Hart
+from rvtrace_gdb.transport.simulated.timestamp_unit import TimestampUnit
+from rvtrace_gdb.transport.simulated.trace_atb_bridge import AtbBridge
+from rvtrace_gdb.transport.simulated.trace_devices import BLOCK_SIZE, TraceComponent
+from rvtrace_gdb.transport.simulated.trace_encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.trace_external_triggers import ExternalTriggers
+from rvtrace_gdb.transport.simulated.trace_faults import LosingOutput
+from rvtrace_gdb.transport.simulated.trace_funnel import Funnel
+from rvtrace_gdb.transport.simulated.trace_output import TraceOutput
+from rvtrace_gdb.transport.simulated.trace_pib_sink import PibSink
+from rvtrace_gdb.transport.simulated.trace_ram_sink import RamSink
+from rvtrace_gdb.transport.simulated.v0_encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.v0_funnel import V0Funnel
+from rvtrace_gdb.transport.simulated.wiring import (
     AnyPart,
     EncoderPart,
     FunnelPart,
@@ -27,7 +27,7 @@ from transport.simulated.wiring import (
     Source,
     Wiring,
 )
-from transport.simulated.wiring_v0 import Ways, build_of, source_of, ways
+from rvtrace_gdb.transport.simulated.wiring_v0 import Ways, build_of, source_of, ways
 
 AnyEncoder = TraceEncoder | V0Encoder
 _HARTIDS = 0xF  # what teImpl has room for

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from transport.simulated.bus import Bus
-from transport.simulated.clint import SIZE as CLINT_SIZE
-from transport.simulated.trace_devices import BLOCK_SIZE
-from transport.simulated.wiring import AnyPart, RamSinkPart, Source, WiringError
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
+from rvtrace_gdb.transport.simulated.trace_devices import BLOCK_SIZE
+from rvtrace_gdb.transport.simulated.wiring import AnyPart, RamSinkPart, Source, WiringError
 
 
 def add_buffers(bus: Bus, parts: Iterable[AnyPart], clint: int) -> None:

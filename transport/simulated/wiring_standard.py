@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import TypedDict, Unpack
 
-from decode.ntrace.encoder import EncoderOptions
-from transport.simulated.memory_map import MemoryMap
-from transport.simulated.trace_etrace import ETraceBuild
-from transport.simulated.trace_filter_registers import FilterUnits
-from transport.simulated.wiring import EncoderPart, RamSinkPart, Wiring
+from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions
+from rvtrace_gdb.transport.simulated.memory_map import MemoryMap
+from rvtrace_gdb.transport.simulated.trace_etrace import ETraceBuild
+from rvtrace_gdb.transport.simulated.trace_filter_registers import FilterUnits
+from rvtrace_gdb.transport.simulated.wiring import EncoderPart, RamSinkPart, Wiring
 
 SINK = "ram0"
 

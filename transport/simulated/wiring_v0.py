@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TypedDict
 
-from controlregs.common import VERSION
-from controlregs.ram_sink import RamMode
-from transport.simulated.bus import Bus
-from transport.simulated.trace_build import ComponentBuild
-from transport.simulated.trace_output import TraceOutput
-from transport.simulated.trace_pib_sink import Probe
-from transport.simulated.v0_build import V0Build
-from transport.simulated.v0_component import Transfer
-from transport.simulated.v0_memory import V0Memory
-from transport.simulated.wiring import (
+from rvtrace_gdb.controlregs.common import VERSION
+from rvtrace_gdb.controlregs.ram_sink import RamMode
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.trace_build import ComponentBuild
+from rvtrace_gdb.transport.simulated.trace_output import TraceOutput
+from rvtrace_gdb.transport.simulated.trace_pib_sink import Probe
+from rvtrace_gdb.transport.simulated.v0_build import V0Build
+from rvtrace_gdb.transport.simulated.v0_component import Transfer
+from rvtrace_gdb.transport.simulated.v0_memory import V0Memory
+from rvtrace_gdb.transport.simulated.wiring import (
     AtbBridgePart,
     FunnelPart,
     PibSinkPart,

@@ -6,7 +6,7 @@ import select
 import stat
 from collections.abc import Callable
 
-from transport.stream.interface import PIECE, StreamLost
+from rvtrace_gdb.transport.stream.interface import PIECE, StreamLost
 
 _GONE = {
     errno.ECONNRESET: "the other side broke the connection off",

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from transport.stream.interface import PIECE, NoStream, StreamLost
+from rvtrace_gdb.transport.stream.interface import PIECE, NoStream, StreamLost
 
 _PAUSE = 0.02  # seconds between two looks
 

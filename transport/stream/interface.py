@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 PIECE = 1 << 16
 """Bytes read at once at most."""

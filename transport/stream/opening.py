@@ -9,11 +9,11 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from support.text import why_not
-from transport.stream.descriptors import Descriptor
-from transport.stream.growing import Growing
-from transport.stream.interface import NoStream, Stream
-from transport.stream.serial import open_serial
+from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.transport.stream.descriptors import Descriptor
+from rvtrace_gdb.transport.stream.growing import Growing
+from rvtrace_gdb.transport.stream.interface import NoStream, Stream
+from rvtrace_gdb.transport.stream.serial import open_serial
 
 _TCP, _UNIX = "tcp:", "unix:"
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^/:]*):([0-9]+)")

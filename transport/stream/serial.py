@@ -8,8 +8,8 @@ import struct
 import sys
 import termios
 
-from transport.stream.descriptors import Descriptor
-from transport.stream.interface import NoStream
+from rvtrace_gdb.transport.stream.descriptors import Descriptor
+from rvtrace_gdb.transport.stream.interface import NoStream
 
 _LINUX = sys.platform.startswith("linux")
 _TERMIOS2 = struct.Struct("=4IB19s2I")  # Linux, asm-generic/termbits.h; with any speed as a number

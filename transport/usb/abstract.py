@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from transport.usb.dtm import Access, Dtm
-from transport.usb.errors import DebugModuleProblem
+from rvtrace_gdb.transport.usb.dtm import Access, Dtm
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem
 
 DATA0, ABSTRACTCS, COMMAND, PROGBUF0 = 0x04, 0x16, 0x17, 0x20
 BUSY = 1 << 12

@@ -8,9 +8,9 @@ Ref: RISC-V Debug Specification 1.0, chapter 3, dmcontrol, dmstatus and abstract
 import time
 from collections.abc import Callable
 
-from transport.usb.abstract import ABSTRACTCS, AbstractCommands
-from transport.usb.dtm import DMACTIVE, DMCONTROL, Dtm
-from transport.usb.errors import DebugModuleProblem
+from rvtrace_gdb.transport.usb.abstract import ABSTRACTCS, AbstractCommands
+from rvtrace_gdb.transport.usb.dtm import DMACTIVE, DMCONTROL, Dtm
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem
 
 DMSTATUS = 0x11
 HALTREQ, RESUMEREQ = 1 << 31, 1 << 30

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transport.usb.errors import (
+from rvtrace_gdb.transport.usb.errors import (
     Claimed,
     LibusbMissing,
     NoAnswer,

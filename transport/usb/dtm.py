@@ -11,8 +11,8 @@ Ref: RISC-V Debug Specification 1.0, section 6.1 "JTAG Debug Transport Module" (
 import time
 from collections.abc import Sequence
 
-from transport.usb.errors import DebugModuleLost, DmiFailed, JtagProblem
-from transport.usb.jtag import Chain
+from rvtrace_gdb.transport.usb.errors import DebugModuleLost, DmiFailed, JtagProblem
+from rvtrace_gdb.transport.usb.jtag import Chain
 
 Access = tuple[int, int | None]
 """(register of the debug module, value to write), or (register, None) to read it."""

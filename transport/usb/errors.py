@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from support.errors import RvtraceError
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class UsbError(RvtraceError):

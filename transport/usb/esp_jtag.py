@@ -10,9 +10,9 @@ Ref: ESP32-C6 Technical Reference Manual, section 32.3 "USB Serial/JTAG Controll
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transport.usb.device import Wanted, find
-from transport.usb.errors import JtagProblem, NotAnAdapter, UsbError
-from transport.usb.jtag import NOTHING
+from rvtrace_gdb.transport.usb.device import Wanted, find
+from rvtrace_gdb.transport.usb.errors import JtagProblem, NotAnAdapter, UsbError
+from rvtrace_gdb.transport.usb.jtag import NOTHING
 
 IDS = ((0x303A, 0x1001),)
 KIND = "Espressif USB-JTAG"

@@ -7,7 +7,7 @@ for lw and sw.
 import struct
 from collections.abc import Sequence
 
-from transport.usb.abstract import (
+from rvtrace_gdb.transport.usb.abstract import (
     DATA0,
     GPR,
     PROGBUF0,
@@ -18,10 +18,10 @@ from transport.usb.abstract import (
     access_memory,
     access_register,
 )
-from transport.usb.debug import DebugModule
-from transport.usb.dtm import Access
-from transport.usb.errors import AccessRefused, DebugModuleProblem, HartNotHalted
-from transport.usb.registers import EBREAK, HartRegisters
+from rvtrace_gdb.transport.usb.debug import DebugModule
+from rvtrace_gdb.transport.usb.dtm import Access
+from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem, HartNotHalted
+from rvtrace_gdb.transport.usb.registers import EBREAK, HartRegisters
 
 S0, S1 = 8, 9
 LW_S0_S0 = 0x0004_2403

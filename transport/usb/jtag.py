@@ -6,7 +6,7 @@ Ref: IEEE Std 1149.1: TMS and TDI are sampled at the rising edge of TCK, TDO cha
 from collections.abc import Sequence
 from typing import Protocol
 
-from transport.usb.errors import JtagProblem
+from rvtrace_gdb.transport.usb.errors import JtagProblem
 
 # TMS, first bit lowest, and how many bits: between Run-Test/Idle and the Shift states, and to it from anywhere.
 TO_IDLE = 0b011111, 6

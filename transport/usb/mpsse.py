@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transport.usb.device import TIMEOUT, Wanted, find
-from transport.usb.errors import JtagProblem, NoAnswer
-from transport.usb.jtag import NOTHING
+from rvtrace_gdb.transport.usb.device import TIMEOUT, Wanted, find
+from rvtrace_gdb.transport.usb.errors import JtagProblem, NoAnswer
+from rvtrace_gdb.transport.usb.jtag import NOTHING
 
 KIND = "FTDI MPSSE"
 IDS = ((0x0403, 0x6010), (0x0403, 0x6011), (0x0403, 0x6014))

@@ -8,10 +8,10 @@ Instruction Set Manual I, chapter "Zicsr" for the instructions.
 
 from collections.abc import Sequence
 
-from transport.usb.abstract import DATA0, GPR, PROGBUF0, CmdErr, Failed, Result, Step, access_register
-from transport.usb.debug import DebugModule
-from transport.usb.dtm import Access
-from transport.usb.errors import HartNotHalted, RegisterRefused
+from rvtrace_gdb.transport.usb.abstract import DATA0, GPR, PROGBUF0, CmdErr, Failed, Result, Step, access_register
+from rvtrace_gdb.transport.usb.debug import DebugModule
+from rvtrace_gdb.transport.usb.dtm import Access
+from rvtrace_gdb.transport.usb.errors import HartNotHalted, RegisterRefused
 
 S0 = 8
 DCSR, DPC = 0x7B0, 0x7B1

@@ -9,14 +9,14 @@ from threading import RLock
 from types import TracebackType
 from typing import Protocol, Self
 
-from support.progress import Progress, silent
-from transport.usb.debug import DebugModule
-from transport.usb.dtm import Dtm
-from transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
-from transport.usb.hart_memory import HartMemory
-from transport.usb.jtag import Chain
-from transport.usb.registers import Answer, HartRegisters, Register
-from transport.usb.system_bus import SystemBus, system_bus
+from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.transport.usb.debug import DebugModule
+from rvtrace_gdb.transport.usb.dtm import Dtm
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
+from rvtrace_gdb.transport.usb.hart_memory import HartMemory
+from rvtrace_gdb.transport.usb.jtag import Chain
+from rvtrace_gdb.transport.usb.registers import Answer, HartRegisters, Register
+from rvtrace_gdb.transport.usb.system_bus import SystemBus, system_bus
 
 CHUNK_WORDS = 1024  # of a long read: some hundredths of a second, so that it can be watched and cancelled
 PORT_WORDS = 64  # of a data port, which gives each word once: as many are lost if the adapter goes away

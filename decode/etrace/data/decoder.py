@@ -1,12 +1,12 @@
 """te_data packets to accesses."""
 
-from decode.etrace.data.layout import Form
-from decode.etrace.data.options import DataOptions
-from decode.etrace.data.packet import DataPacket, codec
-from decode.etrace.data.state import Differences, Mode, extended, modes_of, response_mode
-from decode.etrace.options import Modes, Parameters
-from decode.etrace.packet import Malformed
-from decode.memory_access import CSR, Access, AccessNote
+from rvtrace_gdb.decode.etrace.data.layout import Form
+from rvtrace_gdb.decode.etrace.data.options import DataOptions
+from rvtrace_gdb.decode.etrace.data.packet import DataPacket, codec
+from rvtrace_gdb.decode.etrace.data.state import Differences, Mode, extended, modes_of, response_mode
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.packet import Malformed
+from rvtrace_gdb.decode.memory_access import CSR, Access, AccessNote
 
 _DIFFERS = (AccessNote.DIFFERS,)
 

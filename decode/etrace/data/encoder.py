@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from enum import Enum
 
-from decode.etrace.data.layout import Form
-from decode.etrace.data.options import Content, DataOptions
-from decode.etrace.data.packet import codec
-from decode.etrace.data.state import Differences, Mode, extended, has_one_bit, modes_of, response_mode, told
-from decode.etrace.options import Modes, Parameters
-from decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE_FAILURE, Access
+from rvtrace_gdb.decode.etrace.data.layout import Form
+from rvtrace_gdb.decode.etrace.data.options import Content, DataOptions
+from rvtrace_gdb.decode.etrace.data.packet import codec
+from rvtrace_gdb.decode.etrace.data.state import Differences, Mode, extended, has_one_bit, modes_of, response_mode, told
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE_FAILURE, Access
 
 
 class Compression(Enum):

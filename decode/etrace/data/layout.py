@@ -7,8 +7,8 @@ Multiple-Memory Access and Compare and Swap", which has the same fields behind o
 from enum import Enum
 from typing import NamedTuple
 
-from decode.etrace.data.options import Content, DataOptions
-from decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE
+from rvtrace_gdb.decode.etrace.data.options import Content, DataOptions
+from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, CSR, LOAD, MULTIPLE, STORE, STORE_FAILURE
 
 
 class Form(Enum):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from decode.etrace.options import Modes, Parameters
+from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 
 
 class Content(Enum):

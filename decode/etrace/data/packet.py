@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from decode.etrace.data.layout import (
+from rvtrace_gdb.decode.etrace.data.layout import (
     CODES,
     CODES_EXTENDED,
     SUBFORMAT_WIDTH,
@@ -15,8 +15,8 @@ from decode.etrace.data.layout import (
     body,
     form_of,
 )
-from decode.etrace.data.options import DataOptions
-from decode.etrace.packet import Malformed
+from rvtrace_gdb.decode.etrace.data.options import DataOptions
+from rvtrace_gdb.decode.etrace.packet import Malformed
 
 SizeOf = Callable[[int], int | None]
 """The size field of the request with a load ID, for data phases that do not repeat it; None when there is none."""

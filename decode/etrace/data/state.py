@@ -8,8 +8,8 @@ two values (operand and data) each in the order of the packet counts as the one 
 
 from enum import Enum
 
-from decode.etrace.data.layout import Form
-from decode.etrace.data.options import Content, DataOptions
+from rvtrace_gdb.decode.etrace.data.layout import Form
+from rvtrace_gdb.decode.etrace.data.options import Content, DataOptions
 
 
 class Mode(Enum):

@@ -1,10 +1,10 @@
 """Data packets in words: the fields as they were sent, under the specification's names, and what they mean."""
 
-from decode.etrace.data.layout import Form
-from decode.etrace.data.options import Content, DataOptions
-from decode.etrace.data.packet import DataPacket
-from decode.etrace.data.state import Mode, modes_of, response_mode
-from decode.memory_access import MULTIPLE
+from rvtrace_gdb.decode.etrace.data.layout import Form
+from rvtrace_gdb.decode.etrace.data.options import Content, DataOptions
+from rvtrace_gdb.decode.etrace.data.packet import DataPacket
+from rvtrace_gdb.decode.etrace.data.state import Mode, modes_of, response_mode
+from rvtrace_gdb.decode.memory_access import MULTIPLE
 
 _COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
 """Fields shown in decimal; the others are patterns of bits."""

@@ -3,8 +3,8 @@
 `Encapsulation` says which; its deframer and framer do the work.
 """
 
-from decode.etrace.encapsulation.choice import NAMES, Encapsulation
-from decode.etrace.encapsulation.interface import (
+from rvtrace_gdb.decode.etrace.encapsulation.choice import NAMES, Encapsulation
+from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
     CutOff,
     Deframer,
@@ -15,7 +15,7 @@ from decode.etrace.encapsulation.interface import (
     Packets,
     Places,
 )
-from decode.streams import Lost
+from rvtrace_gdb.decode.streams import Lost
 
 __all__ = [
     "NAMES",

@@ -12,10 +12,10 @@ Sources: Efficient Trace for RISC-V, "Instruction Trace Encoder Output Packets" 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from decode.etrace.encapsulation.encap import ALIGNMENT, IDLE, Fields
-from decode.etrace.encapsulation.interface import CannotCarry, CutOff, Deframer, Idle, Item, Kind, Packets
-from decode.etrace.encapsulation.stream import StreamDeframer
-from decode.streams import Lost
+from rvtrace_gdb.decode.etrace.encapsulation.encap import ALIGNMENT, IDLE, Fields
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, CutOff, Deframer, Idle, Item, Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation.stream import StreamDeframer
+from rvtrace_gdb.decode.streams import Lost
 
 NAME = "atb"
 MAX_ID = 0x6F

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from decode.etrace.encapsulation import atb, esp32, pulp, qemu, smi
-from decode.etrace.encapsulation.encap import Fields
-from decode.etrace.encapsulation.framing import BlockFramer, EncapFramer, SmiFramer
-from decode.etrace.encapsulation.interface import Deframer, Framer
-from decode.etrace.encapsulation.searching import Nowhere
-from decode.etrace.encapsulation.stream import Layout, Reader, Seams, StreamDeframer
+from rvtrace_gdb.decode.etrace.encapsulation import atb, esp32, pulp, qemu, smi
+from rvtrace_gdb.decode.etrace.encapsulation.encap import Fields
+from rvtrace_gdb.decode.etrace.encapsulation.framing import BlockFramer, EncapFramer, SmiFramer
+from rvtrace_gdb.decode.etrace.encapsulation.interface import Deframer, Framer
+from rvtrace_gdb.decode.etrace.encapsulation.searching import Nowhere
+from rvtrace_gdb.decode.etrace.encapsulation.stream import Layout, Reader, Seams, StreamDeframer
 
 NAMES = ("encap", "smi", "atb", "esp32", "pulp", "qemu")
 """The transports."""

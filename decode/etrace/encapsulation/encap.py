@@ -10,9 +10,9 @@ Trace Encoder Output Packets" (Siemens: header, index, 16-bit timestamp and payl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from decode.etrace.encapsulation.interface import CannotCarry, Kind
-from decode.etrace.encapsulation.reading import Entry, Sorter, UniformSorter
-from decode.etrace.encapsulation.stream import Layout, any_of
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, Kind
+from rvtrace_gdb.decode.etrace.encapsulation.reading import Entry, Sorter, UniformSorter
+from rvtrace_gdb.decode.etrace.encapsulation.stream import Layout, any_of
 
 MAX_LENGTH = 31
 """The largest length a header can tell, in bytes."""

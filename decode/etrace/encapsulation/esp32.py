@@ -13,10 +13,10 @@ Sources: Espressif's technical reference manuals, "RISC-V Trace Encoder (TRACE)"
 from collections.abc import Iterator
 from itertools import accumulate
 
-from decode.etrace.encapsulation.interface import CannotCarry, Idle, Item, Kind, Packets
-from decode.etrace.encapsulation.searching import AfterZeros
-from decode.etrace.encapsulation.stream import Layout, Seams, StreamDeframer
-from decode.streams import Lost
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, Idle, Item, Kind, Packets
+from rvtrace_gdb.decode.etrace.encapsulation.searching import AfterZeros
+from rvtrace_gdb.decode.etrace.encapsulation.stream import Layout, Seams, StreamDeframer
+from rvtrace_gdb.decode.streams import Lost
 
 NAME = "esp32"
 ANCHOR = 14

@@ -1,8 +1,8 @@
 """Packets to the bytes of a stream in which a packet's first byte says how long it is."""
 
-from decode.etrace.encapsulation import encap, smi
-from decode.etrace.encapsulation.encap import ALIGNMENT, IDLE, Fields
-from decode.etrace.encapsulation.interface import CannotCarry, Framer, Kind
+from rvtrace_gdb.decode.etrace.encapsulation import encap, smi
+from rvtrace_gdb.decode.etrace.encapsulation.encap import ALIGNMENT, IDLE, Fields
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, Framer, Kind
 
 
 class EncapFramer:

@@ -5,8 +5,8 @@ from enum import IntEnum
 from itertools import accumulate
 from typing import NamedTuple, Protocol, overload
 
-from decode.streams import Lost
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.streams import Lost
+from rvtrace_gdb.support.errors import RvtraceError
 
 
 class Kind(IntEnum):

@@ -10,9 +10,9 @@ Sources: rv_tracer's captures of simulated hardware and their decoder (pulp-plat
 
 from collections.abc import Iterator
 
-from decode.etrace.encapsulation.encap import EXTEND, MAX_LENGTH
-from decode.etrace.encapsulation.interface import CannotCarry, CutOff, Idle, Item, Kind, Packets
-from decode.streams import Lost
+from rvtrace_gdb.decode.etrace.encapsulation.encap import EXTEND, MAX_LENGTH
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, CutOff, Idle, Item, Kind, Packets
+from rvtrace_gdb.decode.streams import Lost
 
 NAME = "pulp"
 RECORD = 40

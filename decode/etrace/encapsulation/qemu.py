@@ -5,11 +5,11 @@ A packet that does not fit before the end of the memory goes to its start; zeros
 Source: QEMU, "hw/riscv, target/riscv: initial e-trace support" (trace-encoder.c, trencoder_send_message_smem).
 """
 
-from decode.etrace.encapsulation.encap import MAX_LENGTH
-from decode.etrace.encapsulation.interface import CannotCarry, Kind
-from decode.etrace.encapsulation.reading import UniformSorter
-from decode.etrace.encapsulation.searching import Merging
-from decode.etrace.encapsulation.stream import Layout, Seams, StreamDeframer
+from rvtrace_gdb.decode.etrace.encapsulation.encap import MAX_LENGTH
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, Kind
+from rvtrace_gdb.decode.etrace.encapsulation.reading import UniformSorter
+from rvtrace_gdb.decode.etrace.encapsulation.searching import Merging
+from rvtrace_gdb.decode.etrace.encapsulation.stream import Layout, Seams, StreamDeframer
 
 NAME = "qemu"
 WORD = 4

@@ -6,7 +6,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from decode.etrace.encapsulation.interface import Idle, Item, Kind, Packets, Places, Sizes
+from rvtrace_gdb.decode.etrace.encapsulation.interface import Idle, Item, Kind, Packets, Places, Sizes
 
 _FIRST = itemgetter(0)
 _KEY = itemgetter(0, 1)

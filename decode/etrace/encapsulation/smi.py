@@ -6,10 +6,10 @@ Source: riscv-trace-spec, referenceFlow (encoder and decoder models). Its whole 
 has the bytes of `encap`.
 """
 
-from decode.etrace.encapsulation.encap import MAX_LENGTH, NULLS, behind_header
-from decode.etrace.encapsulation.interface import CannotCarry, Kind
-from decode.etrace.encapsulation.reading import Sorter, UniformSorter
-from decode.etrace.encapsulation.stream import Layout, any_of
+from rvtrace_gdb.decode.etrace.encapsulation.encap import MAX_LENGTH, NULLS, behind_header
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CannotCarry, Kind
+from rvtrace_gdb.decode.etrace.encapsulation.reading import Sorter, UniformSorter
+from rvtrace_gdb.decode.etrace.encapsulation.stream import Layout, any_of
 
 NAME = "smi"
 TE_INST, TE_DATA = 2, 3

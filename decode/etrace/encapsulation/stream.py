@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from decode.etrace.encapsulation.interface import CutOff, Idle, Item
-from decode.etrace.encapsulation.searching import Merging, Search
-from decode.streams import Lost
+from rvtrace_gdb.decode.etrace.encapsulation.interface import CutOff, Idle, Item
+from rvtrace_gdb.decode.etrace.encapsulation.searching import Merging, Search
+from rvtrace_gdb.decode.streams import Lost
 
 _SLICE = 1 << 16  # bytes looked at once: bounds memory, and how long a caller waits for a sign of life
 _GROUPS = ((1, 2, 3), (4, 5, 6, 7), tuple(range(8, 16)), tuple(range(16, 64)))

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from decode.etrace.esp32.descriptors import BadSnapshot, Core, Snapshot, parse_note
-from support.lines import warning
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot, Core, Snapshot, parse_note
+from rvtrace_gdb.support.lines import warning
 
 _ELF32_LITTLE = b"\x7fELF\x01\x01"
 _EHDR = struct.Struct("<16s2H5I6H")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from decode.etrace.esp32.chips import name_of
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.etrace.esp32.chips import name_of
+from rvtrace_gdb.support.errors import RvtraceError
 
 MAGIC = 0x53545652  # "RVTS"
 ABI_MAJOR = 1

@@ -8,8 +8,8 @@ Source: ESP-IDF, esp_riscv_trace_snapshot.h and .c: write_seq is odd while the f
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from decode.etrace.esp32.chips import CHIPS, REGISTERS, Registers
-from decode.etrace.esp32.descriptors import (
+from rvtrace_gdb.decode.etrace.esp32.chips import CHIPS, REGISTERS, Registers
+from rvtrace_gdb.decode.etrace.esp32.descriptors import (
     CAPACITY_AT_MOST,
     PARAMETERS_SIZE,
     ROOT_SIZE,

@@ -6,8 +6,8 @@ Source: ESP-IDF, esp_riscv_trace_snapshot.h, esp_riscv_trace_encoder_params_t.
 from collections.abc import Mapping
 from typing import Any
 
-from decode.etrace.dialects import DEFAULTS
-from decode.etrace.esp32.descriptors import (
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.esp32.descriptors import (
     PARAMETERS_SIZE,
     AddressMode,
     BadSnapshot,
@@ -15,7 +15,7 @@ from decode.etrace.esp32.descriptors import (
     PacketFormat,
     Snapshot,
 )
-from decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 
 _PARAMETERS = (
     "params_version", "params_size", "arch", "bpred_size", "cache_size", "call_counter_size", "ctype_width",

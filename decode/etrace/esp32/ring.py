@@ -6,7 +6,7 @@ flag that says whether the buffer has wrapped, and no packet goes on from the en
 
 from typing import NamedTuple
 
-from decode.etrace.esp32.descriptors import BadSnapshot, Core, MemoryMode, State
+from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot, Core, MemoryMode, State
 
 
 class Ring(NamedTuple):

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from session.proxy import Proxy
+from rvtrace_gdb.session.proxy import Proxy
 from tests.session.proxy.fakes import Client, FakeStub, fake_stub
 from tests.session.proxy.pasts import ListedPast
 

@@ -11,12 +11,12 @@ import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
 from typing import Any
 
-from decode.contexts import ContextImages
-from decode.history import GAP, Accounting, EventKind, History, HistoryBuilder, Path
-from decode.image import Image
-from session.context import Context
-from session.proxy.btrace import Btrace, Plan
-from support.errors import RvtraceError
+from rvtrace_gdb.decode.contexts import ContextImages
+from rvtrace_gdb.decode.history import GAP, Accounting, EventKind, History, HistoryBuilder, Path
+from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.proxy.btrace import Btrace, Plan
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.facts import lost
 
 BASE = 0x8000_0000

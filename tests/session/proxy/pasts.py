@@ -4,9 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from session.past import NO_WATCHPOINTS, Hit, Registers, Stop, Watchpoints
-from support.errors import RvtraceError
-from support.progress import Progress
+from rvtrace_gdb.session.past import NO_WATCHPOINTS, Hit, Registers, Stop, Watchpoints
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.progress import Progress
 
 _KINDS = {"load": "rwatch", "store": "watch"}
 HERE = -1  # in place of the last address: where the hart stands now

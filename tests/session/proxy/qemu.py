@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from console.rig import held_port
+from rvtrace_gdb.console.rig import held_port
 
 _TRACE = re.compile(rb"Trace (\d+): 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
 _RAM = 0x80000000

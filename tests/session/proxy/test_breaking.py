@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from session.proxy import Asking, Proxy, conversation
+from rvtrace_gdb.session.proxy import Asking, Proxy, conversation
 from tests.session.proxy.conftest import PCS, Between
 from tests.session.proxy.fakes import packet
 from tests.session.proxy.pasts import ListedPast

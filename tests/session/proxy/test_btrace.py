@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from decode.history import GAP, Accounting, EventKind, HistoryBuilder, Path
-from session.context import Context
-from session.proxy.btrace import Btrace, Plan, configuration
+from rvtrace_gdb.decode.history import GAP, Accounting, EventKind, HistoryBuilder, Path
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.proxy.btrace import Btrace, Plan, configuration
 from tests.facts import INTERRUPT
 from tests.session.proxy.naive_btrace import (
     BASE,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from session.proxy import Proxy
-from session.proxy.csrs import RUNS, Csrs, batch, refuses, replies
+from rvtrace_gdb.session.proxy import Proxy
+from rvtrace_gdb.session.proxy.csrs import RUNS, Csrs, batch, refuses, replies
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.naive_btrace import Code, Target

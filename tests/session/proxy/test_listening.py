@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from session.proxy import Proxy, listening
-from session.proxy.errors import ListenFailed
+from rvtrace_gdb.session.proxy import Proxy, listening
+from rvtrace_gdb.session.proxy.errors import ListenFailed
 from tests.session.proxy.conftest import PCS
 from tests.session.proxy.fakes import fake_stub, packet
 from tests.session.proxy.pasts import ListedPast
@@ -85,7 +85,8 @@ def test_what_a_killed_session_left_is_removed_and_nothing_else(
 ) -> None:
     program = (
         f"import tempfile; tempfile.tempdir = {str(short_path)!r}\n"
-        "from session.proxy import listening; kept = listening.in_private({}); print(kept.where, flush=True); input()"
+        "from rvtrace_gdb.session.proxy import listening\n"
+        "kept = listening.in_private({}); print(kept.where, flush=True); input()"
     )
     command = [sys.executable, "-c", program]
     killed = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

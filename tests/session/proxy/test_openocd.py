@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.rig import Rig
-from session.proxy import Proxy
+from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.session.proxy import Proxy
 from tests.compiling import demo
 from tests.endtoend.retired import retired_pcs
 from tests.gdb.running import SOURCE, run_gdb

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from session.proxy.packets import (
+from rvtrace_gdb.session.proxy.packets import (
     LONGEST,
     Item,
     Kind,

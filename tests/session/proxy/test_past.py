@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from session.proxy import Proxy, watch
-from session.proxy.stub import Stub
+from rvtrace_gdb.session.proxy import Proxy, watch
+from rvtrace_gdb.session.proxy.stub import Stub
 from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import REGISTERS, Client
 from tests.session.proxy.pasts import ListedPast, NoPast

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from session.proxy import Proxy, StubAbsent
-from session.proxy.stub import Stub
-from session.proxy.threads import Threads
+from rvtrace_gdb.session.proxy import Proxy, StubAbsent
+from rvtrace_gdb.session.proxy.stub import Stub
+from rvtrace_gdb.session.proxy.threads import Threads
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import CPU, REGISTERS, STOP, packet
 from tests.session.proxy.pasts import ListedPast

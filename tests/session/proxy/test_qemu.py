@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from session.proxy import Proxy
+from rvtrace_gdb.session.proxy import Proxy
 from tests.compiling import demo
 from tests.gdb.running import run_gdb
 from tests.session.proxy import qemu

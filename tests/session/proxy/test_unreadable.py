@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.progress import silent
+from rvtrace_gdb.support.progress import silent
 from tests.session.proxy.conftest import PCS, Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.pasts import HERE

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from session.proxy import watch
+from rvtrace_gdb.session.proxy import watch
 from tests.session.proxy.conftest import PCS, Between
 from tests.session.proxy.fakes import Client
 from tests.session.proxy.test_past import BEGIN, END, PRESENT, at

@@ -3,11 +3,11 @@
 Sources: CTR 1.0, "Entry Registers", sctrdepth and sctrstatus; CTR 0.1.4, chapter 3 and 2.4.
 """
 
-from controlregs.ctr.entries import Entry
-from controlregs.ctr.layout import DATA, SOURCE, TARGET
-from controlregs.ctr.transfers import TransferType
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.cycles import CycleCounter
+from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.layout import DATA, SOURCE, TARGET
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.cycles import CycleCounter
 
 EMPTY = Entry(0, 0, 0)
 _PC = SOURCE.mask("PC")

@@ -5,11 +5,11 @@ Sources: CTR 1.0, mctrctl, sctrdepth, "External Traps", "Cycle Counting"; CTR 0.
 
 from dataclasses import dataclass
 
-from controlregs.ctr.cycles import EXPONENT_BITS
-from controlregs.ctr.layout import DEPTHS as DEPTHS
-from controlregs.ctr.versions import VERSIONS as VERSIONS
-from controlregs.ctr.versions import CtrVersion
-from transport.simulated.ctr.transfer import Mode
+from rvtrace_gdb.controlregs.ctr.cycles import EXPONENT_BITS
+from rvtrace_gdb.controlregs.ctr.layout import DEPTHS as DEPTHS
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS as VERSIONS
+from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
 
 _REQUIRED = {"1.0": {"M", "S", "U", "BPFRZ"}, "0.1.4": {"M", "S", "U", "CLR", "DEPTH"}}
 _NEVER = {"Custom"}

@@ -3,8 +3,8 @@
 Sources: CTR 1.0, "Cycle Counting" and "RAS Emulation Mode"; CTR 0.1.4, 5.3 and 5.4, which do not name the counter.
 """
 
-from controlregs.ctr.cycles import MANTISSA_BITS, decode_cycles, encode_cycles
-from controlregs.ctr.layout import DATA
+from rvtrace_gdb.controlregs.ctr.cycles import MANTISSA_BITS, decode_cycles, encode_cycles
+from rvtrace_gdb.controlregs.ctr.layout import DATA
 
 
 class CycleCounter:

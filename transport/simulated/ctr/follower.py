@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 
-from controlregs.ctr.transfers import TransferType
-from transport.simulated.block import HartBlock, TrapEntry
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.predictor import Predictor
-from transport.simulated.ctr.recorder import Plan, Recorder
-from transport.simulated.ctr.registers import CtrRegisters
-from transport.simulated.ctr.transfer import Mode, Transfer
-from transport.simulated.isa import Decoder, Operation
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.predictor import Predictor
+from rvtrace_gdb.transport.simulated.ctr.recorder import Plan, Recorder
+from rvtrace_gdb.transport.simulated.ctr.registers import CtrRegisters
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode, Transfer
+from rvtrace_gdb.transport.simulated.isa import Decoder, Operation
 
 _LINK = (1, 5)
 # Looking up a member of an enumeration is slow.

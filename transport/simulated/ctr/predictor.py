@@ -4,8 +4,8 @@ Branches backward are expected to be taken, others not. An indirect jump is expe
 (the first time, nowhere); returns and what the code tells are expected rightly.
 """
 
-from controlregs.ctr.transfers import TransferType
-from transport.simulated.isa import Operation
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.transport.simulated.isa import Operation
 
 _INDIRECT = (
     TransferType.INDIRECT_CALL,

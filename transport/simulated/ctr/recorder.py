@@ -12,13 +12,13 @@ Sources: CTR 1.0, "Behavior"; CTR 0.1.4, chapter 5 and 2.4 for WRPTR and WRAP.
 
 from enum import IntEnum
 
-from controlregs.ctr.layout import SOURCE
-from controlregs.ctr.transfers import FILTER_LSB, TransferType
-from transport.simulated.block import BREAKPOINT
-from transport.simulated.ctr.buffer import Buffer
-from transport.simulated.ctr.build import CtrBuild
-from transport.simulated.ctr.cycles import CycleCounter
-from transport.simulated.ctr.transfer import ABOVE, CALLS, TRAPS, UNWINDING, Mode, Transfer
+from rvtrace_gdb.controlregs.ctr.layout import SOURCE
+from rvtrace_gdb.controlregs.ctr.transfers import FILTER_LSB, TransferType
+from rvtrace_gdb.transport.simulated.block import BREAKPOINT
+from rvtrace_gdb.transport.simulated.ctr.buffer import Buffer
+from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.cycles import CycleCounter
+from rvtrace_gdb.transport.simulated.ctr.transfer import ABOVE, CALLS, TRAPS, UNWINDING, Mode, Transfer
 
 LCOFI = 13
 """Number of the local counter overflow interrupt (Sscofpmf)."""

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from controlregs.ctr.layout import DEPTHS, ENTRIES_MAX, ENTRY_SELECT, VIRTUAL
-from controlregs.ctr.versions import Control, Indirect, Level
-from controlregs.fields import Csr
-from transport.simulated.ctr.recorder import Recorder
-from transport.simulated.ctr.transfer import Mode
+from rvtrace_gdb.controlregs.ctr.layout import DEPTHS, ENTRIES_MAX, ENTRY_SELECT, VIRTUAL
+from rvtrace_gdb.controlregs.ctr.versions import Control, Indirect, Level
+from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.transport.simulated.ctr.recorder import Recorder
+from rvtrace_gdb.transport.simulated.ctr.transfer import Mode
 
 _SELECT_BITS = 0xFFF
 _LOW, _ALL = (1 << 32) - 1, (1 << 64) - 1

@@ -6,7 +6,7 @@ Source: CTR 1.0, "External Traps", for which modes are more privileged.
 from enum import IntEnum
 from typing import NamedTuple
 
-from controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.transfers import TransferType
 
 
 class Mode(IntEnum):
