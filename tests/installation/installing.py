@@ -1,0 +1,58 @@
+"""The wheel and the source distribution of this checkout, each in a virtual environment of its own."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent.parent
+ROOMS = ("console", "controlregs", "decode", "gdbext", "session", "support", "transport", "views")
+STRANGERS = ("console==0.9912", "decode==2025.10.0", "views==0.3")
+"""Packages of PyPI that have the names of our rooms."""
+
+
+def done(*words: object, cwd: Path | None = None, **environ: str) -> str:
+    """What a program that has to succeed prints on both streams."""
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "RVTRACE", "VIRTUAL_ENV"))}
+    ended = subprocess.run(
+        [str(word) for word in words], cwd=cwd, env={**keep, **environ}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+def tracked() -> list[str]:
+    """The files of this checkout that belong to it."""
+    return done("git", "ls-files", "-z", cwd=HOME).rstrip("\0").split("\0")
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """(wheel, source distribution) in *folder*, made as `python -m build` makes them: the wheel from the other."""
+    source = folder / "source"
+    source.mkdir()
+    names = folder / "names"
+    names.write_bytes(b"".join(name.encode() + b"\0" for name in tracked()))
+    done("sh", "-c", f"xargs -0 cp --no-dereference --parents --target-directory={source} <{names}", cwd=HOME)
+    done(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment in *folder*."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path) -> "Environment":
+        done(sys.executable, "-m", "venv", folder)
+        return cls(folder)
+
+    def program(self, name: str) -> Path:
+        return self.folder / "bin" / name
+
+    def install(self, *words: object) -> None:
+        done(self.program("pip"), "--disable-pip-version-check", "--quiet", "install", *words)
