@@ -21,13 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from long_runs import cpu_seconds as timed
 from long_runs import histories
 
+from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
-from rvtrace_gdb.decode.calls.index import CallHistory
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.nearest import Nearest
-from rvtrace_gdb.session.calls import Functions
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.history.reverse_search import Nearest
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.queries.functions import Functions
 
 PAGE = 10
 

@@ -15,12 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from long_runs import cpu_seconds as timed
 from long_runs import histories
 
-from rvtrace_gdb.decode.calls.index import CallHistory
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.counts import counts
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.session.coverage import Coverage
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.coverage import counts
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.queries.functions import Coverage
 
 
 def main() -> None:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rvtrace_gdb.console.rig import Rig
-from tests.compiling import demo
-from tests.ctr_programs import build
-from tests.gdb.csrs import SISELECT, Request, ask, entries
-from tests.gdb.running import GDB
-from tests.qemu10 import running
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.ctr_model.programs import build
+from tests.gdbext.csr_questions import SISELECT, Request, ask, entries
+from tests.gdbext.gdb_process import GDB
+from tests.helpers.cross_compiler import demo
+from tests.helpers.qemu10 import running
 
 ROUNDS = 3
 _ONE_BY_ONE = """

@@ -38,22 +38,23 @@ from typing import NamedTuple
 import rvtrace_gdb
 from rvtrace_gdb.decode.etrace.decoder import decode as decode_etrace
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.etrace.encoder import Encoder as EtraceEncoder
-from rvtrace_gdb.decode.etrace.encoder_options import EncoderOptions as EtraceEncoding
-from rvtrace_gdb.decode.etrace.encoder_options import SyncMode as EtraceSync
+from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder as EtraceEncoder
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions as EtraceEncoding
+from rvtrace_gdb.decode.etrace.encoder.options import SyncMode as EtraceSync
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
-from rvtrace_gdb.decode.history import GAP, Event, EventKind, History
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.ingress import blocks_from_pcs
-from rvtrace_gdb.decode.ntrace.decoder import Options as NtraceOptions
+from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import GAP, Event, History
 from rvtrace_gdb.decode.ntrace.decoder import decode as decode_ntrace
-from rvtrace_gdb.decode.ntrace.encoder import Encoder as NtraceEncoder
-from rvtrace_gdb.decode.ntrace.encoder import EncoderOptions as NtraceEncoding
-from rvtrace_gdb.decode.ntrace.encoder_options import SyncMode as NtraceSync
-from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder as NtraceEncoder
+from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions as NtraceEncoding
+from rvtrace_gdb.decode.ntrace.options import Options as NtraceOptions
+from rvtrace_gdb.decode.ntrace.options import SyncMode as NtraceSync
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import decode as decode_tandem
-from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO
-from rvtrace_gdb.decode.tandem.parameters import Parameters as TandemParameters
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO
+from rvtrace_gdb.decode.tandem.protocol import Parameters as TandemParameters
 
 REFERENCE = Path(rvtrace_gdb.__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 CORES = REFERENCE.parent / "tandem"

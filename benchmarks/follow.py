@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
 
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.ntrace.decoder import Options, decode
-from rvtrace_gdb.session.following import Arrived, Following, Source
-from rvtrace_gdb.views import events, listing
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.formats.stream import Arrived, Following, Source
+from rvtrace_gdb.views import listing
 from rvtrace_gdb.views.disassembly import Disassemblers
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
@@ -36,7 +36,7 @@ def main() -> None:
         with Disassemblers(program) as source:
             followed, _ = measure(data, program, lambda arrived: iter(()))
             told, _ = measure(
-                data, program, lambda one: (events.line(one.piece.history, it) for it in one.piece.events)
+                data, program, lambda one: (listing.event_line(one.piece.history, it) for it in one.piece.events)
             )
             part = data[: len(data) // 8]
             made = listing.Rows(source, program.xlen, listing.Modifiers())

@@ -18,11 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from long_runs import histories
 
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.session.between import between
-from rvtrace_gdb.session.interleaved import Interleaved
-from rvtrace_gdb.session.rows import rows
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session.lists import Interleaved
+from rvtrace_gdb.session.queries.rows import annotations, rows
 
 PAGE, MANY, HARTS = 10, 4096, 4
 Pages = Callable[[int, int], object]
@@ -50,7 +49,7 @@ def of_all(histories: dict[int, History], program: ContextImages) -> tuple[int, 
 
 
 def part(history: History, program: ContextImages, begin: int, end: int) -> object:
-    return list(rows(history, program, begin, end)), list(between(history, program, begin, end))
+    return list(rows(history, program, begin, end)), list(annotations(history, program, begin, end))
 
 
 def measure(name: str, history: History, make: Callable[[], tuple[int, Pages]]) -> None:

@@ -16,11 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from long_runs import histories
 
-from rvtrace_gdb.decode.calls.index import CallHistory
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.session.finding import Events, Executions, Found, Gaps, Question
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.queries.search import Events, Executions, Found, Gaps, Question
 
 PAGE = 10
 

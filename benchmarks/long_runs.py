@@ -18,21 +18,25 @@ from typing import Any, NamedTuple, Protocol
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.decode.etrace import decoder as etrace
-from rvtrace_gdb.decode.etrace import encoder as etrace_encoder
+from rvtrace_gdb.decode.etrace import hart as etrace_hart
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.etrace.encoder import encoder as etrace_encoder
+from rvtrace_gdb.decode.etrace.encoder import options as etrace_encoder_options
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.history import History, RepeatPath
-from rvtrace_gdb.decode.history import Path as HistoryPath
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.ingress import Block, Trap
-from rvtrace_gdb.decode.instructions import classify
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.history.history import History, RepeatPath
+from rvtrace_gdb.decode.history.history import Path as HistoryPath
 from rvtrace_gdb.decode.ntrace import decoder as ntrace
-from rvtrace_gdb.decode.ntrace import encoder as ntrace_encoder
-from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
-from rvtrace_gdb.decode.ntrace.options import ImplicitReturn
-from rvtrace_gdb.transport.simulated.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.decode.ntrace import hart as ntrace_memo
+from rvtrace_gdb.decode.ntrace import options as ntrace_encoder_options
+from rvtrace_gdb.decode.ntrace.encoder import encoder as ntrace_encoder
+from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import classify
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
 from rvtrace_gdb.transport.simulated.machine import build
-from tests.compiling import compile_program
+from tests.helpers.cross_compiler import compile_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 MARCH = "rv64imac_zicsr"
@@ -57,7 +61,9 @@ class Setting(NamedTuple):
 
 def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Setting:
     """One of N-Trace; 512 messages from synchronization to synchronization."""
-    options = ntrace_encoder.EncoderOptions(sync_mode=ntrace_encoder.SyncMode.MESSAGES, sync_max=8, **encoder)
+    options = ntrace_encoder_options.EncoderOptions(
+        sync_mode=ntrace_encoder_options.SyncMode.MESSAGES, sync_max=8, **encoder
+    )
 
     def encode(items: Items) -> list[bytes]:
         messages: list[bytes] = []
@@ -69,8 +75,8 @@ def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Settin
         return messages
 
     def decode(image: Image, limit: int | None) -> Decoder:
-        memo = ntrace.MEMO_LIMIT if limit is None else limit
-        return ntrace.Decoder(image, ntrace.Options(**decoder), memo_limit=memo)
+        memo = ntrace_memo.MEMO_LIMIT if limit is None else limit
+        return ntrace.Decoder(image, Options(**decoder), memo_limit=memo)
 
     return Setting(name, encode, decode)
 
@@ -78,10 +84,10 @@ def ntrace_setting(name: str, encoder: dict[str, Any], **decoder: Any) -> Settin
 def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Setting:
     """One of E-Trace; 4096 packets from synchronization to synchronization."""
     encapsulation = Encapsulation("encap")
-    options = etrace_encoder.EncoderOptions(
+    options = etrace_encoder_options.EncoderOptions(
         parameters=Parameters(iaddress_width=64, ecause_width=5, **parameters),
         modes=Modes(**modes),
-        sync_mode=etrace_encoder.SyncMode.PACKETS,
+        sync_mode=etrace_encoder_options.SyncMode.PACKETS,
         sync_max=8,
     )
 
@@ -97,7 +103,7 @@ def etrace_setting(name: str, parameters: dict[str, Any], **modes: bool) -> Sett
         return messages
 
     def decode(image: Image, limit: int | None) -> Decoder:
-        memo = etrace.MEMO_LIMIT if limit is None else limit
+        memo = etrace_hart.MEMO_LIMIT if limit is None else limit
         return etrace.Decoder(image, options.decoder, encapsulation, memo_limit=memo)
 
     return Setting(name, encode, decode)

@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 from time import process_time
 
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.ingress import Block, Trap, blocks_from_pcs
-from rvtrace_gdb.decode.ntrace.decoder import MEMO_LIMIT, Decoder, Options
-from rvtrace_gdb.decode.ntrace.encoder import Encoder, EncoderOptions
-from rvtrace_gdb.decode.ntrace.layout import Evcode, Sync
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap, blocks_from_pcs
+from rvtrace_gdb.decode.ntrace.decoder import Decoder
+from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
+from rvtrace_gdb.decode.ntrace.hart import MEMO_LIMIT
+from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options
+from rvtrace_gdb.decode.program.image import Image
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "ntrace-reference"
 PROGRAMS = ("dhrystone", "qsort", "multiply", "mt-matmul", "rsort", "towers")

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.transport.simulated.machine import Machine, build
 from tests.session.board import DEMO, SMALL_RAM
-from tests.usb import umockdev
-from tests.usb.rig import Rig, esp, ftdi
+from tests.transport.usb import umockdev
+from tests.transport.usb.rig import Rig, esp, ftdi
 
 BYTES = 0x4000
 BUFFER = 0x3000_0000
@@ -37,8 +37,8 @@ TARGET = (
 )
 OURS = f"""
 import sys, time
-from rvtrace_gdb.session.description import Usb
-from rvtrace_gdb.session.usb_link import link_by
+from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.target.usb import link_by
 link = link_by(Usb(sys.argv[1]))
 link.state()
 begun = time.perf_counter()

@@ -20,12 +20,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rvtrace_gdb.console.rig import Rig
-from rvtrace_gdb.session.proxy import Proxy
-from rvtrace_gdb.session.proxy.packets import Kind, Stream, escape, frame
-from tests.compiling import demo
-from tests.session.proxy import qemu
-from tests.session.proxy.pasts import ListedPast
+from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.replay.connection import Kind, Stream, escape, frame
+from rvtrace_gdb.session.replay.proxy import Proxy
+from tests.helpers.cross_compiler import demo
+from tests.session.replay import qemu
+from tests.session.replay.listed_past import ListedPast
 
 RAM = 0x80000000
 ROUNDS = 5

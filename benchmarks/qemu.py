@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rvtrace_gdb.transport.qemu import build, launch
-from rvtrace_gdb.transport.qemu.ring import QMP
-from tests.qemu.machine import arguments, rvtrace, ticks
+from rvtrace_gdb.transport.qemu import launch
+from rvtrace_gdb.transport.qemu.recorder import QMP
+from tests.transport.qemu.machine import arguments, rvtrace, ticks
 
 
 def seconds(command: Sequence[str]) -> float:
@@ -25,7 +25,7 @@ def with_plugin(elf: Path, *, recording: bool) -> float:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         program, *options = arguments(elf, icount=False)
         qemu = launch.find(program, options)
-        plugin = build.plugin(os.environ)
+        plugin = launch.plugin(os.environ)
         command = launch.recorded_by_plugin(qemu, options, plugin, Path(folder), words=1 << 20, stalling=False)
         if recording:
             command = [f"{word},record=on" if word.startswith(str(plugin)) else word for word in command]

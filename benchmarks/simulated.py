@@ -14,13 +14,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rvtrace_gdb.transport.simulated.bitbang import Pins
-from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
+from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild
+from rvtrace_gdb.transport.simulated.debug.jtag import Pins
 from rvtrace_gdb.transport.simulated.machine import Machine, build
-from tests.compiling import HOME, compile_program
-from tests.simulated.dmi import Dmi, JtagProbe
-from tests.simulated.openocd import OpenOcd
-from tests.simulated.test_trace_devices import start
+from tests.helpers.cross_compiler import HOME, compile_program
+from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
+from tests.transport.simulated.devices.test_component import start
+from tests.transport.simulated.openocd import OpenOcd
 
 MARCH = "rv64gc"
 TRACE_RAM, WORDS = 0x3000_0000, 0x4000

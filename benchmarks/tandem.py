@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import process_time
 
-from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem
-from rvtrace_gdb.decode.tandem.dialect import FLUTE, PICCOLO
 from rvtrace_gdb.decode.tandem.memory import Store
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.protocol import FLUTE, PICCOLO, Parameters
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL
 from rvtrace_gdb.decode.tandem.trace import Trace
 
 DATA = Path(__file__).parent.parent / "tests" / "data"

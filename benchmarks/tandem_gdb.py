@@ -16,16 +16,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rvtrace_gdb.decode.executed.log import Log
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.tandem.commits import CommitLog, encode_log
+from rvtrace_gdb.decode.executed.readers import Log
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.encoder import Encoder
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.session.capture import dump
-from rvtrace_gdb.session.importing_tandem import tandem_capture
-from tests.compiling import HOME, compile_program
-from tests.executed.logs import spike_log
-from tests.gdb.running import GDB, gdb_environ
+from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
+from rvtrace_gdb.session.capture.file import dump
+from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from tests.decode.executed.logs import spike_log
+from tests.gdbext.gdb_process import GDB, gdb_environ
+from tests.helpers.cross_compiler import HOME, compile_program
 
 PROGRAM = HOME / "benchmarks" / "programs" / "watched.c"
 INSIDE = HOME / "benchmarks" / "in_gdb" / "moving.py"

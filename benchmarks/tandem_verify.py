@@ -1,7 +1,7 @@
 """How fast a tandem trace is verified with each model. Run: python -m benchmarks.tandem_verify [GROUPS]
 
 The traces of real cores, repeated to the given number of groups (default 100,000). With Spike both ways: told ahead
-what the steps do (`session.tandem.model.Running`), and asked for each step; what is found has to be the same. Elapsed
+what the steps do (`session.verify.model.Running`), and asked for each step; what is found has to be the same. Elapsed
 time, because the model is another process, of both ways within one run: the ratio says more than they do.
 """
 
@@ -17,14 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from tandem import DATA, TRACES
 
 from rvtrace_gdb.console.models import ModelOptions, open_model
-from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.decoder import Tandem, decode
-from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.decode.tandem.trace import Trace
-from rvtrace_gdb.session.tandem.masks import masks_of
-from rvtrace_gdb.session.tandem.model import Model
-from rvtrace_gdb.session.tandem.survey import foreign_code, pages
-from rvtrace_gdb.session.tandem.verifier import Choices, Verifier
+from rvtrace_gdb.session.verify.masks import foreign_code, masks_of, pages
+from rvtrace_gdb.session.verify.model import Model
+from rvtrace_gdb.session.verify.verifier import Choices, Verifier
 
 _OPERATIONS = ("read_register", "write_register", "read_memory", "write_memory", "step", "reset")
 

@@ -1,16 +1,18 @@
-"""The command line `rvtrace ...`: one sub-command per module of this room; only the one that is used is loaded."""
+"""The command line `rvtrace ...`: the table of its sub-commands, and their exit status.
+
+A sub-command is a module of `console/commands/`; only the one that is used is loaded.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from rvtrace_gdb.console import standard
+from rvtrace_gdb.console import standard_streams
 from rvtrace_gdb.console.commands import Command, add_commands
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.memory import OutOfMemory
-from rvtrace_gdb.support.starting import starting
+from rvtrace_gdb.support.system import OutOfMemory, starting
 from rvtrace_gdb.support.text import printable
 
 COMMANDS = (
@@ -22,8 +24,8 @@ COMMANDS = (
     Command("decode", "list the instructions in a capture file or in raw trace bytes", "decode"),
     Command("dump", "list the messages in a capture file or in raw trace bytes", "dump"),
     Command("data", "list the accesses to memory in a capture file or in raw trace bytes", "data"),
-    Command("import", "make a capture file of raw trace bytes", "importing"),
-    Command("import-dt", "make a target description of a device tree", "importing_dt"),
+    Command("import", "make a capture file of raw trace bytes", "import_trace"),
+    Command("import-dt", "make a target description of a device tree", "import_dt"),
     Command("encode", "make the trace of what Spike, QEMU or another simulator executed", "encode"),
     Command("tandem", "show, convert and verify tandem-verification traces", "tandem"),
     Command("gdb-script", "print the path of the file to `source` in gdb", "gdb_script"),
@@ -42,17 +44,17 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status. What goes wrong is one line on standard error, never a traceback."""
     if argv is None:
-        standard.prepare()
+        standard_streams.prepare()
     try:
         try:
             return _run(argv)
         finally:  # not when Python ends, which would not say what is wrong
-            standard.flush()
-    except standard.NotRead:  # `rvtrace decode ... | head`
-        standard.drop_output()
+            standard_streams.flush()
+    except standard_streams.NotRead:  # `rvtrace decode ... | head`
+        standard_streams.drop_output()
         return 0
     except OSError as error:
-        standard.report(error)
+        standard_streams.report(error)
         return 1
 
 

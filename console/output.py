@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.support.lines import Problem
-from rvtrace_gdb.support.text import columns, rows
+from rvtrace_gdb.support.text import Problem, columns, rows
 from rvtrace_gdb.views import json_rows
 
 _EVERY = 1024  # lines written at once, and between two signs of life

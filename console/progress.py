@@ -1,13 +1,18 @@
-"""Progress of long work on the terminal, for every command: `gdbext.bars` draws it."""
+"""Long commands on the terminal: their progress, and the signals that break them off.
+
+`gdbext.progress_bar` draws the progress, for every command. Ctrl-C breaks off what is under way; SIGTERM and SIGHUP end
+the command in order.
+"""
 
 import contextlib
 import signal
 import sys
 import threading
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
 from typing import Self
 
-from rvtrace_gdb.gdbext import bars
+from rvtrace_gdb.gdbext import progress_bar
 
 _TURN = 0.1  # seconds
 
@@ -19,7 +24,7 @@ class ProgressLine:
     """
 
     def __init__(self, wanted: bool = True, label: str = "") -> None:
-        self._line = bars.BarLine(_standard_error()) if wanted and not sys.stderr.closed else None
+        self._line = progress_bar.BarLine(_standard_error()) if wanted and not sys.stderr.closed else None
         if self._line is not None and not self._line.able:
             self._line = None
         self._label = label
@@ -43,7 +48,7 @@ class ProgressLine:
             self._line.end()
 
     def __call__(self, label: str, done: int, total: int | None = None) -> None:
-        """See `support.progress.Progress`. The label may end with a unit, see `gdbext.bars`."""
+        """See `support.errors.Progress`. The label may end with a unit, see `gdbext.progress_bar`."""
         if self._line is None:
             return
         with self._lock:
@@ -57,13 +62,13 @@ class ProgressLine:
             with self._lock:
                 self._line.clear()
 
-    def _begin(self, line: bars.BarLine) -> None:
+    def _begin(self, line: progress_bar.BarLine) -> None:
         line.begin(self._label)
         self._ended.clear()
         self._thread = threading.Thread(target=self._draw, args=[line], name="progress", daemon=True)
         self._thread.start()
 
-    def _draw(self, line: bars.BarLine) -> None:
+    def _draw(self, line: progress_bar.BarLine) -> None:
         if hasattr(signal, "pthread_sigmask"):  # they are for the thread that works
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self._ended.wait(_TURN):
@@ -75,3 +80,38 @@ def _standard_error() -> int:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return sys.stderr.fileno()
     return -1
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def on_signals(numbers: tuple[signal.Signals, ...], do: Callable[[int], None]) -> Iterator[None]:
+    """Meanwhile *do* is called for these; on another thread than the main one nothing changes."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        do(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def ending() -> contextlib.AbstractContextManager[None]:
+    """SIGTERM and SIGHUP leave by an exception, so that all that was started is ended, and files are removed.
+
+    The exit status is that of shells for who ends by the signal.
+    """
+
+    def leave(number: int) -> None:
+        for other in ENDING:
+            signal.signal(other, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    return on_signals(ENDING, leave)

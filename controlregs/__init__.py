@@ -1,1 +1,1 @@
-"""Facts about trace registers, as data that cites its document, and the procedures that use them over a `Target`."""
+"""Trace registers as data that cites its document, and the procedures that use them over a `Target`."""

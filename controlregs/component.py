@@ -12,8 +12,7 @@ import time
 from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentTimeout, NoAnswer
 from rvtrace_gdb.controlregs.fields import Access, Register, RegisterBlock
 from rvtrace_gdb.controlregs.target import Target
-from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 POLL_PAUSE = 0.0005  # seconds; doubled with each poll up to the maximum
 POLL_PAUSE_MAX = 0.05

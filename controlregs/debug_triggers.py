@@ -1,16 +1,29 @@
-"""A hart's debug triggers: their CSRs, and the types that can act at an address.
+"""A hart's debug triggers, used to switch or mark the trace at places in the program. The hart must be halted.
 
-Ref: RISC-V Debug Specification
-Version: 1.0, chapter "Sdtrig"; type 2 as in 0.13.2, chapter "Trigger Module"
-Section: tselect, tdata1, tdata2, tdata3, mcontrol, mcontrol6, icount, itrigger, etrigger
+The tables have the CSRs and the types of trigger that can act at an address. Fields are declared as on RV64; those of
+RV32 are at the same places, except `type` and `dmode`, which are at the top. `TriggerModule` finds the triggers of a
+hart and sets, releases and compares single ones: 0 is written to tdata1 before tdata2 and tdata3 change, and the action
+that was granted is read back. `take` and `give_back` set and release all that a trace needs.
 
-Fields are declared as on RV64; those of RV32 are at the same places, but for `type` and `dmode`, which are at the top.
+Triggers are written without dmode. OpenOCD 0.12 takes a trigger with dmode for one of its own or of an earlier session:
+it switches it off for each single step, so also to go on from a breakpoint, and clears it when it is started. A trigger
+without dmode it leaves alone, and puts its hardware breakpoints into others (found out with 0.12). Triggers are taken
+from the highest number down, because debuggers begin with the lowest one.
+
+Ref: RISC-V Debug Specification 1.0, chapter "Sdtrig" (tselect, tdata1, tdata2, tdata3, mcontrol, mcontrol6, icount,
+itrigger, etrigger; enumeration); type 2 as in 0.13.2, chapter "Trigger Module"; RISC-V Trace Control Interface 1.0,
+"Debug Trigger Module".
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from rvtrace_gdb.controlregs.fields import Field, Part, reserved
+from rvtrace_gdb.controlregs.target import Access, CsrAccess
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
+from rvtrace_gdb.support.errors import RvtraceError
 
 TSELECT, TDATA1, TDATA2, TDATA3 = 0x7A0, 0x7A1, 0x7A2, 0x7A3
 NAMES: Mapping[int, str] = {TSELECT: "tselect", TDATA1: "tdata1", TDATA2: "tdata2", TDATA3: "tdata3"}
@@ -124,3 +137,245 @@ def chains(tdata1: int, xlen: int) -> bool:
     """Whether the next trigger belongs to it."""
     part = ADDRESS_TYPES.get(type_of(tdata1, xlen))
     return part is not None and not is_free(tdata1, xlen) and bool(part.get(tdata1, "chain"))
+
+
+MOST = 64
+"""Triggers of a hart that are looked at."""
+_ON_TRACE = (TrigAction.TRACE_ON, TrigAction.TRACE_OFF, TrigAction.TRACE_NOTIFY)
+_AS_ASKED = ("load", "store", "execute", "match", "chain", "action", "select", "timing")
+"""Fields that must be as they were written, those of them that a type has."""
+
+
+class TriggersRefused(RvtraceError):
+    """The hart's triggers cannot do what was asked for, or one of them could not be taken back."""
+
+    def __init__(self, hart: int, text: str) -> None:
+        super().__init__(f"hart {hart} {text}")
+        self.hart = hart
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is to happen to the trace before the instruction at *address* is executed."""
+
+    action: TrigAction
+    address: int
+
+    def __str__(self) -> str:
+        return f"{name_of(self.action)} at {self.address:#x}"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A trigger that was taken. *tdata1*: as read back; *before*: tdata1 and tdata2 as they were."""
+
+    number: int
+    place: Place
+    tdata1: int
+    before: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A trigger as it was found. *free*: nobody uses it."""
+
+    number: int
+    tdata1: int
+    tdata2: int
+    free: bool
+
+
+def name_of(action: TrigAction) -> str:
+    return action.name.lower().replace("_", "-")
+
+
+class TriggerModule:
+    """The trigger module of a hart. All raise TriggersRefused when an access is refused."""
+
+    def __init__(self, access: CsrAccess, hart: int) -> None:
+        self._access, self.hart, self.xlen = access, hart, access.xlen
+
+    def all(self) -> list[Found]:
+        """The triggers there are, by number."""
+        found: list[Found] = []
+        for number in range(MOST):
+            answers = self._access.run([(TSELECT, number), (TSELECT, None), (TDATA1, None), (TDATA2, None)])
+            values = [answer for answer in answers if isinstance(answer, int)]
+            if len(values) < 4 or values[1] != number or type_of(values[2], self.xlen) == TriggerType.NONE:
+                break
+            found.append(Found(number, values[2], values[3], is_free(values[2], self.xlen)))
+        return found
+
+    def is_usable(self, one: Found, found: Sequence[Found]) -> bool:
+        """Whether nobody uses it, alone or chained to the one before it."""
+        before = found[one.number - 1].tdata1 if one.number else 0
+        return one.free and not chains(before, self.xlen)
+
+    def acts_on_trace(self, one: Found) -> TrigAction | None:
+        """What a trigger does to the trace that nobody but us would have set."""
+        part = ADDRESS_TYPES.get(type_of(one.tdata1, self.xlen))
+        if part is None or one.free or dmode(one.tdata1, self.xlen):
+            return None
+        action = part.get(one.tdata1, "action")
+        return TrigAction(action) if action in _ON_TRACE else None
+
+    def read(self, number: int) -> tuple[int, int]:
+        """tdata1 and tdata2."""
+        _, tdata1, tdata2 = self._run([(TSELECT, number), (TDATA1, None), (TDATA2, None)])
+        return tdata1, tdata2
+
+    def clear(self, number: int) -> None:
+        self._run([(TSELECT, number), (TDATA1, 0)])
+
+    def set(self, number: int, place: Place) -> int | str:
+        """tdata1 as read back, or why it was not granted: the trigger is then left cleared."""
+        now = type_of(self.read(number)[0], self.xlen)
+        self.clear(number)
+        self._access.run([(TSELECT, number), (TDATA3, 0)])  # there need not be one
+        problem = ""
+        for kind in sorted(ADDRESS_TYPES, key=lambda kind: (kind != now, -kind)):
+            part = ADDRESS_TYPES[kind]
+            modes = {mode: 1 for mode in ("m", "s", "u", "vs", "vu") if mode in part.by_name}
+            asked = of_type(kind, part.pack(execute=1, action=place.action, **modes), self.xlen)
+            self._run([(TSELECT, number), (TDATA2, place.address), (TDATA1, asked)])
+            tdata1, tdata2 = self.read(number)
+            refusal = self._refusal(kind, asked, tdata1, tdata2, place)
+            if not refusal:
+                return tdata1
+            self.clear(number)
+            problem = problem or (refusal if type_of(tdata1, self.xlen) == kind else "")
+        return problem or "has no free trigger for addresses (mcontrol, mcontrol6)"
+
+    def _refusal(self, kind: int, asked: int, tdata1: int, tdata2: int, place: Place) -> str:
+        """Why the trigger does not do what was *asked*; empty: it does."""
+        part = ADDRESS_TYPES[kind]
+        if part.get(tdata1, "action") != place.action:
+            return f"has no trigger with the action {name_of(place.action)} (tdata1 reads {tdata1:#x})"
+        fields = part.mask(*(name for name in _AS_ASKED if name in part.by_name))
+        if type_of(tdata1, self.xlen) != kind or (asked ^ tdata1) & fields or not part.get(tdata1, "m"):
+            return f"has no trigger that acts at an address in all modes (tdata1 reads {tdata1:#x}, not {asked:#x})"
+        if tdata2 != place.address:
+            return f"has no trigger that compares with {place.address:#x} (tdata2 reads {tdata2:#x})"
+        return ""
+
+    def put_back(self, one: Taken) -> None:
+        """As it was before; what does not fire there need not be restored bit by bit."""
+        tdata1, tdata2 = one.before
+        self.clear(one.number)
+        if not is_free(self.read(one.number)[0], self.xlen):
+            raise TriggersRefused(self.hart, f"keeps trigger {one.number}, which was set to {one.place}")
+        self._run([(TSELECT, one.number), (TDATA2, tdata2), (TDATA1, tdata1)])
+
+    def difference(self, one: Taken) -> str:
+        """What is not as `set` has left it, but for what tells that it has fired."""
+        tdata1, tdata2 = self.read(one.number)
+        state = STATE.get(type_of(one.tdata1, self.xlen), 0)
+        if (tdata1 | state) == (one.tdata1 | state) and tdata2 == one.place.address:
+            return ""
+        text = "was cleared" if is_free(tdata1, self.xlen) else "was set to something else"
+        return f"hart {self.hart}: trigger {one.number} ({one.place}) {text}, by a reset or by the program"
+
+    def _run(self, accesses: Sequence[Access]) -> list[int]:
+        """The answers, all of which must be there."""
+        values: list[int] = []
+        for (register, value), answer in zip(accesses, self._access.run(accesses), strict=False):
+            if isinstance(answer, str):
+                name = NAMES[register] if isinstance(register, int) else register
+                verb = "read" if value is None else "written"
+                raise TriggersRefused(self.hart, f"has a trigger whose {name} cannot be {verb}: {answer}")
+            values.append(answer)
+        return values
+
+
+def take(access: CsrAccess, hart: int, places: Sequence[Place]) -> tuple[list[Taken], list[str]]:
+    """Set a trigger for each place. Returns them, and lines on what the user should know.
+
+    Raises TriggersRefused and what *access* raises; no trigger is then set any more that could be taken back.
+    """
+    with _selecting(access, hart) as module:
+        found, notes = _without_leftovers(module, module.all())
+        usable = [one for one in found if module.is_usable(one, found)]
+        if len(usable) < len(places):
+            raise TriggersRefused(hart, _too_few(len(found), len(usable), len(places)))
+        taken: list[Taken] = []
+        try:
+            for place in places:
+                one = _take(module, usable, place)
+                taken.append(one)
+                usable = [other for other in usable if other.number != one.number]
+        except BaseException:
+            for one in taken:
+                with suppress(RvtraceError):  # what went wrong first is what the user must know
+                    module.put_back(one)
+            raise
+    return taken, notes
+
+
+def give_back(access: CsrAccess, hart: int, taken: Sequence[Taken]) -> list[str]:
+    """Leave the triggers as they were found. Returns a line for each that is not ours any more. Raises as `take`."""
+    with _selecting(access, hart) as module:
+        return [line for one in taken if (line := _give_back(module, one))]
+
+
+def _give_back(module: "TriggerModule", one: Taken) -> str:
+    line = module.difference(one)
+    if line:
+        return line
+    try:
+        module.put_back(one)
+    except TriggersRefused as error:
+        return str(error)
+    return ""
+
+
+def altered(access: CsrAccess, hart: int, taken: Sequence[Taken]) -> list[str]:
+    """A line for each trigger that is not set as it was any more. Raises as `take`."""
+    with _selecting(access, hart) as module:
+        return [line for one in taken if (line := module.difference(one))]
+
+
+@contextmanager
+def _selecting(access: CsrAccess, hart: int) -> Iterator["TriggerModule"]:
+    """The program, and debuggers, may rely on tselect."""
+    before = access.run([(TSELECT, None)])[0]
+    if isinstance(before, str):
+        raise TriggersRefused(hart, f"has no debug triggers that can be reached (tselect: {before})")
+    try:
+        yield TriggerModule(access, hart)
+    finally:
+        access.run([(TSELECT, before)])
+
+
+def _without_leftovers(module: "TriggerModule", found: list[Found]) -> tuple[list[Found], list[str]]:
+    """Triggers that act on the trace would act on ours: nobody has taken them back."""
+    left, notes = [], []
+    for one in found:
+        action = module.acts_on_trace(one)
+        if action is None:
+            left.append(one)
+            continue
+        module.clear(one.number)
+        notes.append(f"hart {module.hart}: trigger {one.number} was still set ({Place(action, one.tdata2)}); removed")
+        left.append(replace(one, tdata1=module.read(one.number)[0], free=True))
+    return left, notes
+
+
+def _take(module: "TriggerModule", usable: Sequence[Found], place: Place) -> Taken:
+    refused = ""
+    for one in reversed(usable):
+        got = module.set(one.number, place)
+        taken = Taken(one.number, place, got if isinstance(got, int) else 0, (one.tdata1, one.tdata2))
+        if isinstance(got, int):
+            return taken
+        module.put_back(taken)
+        refused = refused or got
+    raise TriggersRefused(module.hart, refused)
+
+
+def _too_few(there: int, free: int, needed: int) -> str:
+    if not there:
+        return "has no debug triggers"
+    remedy = "delete hardware breakpoints and watchpoints"
+    if not free:
+        return f"has no free trigger, {'its only one is' if there == 1 else f'all {there} are'} in use: {remedy}"
+    return f"has {free} free trigger{'s'[: free != 1]}, {needed} places need one each: name fewer, or {remedy}"

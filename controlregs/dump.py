@@ -7,11 +7,11 @@ From a live component (`read`), or from values that were kept (a capture).
 
 from collections.abc import Iterator, Mapping
 
-from rvtrace_gdb.controlregs.common import CONTROL_OFFSET
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentAccess
 from rvtrace_gdb.controlregs.fields import Compliance, Field, FieldSet, Register, RegisterBlock
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.controlregs.trace_control.component_registers import CONTROL_OFFSET
+from rvtrace_gdb.support.errors import Progress, silent
 
 Values = Mapping[int, int | str]
 """By offset: the value of a register, or why it could not be read."""

@@ -1,11 +1,14 @@
-"""Registers as data: bit fields declared LSB first, widths checked when the module with the table is imported.
+"""Registers as data: bit fields are declared LSB first, and their widths are checked when the table is imported.
 
-A table module declares `Register`s and one `RegisterBlock` per kind of component, or a hart's `Csr`s, under the names
-of its document. All else (access, dumps, the simulated devices' storage, documentation) is derived from these objects.
+A table module declares `Register`s and one `RegisterBlock` for each kind of component, or the `Csr`s of a hart, under
+the names of its document. Everything else (access, dumps, the storage of the simulated devices, documentation) is
+derived from these objects. Registers that a component has several times are declared once and made for each unit
+(`units`). What the value of a field without codes means is told by a function from value to words (`listed`, `every`,
+`divided_by`), which goes into `Field.reading`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 
 from rvtrace_gdb.support.errors import RvtraceError
@@ -246,3 +249,43 @@ class RegisterBlock:
     def impl(self) -> Register:
         """tr??Impl, at offset 4 in every component."""
         return self.by_name[self.prefix + "Impl"]
+
+
+Reading = Callable[[int], str]
+
+
+def listed(noun: str = "", names: Mapping[int, str] | None = None, none: str = "") -> Reading:
+    """A mask as the list of its ones, by *names* or by number: "filters 0, 3". *none* is said of 0."""
+
+    def read(value: int) -> str:
+        ones = [n for n in range(value.bit_length()) if value >> n & 1]
+        if not ones:
+            return none
+        plural = noun + "s" if noun and len(ones) > 1 else noun
+        return f"{plural} {', '.join((names or {}).get(n, str(n)) for n in ones)}".strip()
+
+    return read
+
+
+def every(exponent: int) -> Reading:
+    """A period of 2**(value + *exponent*) units."""
+    return lambda value: f"every {1 << value + exponent}"
+
+
+def divided_by(value: int) -> str:
+    """A clock divider: the input clock over value + 1."""
+    return f"clock / {value + 1}"
+
+
+def units(count: int, stride: int, registers: Sequence[Register]) -> tuple[tuple[Register, ...], ...]:
+    """The registers of *count* units that lie *stride* bytes apart.
+
+    *registers* are those of unit 0, with {} in names and docs where the number of the unit goes.
+    """
+    return tuple(tuple(_again(register, n, n * stride) for register in registers) for n in range(count))
+
+
+def _again(register: Register, n: int, distance: int) -> Register:
+    return replace(
+        register, name=register.name.format(n), doc=register.doc.format(n), offset=register.offset + distance
+    )

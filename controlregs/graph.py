@@ -1,5 +1,8 @@
 """The trace components that are used together, and what each of them sends its trace to.
 
+`block` finds the registers of a component by the name of its type and the version of its interface. `Graph` has the
+components of one target and the connections between them.
+
 Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Between Components", "Enabling and
 Disabling" (the orders), trFunnelDisInput.
 """
@@ -9,14 +12,51 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from rvtrace_gdb.controlregs import sifive_v0
-from rvtrace_gdb.controlregs.atb_bridge import ATB_BRIDGE
 from rvtrace_gdb.controlregs.component import Component
-from rvtrace_gdb.controlregs.encoder import ENCODER
 from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.fields import RegisterBlock
-from rvtrace_gdb.controlregs.funnel import FUNNEL
-from rvtrace_gdb.controlregs.pib import PIB_SINK
-from rvtrace_gdb.controlregs.ram_sink import RAM_SINK
+from rvtrace_gdb.controlregs.trace_control.component_registers import ATB_BRIDGE, FUNNEL, PIB_SINK, RAM_SINK, VERSION
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER
+from rvtrace_gdb.support.errors import RvtraceError
+
+RATIFIED: Mapping[str, RegisterBlock] = {
+    "encoder": ENCODER,
+    "funnel": FUNNEL,
+    "ram_sink": RAM_SINK,
+    "pib_sink": PIB_SINK,
+    "atb_bridge": ATB_BRIDGE,
+}
+PRE_RATIFIED: Mapping[str, RegisterBlock] = {"encoder": sifive_v0.ENCODER, "funnel": sifive_v0.FUNNEL}
+"""Major version 0: sinks are part of the encoder or funnel."""
+KINDS = tuple(RATIFIED)
+
+
+class NoSuchBlock(RvtraceError):
+    """There are no registers for this type of component in this version of the interface."""
+
+    def __init__(self, kind: str, major: int, known: Mapping[str, RegisterBlock]) -> None:
+        self.kind, self.major = kind, major
+        super().__init__(
+            f"version {major} of the trace control interface has no component of type {kind!r}; "
+            f"use one of {', '.join(known)}"
+        )
+
+
+def major(impl: int) -> int:
+    """The major version in a value of tr??Impl: bits 3:0 in every version of the interface, of before 1.0 as well."""
+    return impl & 0xF
+
+
+def block(kind: str, major: int = VERSION[0]) -> RegisterBlock:
+    """The registers of a component of type *kind*, whose tr??Impl says version *major*. Raises NoSuchBlock.
+
+    Versions newer than the one known here are taken for that one: whether to accept them is decided elsewhere.
+    """
+    known = RATIFIED if major else PRE_RATIFIED
+    if kind not in known:
+        raise NoSuchBlock(kind, major, known)
+    return known[kind]
+
 
 Edge = tuple[str, str]
 """Names: what sends, and what it sends to."""

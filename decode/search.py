@@ -1,20 +1,93 @@
-"""Where in a history certain instructions ran.
+"""Search for places in a history where certain instructions ran: addresses, arrivals, or entries of a function.
 
-A history has many entries and few different ones, and the index of its calls (`decode/calls/index.py`) has how many
-times each different one is in each part of it. So each is searched once, and what is left is adding up.
+A history has many entries and few different ones, and the index of its calls (`decode/calls/call_history.py`) knows how
+often each different entry occurs in each part of the history. So each different entry is searched once, and what is
+left to do is adding up.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise
 from operator import mul
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.index import CallHistory
+from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import Step
-from rvtrace_gdb.decode.history import EventKind, Path, RepeatPath
-from rvtrace_gdb.decode.wanted import LoopOrTrapReturn, Wanted
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import Path, RepeatPath
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
+from rvtrace_gdb.support.errors import Progress, silent
+
+_FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginning
+
+
+class Wanted(NamedTuple):
+    """An execution of one of *addresses* counts unless the instruction before it is one of *not_after*.
+
+    *entered*: the address of a function whose entries these are.
+    """
+
+    addresses: Container[int]
+    not_after: Container[int] = ()
+    entered: int | None = None
+
+
+def executions(*addresses: int) -> Wanted:
+    """Each execution of the instructions at some addresses."""
+    return Wanted(frozenset(addresses))
+
+
+def arrivals(first: int, last: int) -> Wanted:
+    """Each time something from *first* to *last* ran, after something else."""
+    inside = range(first, last + 1)
+    return Wanted(inside, inside)
+
+
+def entries_of(function: int, image: Image) -> Wanted:
+    """Each entry of the function at an address: not the rounds of a loop that begins where the function does.
+
+    Whether a return from a trap enters or goes on with such a loop depends on what ran before the trap; see `Search`.
+    """
+    back = frozenset(_jumps_back(function, image))
+    return Wanted(frozenset([function]), LoopOrTrapReturn(back, image), function) if back else executions(function)
+
+
+def _jumps_back(function: int, image: Image) -> Iterator[int]:
+    """The branches and direct jumps in a function to where it begins."""
+    name, offset = image.symbol(function) or ("", 0)
+    pc = function
+    while pc < function + _FUNCTION_BYTES and image.symbol(pc) in ((name, offset + pc - function), None):
+        try:
+            instruction = image.instruction(pc)
+        except (CodeMissing, UndecodableInstruction):
+            return
+        call = instruction.itype is IType.INFERABLE_CALL
+        if instruction.offset is not None and pc + instruction.offset == function and not call:
+            yield pc
+        pc += instruction.length
+
+
+class LoopOrTrapReturn:
+    """Contains the addresses of *jumps* and of returns from traps."""
+
+    def __init__(self, jumps: frozenset[int], image: Image) -> None:
+        self._jumps, self._image = jumps, image
+        self._known: dict[int, bool] = {}
+
+    def __contains__(self, pc: object) -> bool:
+        assert isinstance(pc, int)
+        if pc not in self._known:
+            self._known[pc] = pc in self._jumps or self.returns_from_trap(pc)
+        return self._known[pc]
+
+    def returns_from_trap(self, pc: int) -> bool:
+        """Whether the instruction at an address is mret, sret or the like."""
+        try:
+            return self._image.instruction(pc).itype is IType.TRAP_RETURN
+        except (CodeMissing, UndecodableInstruction):
+            return False
+
 
 _Part = tuple[int, ...] | Path | RepeatPath
 

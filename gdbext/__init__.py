@@ -1,5 +1,5 @@
-"""The part of rvtrace that runs inside gdb: commands, parameters and their formatting.
+"""The part of rvtrace that runs inside gdb: commands, parameters, and what they print.
 
-Standard library and `gdb` only, Python 3.9 syntax: it runs in whatever Python gdb was built with. Everything that needs
-more (OpenOCD, decoding, ELF files) happens in the session process, reached through `client`.
+It uses the standard library and `gdb` only, in Python 3.9 syntax, because it runs in whatever Python gdb was built
+with. Everything that needs more (OpenOCD, decoding, ELF files) happens in the session process, which `client` talks to.
 """

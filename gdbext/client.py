@@ -1,8 +1,13 @@
-"""The gdb side of the session process: one request at a time, JSON lines over its standard input and output.
+"""The session process as gdb sees it: which Python runs it, and one request at a time over its standard streams.
 
-In the middle of a request the session may need something of gdb: {"id", "need"}, which is answered by {"answer",
-"result"} or {"answer", "error"}. A request can be interrupted (KeyboardInterrupt, as gdb turns Ctrl-C into): the
-session is told to stop and what it had captured stays. Progress it reports is handed to a callable.
+Requests and answers are JSON objects, one a line. In the middle of a request the session may need something from gdb:
+it sends {"id", "need"}, which is answered by {"answer", "result"} or {"answer", "error"}. A request can be interrupted
+by KeyboardInterrupt, which gdb makes of Ctrl-C: the session is told to stop, and what it has captured stays. The
+progress that the session reports is handed to a callable.
+
+gdb's own Python is not the one that rvtrace was installed for: an activated virtual environment is not seen inside gdb,
+and `sys.executable` there is a guess. The session's Python is therefore found from the folder of the sourced file, or
+from environment variables. This module runs with and without gdb.
 """
 
 from __future__ import annotations
@@ -13,10 +18,91 @@ import os
 import select
 import signal
 import subprocess
+from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
 
-from rvtrace_gdb.gdbext import environment
-from rvtrace_gdb.gdbext.uninterrupted import uninterrupted
+
+def interpreter_of(environment: str) -> str:
+    """Path of the Python of a virtual environment directory (it may not exist)."""
+    parts = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python3")
+    return os.path.join(environment, *parts)
+
+
+def candidates(home: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(interpreter, why) in the order of preference; `home` is the directory of the sourced rvtrace.py."""
+    if environ.get("RVTRACE_PYTHON"):
+        yield environ["RVTRACE_PYTHON"], "$RVTRACE_PYTHON"
+    if environ.get("RVTRACE_VENV"):
+        yield interpreter_of(environ["RVTRACE_VENV"]), "$RVTRACE_VENV"
+    if os.path.basename(home) in ("site-packages", "dist-packages"):
+        # <env>/lib/python3.x/site-packages on POSIX, <env>/Lib/site-packages on Windows
+        up = 2 if os.name == "nt" else 3
+        environment = os.path.normpath(os.path.join(home, *[".."] * up))
+        yield interpreter_of(environment), "the environment rvtrace is installed in"
+    yield interpreter_of(os.path.join(home, ".venv")), "the .venv beside rvtrace.py"
+    if environ.get("VIRTUAL_ENV"):
+        yield interpreter_of(environ["VIRTUAL_ENV"]), "$VIRTUAL_ENV"
+
+
+def find_interpreter(home: str, environ: Mapping[str, str]) -> str:
+    """The Python to run the session with.
+
+    Raises LookupError whose text is the line for the user. A variable that is set must lead somewhere: falling back
+    silently to another environment would hide the mistake.
+    """
+    for path, why in candidates(home, environ):
+        if os.path.exists(path):
+            return path
+        if why.startswith("$RVTRACE"):
+            raise LookupError(f"{why} leads to {path}, which does not exist: correct it, or unset it")
+    raise LookupError(
+        f"no Python environment for rvtrace beside {os.path.join(home, 'rvtrace.py')}: run `make setup` in {home},"
+        " or set RVTRACE_VENV to the virtual environment rvtrace is installed in"
+    )
+
+
+def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a child: gdb may have PYTHONHOME/PYTHONPATH set for its own Python."""
+    return {key: value for key, value in environ.items() if not key.startswith("PYTHON")}
+
+
+def explain_failure(interpreter: str, stderr: str, home: str) -> str:
+    """One line for a session process that ended before it answered."""
+    last = stderr.strip().splitlines()[-1] if stderr.strip() else "it ended without a word"
+    if "No module named" in last:
+        return (
+            f"{interpreter} does not have rvtrace ({last}): run `make setup` in {home},"
+            f" or `{interpreter} -m pip install -e {home}`"
+        )
+    return f"the rvtrace session ({interpreter} -m rvtrace_gdb.session) could not start: {last}"
+
+
+def start_session(interpreter: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the session process. Its own session, so that Ctrl-C in gdb's terminal does not end it."""
+    return subprocess.Popen(
+        [interpreter, "-I", "-m", "rvtrace_gdb.session"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environ(environ),
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def defer_interrupt() -> Iterator[None]:
+    """Ctrl-C waits until the end: in the middle gdb 13 leaves a packet before its reply, takes that for the next one's,
+    and crashes.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
 
 ProgressCallback = Callable[[str, int, Optional[int]], None]
 Answerer = Callable[[dict[str, Any]], dict[str, Any]]
@@ -91,8 +177,8 @@ class Client:
     def _start(self) -> None:
         self.close()
         try:
-            interpreter = environment.find_interpreter(self._home, os.environ)
-            self._process = environment.start_session(interpreter, os.environ)
+            interpreter = find_interpreter(self._home, os.environ)
+            self._process = start_session(interpreter, os.environ)
         except LookupError as error:
             raise SessionError(str(error), "NoEnvironment") from None
         except OSError as error:
@@ -105,7 +191,7 @@ class Client:
         except SessionError:
             stderr = self._stderr()
             self.close()
-            raise SessionError(environment.explain_failure(interpreter, stderr, self._home), "NoSession") from None
+            raise SessionError(explain_failure(interpreter, stderr, self._home), "NoSession") from None
 
     def _stderr(self) -> str:
         process = self._process
@@ -158,7 +244,7 @@ class Client:
     def _answer(self, message: dict[str, Any]) -> None:
         """Do what the session needs; whatever comes in between, it is told something, because it waits."""
         found = _NOT_DONE
-        with uninterrupted():
+        with defer_interrupt():
             try:
                 if self._answerer is not None:
                     found = self._answerer(message["need"])

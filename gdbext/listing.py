@@ -1,8 +1,8 @@
-"""Lines in the shape of gdb's `record instruction-history`.
+r"""Lines in the shape of gdb's `record instruction-history`.
 
-`NUMBER \\t [=> | 3 spaces] ADDRESS <function+offset>: \\t instruction`; a gap takes a number of its own and is shown
+`NUMBER \t [=> | 3 spaces] ADDRESS <function+offset>: \t instruction`; a gap takes a number of its own and is shown
 in brackets. Instruction text, symbols and source come from gdb, so that a line reads as gdb's own commands print it.
-What happened between the instructions has no number: `\\t 5 spaces [text]`, as gdb 14 prints auxiliary information.
+What happened between the instructions has no number: `\t 5 spaces [text]`, as gdb 14 prints auxiliary information.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import elsewhere, position, sources, tracer
-from rvtrace_gdb.gdbext.printing import printable
+from rvtrace_gdb.gdbext import source_lines
+from rvtrace_gdb.gdbext import tracer as gdbext_tracer
+from rvtrace_gdb.gdbext.disassembly import Texts, symbol_of
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.text import printable
 
 ROWS_AT_ONCE = 2000  # rows fetched per request: long listings appear at once and can be interrupted
 MODIFIERS = "mrsfpat"
-FUNCTION_BYTES = 1 << 16  # longer ones are not read as a whole
-AHEAD_BYTES = 256  # read with an instruction, at least, of the code that follows it in its function
 
 
 def size() -> int:
@@ -33,7 +33,7 @@ def size() -> int:
 
 def forget() -> None:
     """Forget line tables and sources: the program was rebuilt or another was loaded."""
-    sources.forget()
+    source_lines.forget()
 
 
 class Format(NamedTuple):
@@ -69,14 +69,14 @@ class Mark(NamedTuple):
 
 def mark(hart: int | None = None) -> Mark:
     """Where the selected thread is, in the history of a hart; nowhere if that is another one. None: it is not."""
-    if hart is not None and tracer.selected_hart() not in (None, hart):
+    if hart is not None and gdbext_tracer.selected_hart() not in (None, hart):
         return Mark()
     number = position.number()
     return Mark(pc=_selected_pc()) if number is None else Mark(number)
 
 
 def happened(said: list[list[Any]], time: int | None, ticks: int | None) -> str:
-    """What happened between two instructions, and when: the facts of a row of `session.between`."""
+    """What happened between two instructions, and when: the facts of a row of `session.queries.rows`."""
     facts = [_fact(*event) for event in said]
     if time is not None:
         facts.append(f"time {time}" if ticks is None else f"time {time}, {ticks:+}")
@@ -126,7 +126,7 @@ class Lister:
         self._digits = 2 * gdb.lookup_type("void").pointer().sizeof
         self._texts = Texts(style.raw)
         self._mark = Mark() if style.omit_pc else mark() if marked is None else marked
-        self._sources = sources.Sources()
+        self._sources = source_lines.Sources()
         self.body = functools.lru_cache(maxsize=1 << 16)(self._body)
 
     def lines(
@@ -135,10 +135,10 @@ class Lister:
         between: Iterable[list[Any]] = (),
         numbering: Callable[[int | None], str] = lambda number: "" if number is None else str(number),
     ) -> Iterator[str]:
-        """Lines for `rows` (session/rows.py): [number, pc], or [number, None, text] for a gap, or [number, pc, bytes,
+        """Lines for `rows`: [number, pc], or [number, None, text] for a gap, or [number, pc, bytes,
         function, offset] for an instruction that is not of the program that was traced.
 
-        *between*: rows of session/between.py, at the same numbers. *numbering*: how a line begins, None: without one.
+        *between*: annotations, at the same numbers. *numbering*: how a line begins, None: without one.
         """
         rows = list(rows)
         self._texts.learn({pc: bytes.fromhex(more[0]) for _, pc, *more in rows if pc is not None and more})
@@ -175,100 +175,11 @@ class Lister:
             return str(error).partition("\n")[0]
 
 
-class Texts:
-    """Instruction text as the command `disassemble` prints it for the function.
-
-    The disassembler carries the upper half of an address from one instruction to the next (`# 0x80001130 <table>`), so
-    an instruction on its own would read differently, and differently again depending on where a listing begins. The
-    command, not gdb.Architecture.disassemble, which carries nothing; and it groups raw bytes as this gdb does.
-    """
-
-    def __init__(self, raw: bool) -> None:
-        self._raw = raw
-        self._command = "disassemble /r" if raw else "disassemble"
-        self._known: dict[int, str] = {}
-        self._given: dict[tuple[int, bytes], str] = {}  # of code that gdb does not have there
-
-    def at(self, pc: int) -> str:
-        """Raises gdb.MemoryError where there is no code."""
-        if pc not in self._known:
-            _, offset = symbol_of(pc)
-            if not 0 < offset <= FUNCTION_BYTES or pc not in self._read(pc - offset, pc):
-                self._known[pc] = self._disassemble(pc, pc)[pc]
-        return self._known[pc]
-
-    def learn(self, codes: dict[int, bytes]) -> None:
-        """Instructions whose bytes are known, where gdb's memory may have others, or none."""
-        new = {pc: code for pc, code in codes.items() if (pc, code) not in self._given and not _has(pc, code)}
-        self._given.update(((pc, codes[pc]), text) for pc, text in elsewhere.texts(new, self._raw).items())
-
-    def of(self, pc: int, code: bytes) -> str:
-        """Of an instruction whose bytes are known."""
-        if (pc, code) not in self._given:
-            if _has(pc, code):
-                return self.at(pc)
-            self._given[pc, code] = elsewhere.texts({pc: code}, self._raw)[pc]
-        return self._given[pc, code]
-
-    def _read(self, start: int, pc: int) -> dict[int, str]:
-        """All instructions of a function up to `pc` and well beyond it, unless they turn out not to lead to it.
-
-        Beyond, because a listing that goes through a function would else read its beginning anew for each line.
-        """
-        with contextlib.suppress(gdb.error):  # code that cannot be read: the instruction alone will say so
-            found = self._disassemble(start, _last_of_function(start, pc, pc + max(2 * (pc - start), AHEAD_BYTES)))
-            if pc in found:
-                self._known.update(found)
-        return self._known
-
-    def _disassemble(self, start: int, last: int) -> dict[int, str]:
-        # First, because gdb 13 ends itself when the disassembler cannot read memory while the program runs.
-        gdb.selected_inferior().read_memory(start, last + 2 - start)
-        from rvtrace_gdb.gdbext import disassembly  # which lists instructions itself
-
-        if disassembly.assembly_window():
-            return elsewhere.by_python(start, last, self._raw)
-        with disassembly.plain():
-            printed = gdb.execute(f"{self._command} {start:#x},{last + 1:#x}", to_string=True)
-        found = elsewhere.instructions(printed)
-        return elsewhere.by_python(start, last, self._raw) if found is None else found
-
-
-def _has(pc: int, code: bytes) -> bool:
-    """Whether gdb finds these bytes in its memory."""
-    try:
-        return bytes(gdb.selected_inferior().read_memory(pc, len(code))) == code
-    except gdb.error:
-        return False
-
-
 def _selected_pc() -> int | None:
     try:
         return int(gdb.selected_frame().pc())
     except gdb.error:
         return None
-
-
-def symbol_of(pc: int) -> tuple[str | None, int]:
-    """(name, offset) as gdb prints them after an address; (None, 0) where it prints none."""
-    if hasattr(gdb, "format_address"):  # gdb >= 13
-        match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(pc), re.DOTALL)
-    else:
-        text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
-        match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
-    return (match.group(1), int(match.group(2) or 0)) if match else (None, 0)
-
-
-def _last_of_function(start: int, pc: int, limit: int) -> int:
-    """The last even address up to `limit` that gdb counts to the function at `start`, as it does `pc`."""
-    inside, outside = pc // 2, limit // 2 + 1
-    while outside - inside > 1:
-        middle = (inside + outside) // 2
-        if 2 * middle - symbol_of(2 * middle)[1] == start:
-            inside = middle
-        else:
-            outside = middle
-    return 2 * inside
 
 
 def _styled(text: str, style: str) -> str:
@@ -290,3 +201,12 @@ def _terminal() -> bool:
 
 def _styling() -> bool:
     return _terminal() and bool(gdb.parameter("style enabled"))
+
+
+def symbol_at(pc: int) -> gdb.Symbol | None:
+    """The function at an address that debug information tells; not one that is inlined there."""
+    block, found = gdb.block_for_pc(pc), None
+    while block is not None and not block.is_static and not block.is_global:
+        found = block.function or found
+        block = block.superblock
+    return found

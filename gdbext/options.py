@@ -1,4 +1,7 @@
-"""Options of a command in a table, from which they are parsed, explained and completed. Runs with and without gdb."""
+"""Options of a command as a table, from which they are parsed, explained and completed.
+
+This module runs with and without gdb.
+"""
 
 from __future__ import annotations
 

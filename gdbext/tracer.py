@@ -1,17 +1,89 @@
-"""What the `trace` commands share: the session, and what gdb knows that the session needs."""
+"""What the `trace` commands share: the session, what it needs to know from gdb, and the progress of its work.
+
+`progress_bar` draws progress, directly on the terminal: gdb counts what goes through gdb.write, and would stop at its
+pager in the middle. Where RVTRACE_PROGRESS is "plain", a program reads along (console/gdb_driver/mi.py) and gets the
+numbers.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import csrs, parameters
+from rvtrace_gdb.gdbext import csr_access, progress_bar, settings
 from rvtrace_gdb.gdbext.client import Client, SessionError
-from rvtrace_gdb.gdbext.printing import print_line
-from rvtrace_gdb.gdbext.progress import ProgressLine
+from rvtrace_gdb.gdbext.text import print_line
+
+TERMINAL = 2  # the file descriptor: standard error
+
+
+class ProgressLine(progress_bar.BarLine):
+    """A bar where somebody watches, and the text user interface does not draw."""
+
+    def __init__(self) -> None:
+        super().__init__(TERMINAL)
+        self._plain = os.environ.get("RVTRACE_PROGRESS") == "plain" and os.isatty(TERMINAL)
+        self._in_thread = False
+        if self._plain:
+            self.soon = 0.0
+
+    @contextlib.contextmanager
+    def at_work(self, label: str) -> Iterator[None]:
+        """gdb itself works, and nothing is printed meanwhile: a thread draws how long it takes."""
+        if not self._plain and not (self._able and _no_window()):
+            yield
+            return
+        ended = threading.Event()
+        thread = threading.Thread(target=self._draw, args=[ended], name="progress", daemon=True)
+        self.begin(label)
+        self._in_thread = True
+        _without_signals(thread)
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            self._in_thread = False
+            self.end()
+
+    def _draw(self, ended: threading.Event) -> None:
+        while not ended.wait(progress_bar.PAUSE):
+            self.tick()
+
+    def _show(self) -> None:
+        if self._plain:
+            self._columns = 1
+            self._write(f"{progress_bar.CLEAR}{self._bar.plain}")
+        elif self._able and (self._in_thread or _no_window()):  # a thread must not ask gdb
+            super()._show()
+
+    def _gone(self, columns: int) -> str:
+        return progress_bar.CLEAR if self._plain else super()._gone(columns)
+
+
+def _no_window() -> bool:
+    """Whether no text user interface draws."""
+    return "not active" in gdb.execute("info win", to_string=True)
+
+
+def _without_signals(thread: threading.Thread) -> None:
+    """Start it: signals are for gdb's own threads."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        thread.start()
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
 
 HARTS_AT_MOST = 4096
 ADDRESSES = (1 << 64) - 1
@@ -30,13 +102,13 @@ class Tracer:
 
     def __init__(self, home: str) -> None:
         self._progress = ProgressLine()
-        self._client = Client(home, self._progress, csrs.answer, self._progress.tick)
+        self._client = Client(home, self._progress, csr_access.answer, self._progress.tick)
         self._runs = 0  # how often the program was resumed: tells the session whether anything can be new
         self._tvec: int | None = None
         self.connection: int | None = None
         """gdb's connection, as the session was told when it was to reach CSRs."""
         self.told: dict[str, Any] | None = None
-        """What the session told last of the trace (session/told.py), until `-rvtrace-told` takes it."""
+        """What the session told last of the trace (session/rpc/protocol.py), until `-rvtrace-told` takes it."""
         self.needs_tvec = False
         """The trace leaves out where traps lead, so that the session has to be told."""
 
@@ -44,9 +116,9 @@ class Tracer:
         """The session's result; its errors become gdb.GdbError, one line."""
         self._progress.begin(_DOING.get(method, "working"))
         try:
-            if self.connection is not None and csrs.connection() not in (None, self.connection):
-                self.connection = csrs.connection()
-                self._client.request("ctr_connected", access=csrs.way())
+            if self.connection is not None and csr_access.connection() not in (None, self.connection):
+                self.connection = csr_access.connection()
+                self._client.request("ctr_connected", access=csr_access.way())
             found = self._answer(method, params)
             if isinstance(found, dict) and "state" in found:
                 self.told = found["state"]
@@ -74,13 +146,13 @@ class Tracer:
 
     def context(self) -> dict[str, Any]:
         """The program and the target as gdb and the user's settings have them now."""
-        target_file, overrides = parameters.target_settings()
+        target_file, overrides = settings.target_settings()
         return {
             "elf": program(),
             "target_file": target_file,
             "overrides": overrides,
             "runs": self._runs,
-            "hart": parameters.hart(),
+            "hart": settings.hart(),
             "thread_hart": selected_hart(),
             "tvec": self._trap_vector() if self.needs_tvec else None,
         }

@@ -9,53 +9,52 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.console.api import Bench
-    from rvtrace_gdb.console.api_types import (
+    from rvtrace_gdb.console.bench.bench import Bench
+    from rvtrace_gdb.console.bench.rig import QemuRig, Rig
+    from rvtrace_gdb.console.bench.trace_queries import (
         CheckFailed,
         Instruction,
         Latencies,
+        Latency,
         NotReached,
         Saved,
         TraceEvent,
     )
-    from rvtrace_gdb.console.engine_state import Stop
-    from rvtrace_gdb.console.engine_trace import TraceState
-    from rvtrace_gdb.console.measuring import Latency
-    from rvtrace_gdb.console.rig import Rig
-    from rvtrace_gdb.console.rig_qemu import QemuRig
-    from rvtrace_gdb.decode.history import GAP, Event, EventKind, History
-    from rvtrace_gdb.decode.image import Image
-    from rvtrace_gdb.session.capture import load as load_capture
-    from rvtrace_gdb.session.capture import save as save_capture
-    from rvtrace_gdb.session.captured import Capture
+    from rvtrace_gdb.console.gdb_driver.state import Stop, TraceState
+    from rvtrace_gdb.decode.history.events import EventKind
+    from rvtrace_gdb.decode.history.history import GAP, Event, History
+    from rvtrace_gdb.decode.program.image import Image
+    from rvtrace_gdb.session.capture.file import load as load_capture
+    from rvtrace_gdb.session.capture.file import save as save_capture
+    from rvtrace_gdb.session.capture.model import Capture
     from rvtrace_gdb.session.context import Context
     from rvtrace_gdb.session.session import Session
     from rvtrace_gdb.support.errors import RvtraceError
 
 _HOMES = {
-    "GAP": ("rvtrace_gdb.decode.history", "GAP"),
-    "Bench": ("rvtrace_gdb.console.api", "Bench"),
-    "Capture": ("rvtrace_gdb.session.captured", "Capture"),
-    "CheckFailed": ("rvtrace_gdb.console.api_types", "CheckFailed"),
+    "GAP": ("rvtrace_gdb.decode.history.history", "GAP"),
+    "Bench": ("rvtrace_gdb.console.bench.bench", "Bench"),
+    "Capture": ("rvtrace_gdb.session.capture.model", "Capture"),
+    "CheckFailed": ("rvtrace_gdb.console.bench.trace_queries", "CheckFailed"),
     "Context": ("rvtrace_gdb.session.context", "Context"),
-    "Event": ("rvtrace_gdb.decode.history", "Event"),
-    "EventKind": ("rvtrace_gdb.decode.history", "EventKind"),
-    "History": ("rvtrace_gdb.decode.history", "History"),
-    "Image": ("rvtrace_gdb.decode.image", "Image"),
-    "Instruction": ("rvtrace_gdb.console.api_types", "Instruction"),
-    "Latencies": ("rvtrace_gdb.console.api_types", "Latencies"),
-    "Latency": ("rvtrace_gdb.console.measuring", "Latency"),
-    "NotReached": ("rvtrace_gdb.console.api_types", "NotReached"),
-    "QemuRig": ("rvtrace_gdb.console.rig_qemu", "QemuRig"),
-    "Rig": ("rvtrace_gdb.console.rig", "Rig"),
+    "Event": ("rvtrace_gdb.decode.history.history", "Event"),
+    "EventKind": ("rvtrace_gdb.decode.history.events", "EventKind"),
+    "History": ("rvtrace_gdb.decode.history.history", "History"),
+    "Image": ("rvtrace_gdb.decode.program.image", "Image"),
+    "Instruction": ("rvtrace_gdb.console.bench.trace_queries", "Instruction"),
+    "Latencies": ("rvtrace_gdb.console.bench.trace_queries", "Latencies"),
+    "Latency": ("rvtrace_gdb.console.bench.trace_queries", "Latency"),
+    "NotReached": ("rvtrace_gdb.console.bench.trace_queries", "NotReached"),
+    "QemuRig": ("rvtrace_gdb.console.bench.rig", "QemuRig"),
+    "Rig": ("rvtrace_gdb.console.bench.rig", "Rig"),
     "RvtraceError": ("rvtrace_gdb.support.errors", "RvtraceError"),
-    "Saved": ("rvtrace_gdb.console.api_types", "Saved"),
+    "Saved": ("rvtrace_gdb.console.bench.trace_queries", "Saved"),
     "Session": ("rvtrace_gdb.session.session", "Session"),
-    "Stop": ("rvtrace_gdb.console.engine_state", "Stop"),
-    "TraceEvent": ("rvtrace_gdb.console.api_types", "TraceEvent"),
-    "TraceState": ("rvtrace_gdb.console.engine_trace", "TraceState"),
-    "load_capture": ("rvtrace_gdb.session.capture", "load"),
-    "save_capture": ("rvtrace_gdb.session.capture", "save"),
+    "Stop": ("rvtrace_gdb.console.gdb_driver.state", "Stop"),
+    "TraceEvent": ("rvtrace_gdb.console.bench.trace_queries", "TraceEvent"),
+    "TraceState": ("rvtrace_gdb.console.gdb_driver.state", "TraceState"),
+    "load_capture": ("rvtrace_gdb.session.capture.file", "load"),
+    "save_capture": ("rvtrace_gdb.session.capture.file", "save"),
 }
 """Public name -> the module and the name in it. A test compares it with the imports above."""
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.support.errors import RvtraceError
 
 HOME = Path(__file__).resolve().parent.parent

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import demo
 from screenshot_svg import picture
 
-from rvtrace_gdb.console.rig import Rig
-from rvtrace_gdb.console.terminal import Terminal
-from rvtrace_gdb.session import capture
+from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.capture import file
 from rvtrace_gdb.support.errors import RvtraceError
+from tests.terminal import Terminal
 
 IMAGES = demo.HOME / "docs" / "images"
 CAPTURE = demo.BUILD / "damaged.rvt"
@@ -168,11 +168,11 @@ def damage(elf: Path) -> None:
     with session(elf, shot) as terminal:
         for command in shot.typed:
             enter(terminal, command)
-    trace = capture.load(whole)
+    trace = file.load(whole)
     sink = trace.sinks[0]
     data = bytearray(sink.data)
     data[HOLE] = bytes(HOLE.stop - HOLE.start)
-    capture.save(dataclasses.replace(trace, sinks=(dataclasses.replace(sink, data=bytes(data)),)), CAPTURE)
+    file.save(dataclasses.replace(trace, sinks=(dataclasses.replace(sink, data=bytes(data)),)), CAPTURE)
 
 
 if __name__ == "__main__":

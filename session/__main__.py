@@ -1,4 +1,4 @@
-"""`python -I -m session`: one trace session as a process, for gdb. The protocol is described in `session.server`."""
+"""`python -I -m rvtrace_gdb.session`: a trace session as a process, for gdb. `session.rpc.server` has the protocol."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from io import TextIOWrapper
 
-from rvtrace_gdb.support.starting import starting
+from rvtrace_gdb.support.system import starting
 
 
 class _LogFile(logging.FileHandler):
@@ -38,7 +38,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for gdb, which then cancels by a request
     sys.setswitchinterval(0.0005)  # seconds: gdb's packets must not wait for what is worked on beside them
     with starting():
-        from rvtrace_gdb.session.server import Server
+        from rvtrace_gdb.session.rpc.server import Server
         from rvtrace_gdb.session.session import Session
     # What a library may print must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as answers:

@@ -1,4 +1,7 @@
-"""What a request is about: the program, and which target description applies."""
+"""What a request is about: the program, and which target description applies.
+
+`choices` says which words the options of `trace start` can take, according to that description.
+"""
 
 import os
 from collections.abc import Mapping
@@ -6,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rvtrace_gdb.session import description_file
-from rvtrace_gdb.session.description import Description, DescriptionError, Encoder, OpenOcd, RamSink
+from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description.model import Description, DescriptionError, Encoder, OpenOcd, RamSink, Sink
 
 FILE_BESIDE_ELF = "rvtrace.toml"
 VARIABLE = "RVTRACE_TARGET"
@@ -48,7 +51,7 @@ class Context:
         overrides = _checked(self.overrides)
         path = self._file(environ)
         if path is not None:
-            return _overridden(description_file.load(path), overrides)
+            return _overridden(file.load(path), overrides)
         if not overrides.keys() & _ADDRESSES.keys():
             raise DescriptionError(
                 "no target description: name one with `set trace target FILE` or $RVTRACE_TARGET, or put it beside the"
@@ -125,3 +128,13 @@ def _from_overrides(overrides: Mapping[str, Any]) -> Description:
     encoder = Encoder("encoder", overrides["encoder_base"], 0, ("ram_sink",))
     sink = RamSink("ram_sink", overrides["ram_sink_base"], mode, None, None)
     return _overridden(Description("the target", "", None, OpenOcd(), (encoder,), (sink,)), overrides)
+
+
+def choices(context: Context, environ: Mapping[str, str] = os.environ) -> dict[str, list[str]]:
+    """{option: words}; nothing is raised, it is for completion. *environ*: may name the target description."""
+    try:
+        description = context.description(environ)
+    except DescriptionError:
+        return {}
+    sinks: tuple[Sink, ...] = (*description.sinks, *description.pib_sinks, *description.bridges)
+    return {"-to": [sink.name for sink in (*sinks, *description.tandem)], "-hart": list(map(str, description.harts))}

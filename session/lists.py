@@ -1,22 +1,254 @@
-"""The lists of things in a history that were asked for last - accesses, what was found, functions, calls - and which of
-their rows are shown."""
+"""The lists that a session shows in pages: the selected history and what was asked of it last.
 
+`SelectedHistory` is the history that a request is about. `Lists` keeps the accesses, search results, functions and
+calls that were asked for last, and which of their rows are shown.
+
+`Interleaved` lists the histories of all harts by the times that the trace knows. The order is that of
+`decode.merged`: each hart keeps its own order; what lies between two times of a hart counts as of the earlier one;
+of equal times the hart with the lower number comes first; harts without times come last, one after the other.
+Nothing is merged beforehand: how much of each hart had run by a time is looked up, and a page is merged when it is
+shown.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from heapq import merge
+from itertools import accumulate, chain, islice
+from operator import le
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rvtrace_gdb.session.accesses import Accesses, AccessRow, Where
-from rvtrace_gdb.session.calls import CallRow, FunctionRow, Functions
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import Listing
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.finding import Found, Question
-from rvtrace_gdb.session.finding import Row as FoundRow
-from rvtrace_gdb.session.frames import call_history, functions_of
-from rvtrace_gdb.session.reading import Listing
-from rvtrace_gdb.session.selected import Selected
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.session.queries.functions import CallRow, FunctionRow, Functions
+from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
+from rvtrace_gdb.session.queries.search import Accesses, AccessRow, Found, Question, Where
+from rvtrace_gdb.session.queries.search import Row as FoundRow
+from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
     from rvtrace_gdb.session.session import Session
+
+OVERWRITTEN = "Older trace was overwritten: it may have been before that."
+_EARLIER = "; older trace was overwritten: it may have been before that"
+
+
+class SelectedHistory(NamedTuple):
+    """The history that a request is about.
+
+    hart     whose history it is
+    program  the programs in all contexts, `program.base` the one that gdb knows
+    lines    for the user, said once: of a read-out that failed, of a program that is another one
+    overwritten  older trace was overwritten: what is not in the history may have run before it
+    """
+
+    history: History
+    program: ContextImages
+    hart: int
+    lines: list[str]
+    overwritten: bool = False
+
+    def unless_earlier(self, nothing: str) -> str:
+        """*nothing*: that something did not happen in the history; with what that leaves open."""
+        return f"{nothing} {OVERWRITTEN}" if self.overwritten else nothing
+
+    def earlier(self) -> str:
+        """The same behind words that are no sentence."""
+        return _EARLIER if self.overwritten else ""
+
+
+class Debugger(Protocol):
+    """A debugger that goes back in time. *resumes*: how often it let the target run. *connected*: it is there."""
+
+    @property
+    def resumes(self) -> int: ...
+
+    @property
+    def connected(self) -> bool: ...
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is one besides the trace."""
+
+    def away(self) -> bool:
+        """Whether it is in the past."""
+
+    def close(self) -> None: ...
+
+
+_PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
+
+
+class Run(NamedTuple):
+    """Rows of one hart: *number* is that of the first one in the list, *begin* in the hart's own history."""
+
+    number: int
+    hart: int
+    begin: int
+    end: int
+
+
+class Interleaved:
+    """All rows of *histories*, numbered from 1 on, and the place from which the next page goes on."""
+
+    def __init__(self, histories: Mapping[int, History]) -> None:
+        self.histories = histories
+        there = [hart for hart in sorted(histories) if len(histories[hart])]
+        self._timed = {hart: _Timed(histories[hart]) for hart in there if histories[hart].times}
+        self._untimed = [hart for hart in there if hart not in self._timed]
+        self._length = sum(len(histories[hart]) for hart in there)
+        self._cursor = Cursor()
+        self._told = len(there) < 2
+
+    def __len__(self) -> int:
+        return self._length
+
+    def notes(self) -> list[str]:
+        """What is to be said of the order, said once."""
+        if self._told:
+            return []
+        self._told = True
+        if not self._timed:
+            return ["note:     the trace has no timestamps: one hart after the other, which is not the order in time"]
+        return [f"note:     hart {hart} has no timestamps and comes last" for hart in self._untimed]
+
+    def select(self, args: str, size: int | None, at: tuple[int, int] | None = None) -> Selection:
+        """What `trace history -all ARGS` shows; HART:NUMBER may stand for a number of the list.
+
+        *at*: the hart that is looked at and its number, if it is in the past. Raises RangeError.
+        """
+        numbers = _PLACE.sub(lambda place: str(self._asked(int(place[1]), int(place[2]))), args)
+        return self._cursor.select(numbers, size, len(self), None if at is None else self.number(*at))
+
+    def number(self, hart: int, number: int) -> int:
+        """Where a row of a hart is in the list. One behind its last row comes next to that."""
+        position = min(number, len(self.histories[hart])) - 1
+        before = self._before(hart, position) if hart in self._timed else self._behind(hart)
+        if hart not in self._timed:
+            before += position
+        return before + 1 + (number - 1 - position)
+
+    def runs(self, begin: int, end: int) -> Iterator[Run]:
+        """The rows numbered *begin* to *end* - 1, in pieces of one hart as long as possible."""
+        current: Run | None = None
+        for run in self._pieces(begin - 1, min(end - 1, len(self))):
+            if current is not None and current.hart == run.hart:
+                current = current._replace(end=run.end)
+                continue
+            if current is not None:
+                yield current
+            current = run
+        if current is not None:
+            yield current
+
+    def _asked(self, hart: int, number: int) -> int:
+        if hart not in self.histories:
+            there = ", ".join(map(str, sorted(self.histories)))
+            raise RangeError(f"hart {hart} is not in this trace, which has hart {there}")
+        if not 1 <= number <= len(self.histories[hart]):
+            raise RangeError(f"Range out of bounds: numbers of hart {hart} go from 1 to {len(self.histories[hart])}.")
+        return self.number(hart, number)
+
+    def _before(self, hart: int, position: int) -> int:
+        """How many rows come before one of a hart with times."""
+        time = self._timed[hart].time(position)
+        earlier = sum(timed.until(time - 1) for other, timed in self._timed.items() if other != hart)
+        same = sum(timed.at(time) for other, timed in self._timed.items() if other < hart)
+        return position + earlier + same
+
+    def _behind(self, hart: int) -> int:
+        """How many rows come before the first one of a hart without times."""
+        others = [*self._timed, *(other for other in self._untimed if other < hart)]
+        return sum(len(self.histories[other]) for other in others)
+
+    def _pieces(self, begin: int, end: int) -> Iterator[Run]:
+        """What is at *begin* to *end* - 1, counted from 0."""
+        time = self._time_of(begin)
+        at = sum(timed.until(time - 1) for timed in self._timed.values())
+        pieces = merge(*(timed.pieces(hart, time) for hart, timed in self._timed.items()))
+        last = ((hart, 0, len(self.histories[hart])) for hart in self._untimed)
+        for hart, first, stop in chain((piece[1:] for piece in pieces), last):
+            if at >= end:
+                return
+            cut, upto = max(begin - at, 0), min(end - at, stop - first)
+            if cut < upto:
+                yield Run(at + cut + 1, hart, first + cut + 1, first + upto + 1)
+            at += stop - first
+
+    def _time_of(self, index: int) -> int:
+        """When the row counted from 0 ran: the first time until which more than so many ran."""
+        low = min((timed.times[0] for timed in self._timed.values()), default=0)
+        high = max((timed.times[-1] for timed in self._timed.values()), default=0)
+        while low < high:
+            middle = (low + high) // 2
+            if sum(timed.until(middle) for timed in self._timed.values()) > index:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+class _Timed:
+    """A history whose times never fall: what it says to be earlier than what came before is not."""
+
+    def __init__(self, history: History) -> None:
+        self.positions, self.times = history.times.arrays
+        if not all(map(le, self.times, islice(self.times, 1, None))):
+            self.times = array("Q", accumulate(self.times, max))
+        self._length = len(history)
+
+    def time(self, position: int) -> int:
+        """When a position ran. What ran before the first time counts as of that."""
+        return self.times[max(bisect_right(self.positions, position) - 1, 0)]
+
+    def until(self, time: int) -> int:
+        """How many positions ran until a time, that included."""
+        return self._begin(bisect_right(self.times, time)) if time >= 0 else 0
+
+    def at(self, time: int) -> int:
+        """How many positions ran at a time."""
+        return self.until(time) - self.until(time - 1)
+
+    def pieces(self, hart: int, time: int) -> Iterator[tuple[int, int, int, int]]:
+        """(time, hart, first position, position behind the last), from a time on."""
+        i = bisect_left(self.times, time)
+        while i < len(self.times):
+            now = self.times[i]
+            following = bisect_right(self.times, now, i)
+            if self._begin(i) < self._begin(following):
+                yield now, hart, self._begin(i), self._begin(following)
+            i = following
+
+    def _begin(self, i: int) -> int:
+        """The first position of the time with an index: all the earlier ones come before it."""
+        if i == 0:
+            return 0
+        return self.positions[i] if i < len(self.positions) else self._length
+
+
+def call_history(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallHistory:
+    """The functions that ran, found once for a history."""
+    found = session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, None))
+    found.go_on(progress)  # where it was interrupted
+    return found
+
+
+def functions_of(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> Functions:
+    """The same for who shows pages of them."""
+    calls = call_history(session, it, progress)
+    return session.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
+
+
+def call_frames(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallFrames:
+    """The calls under way in a history."""
+    return session.kept(CallFrames, it.history, lambda: CallFrames(it.history, call_history(session, it, progress)))
 
 
 class Lists:
@@ -47,7 +279,7 @@ class Lists:
     def find(
         self, question: Question, args: str, size: int | None, context: Context, progress: Progress = silent
     ) -> Listing:
-        """Which of what *question* finds in the history of the context's hart are shown; see `session.finding`.
+        """Which of what *question* finds in the history of the context's hart are shown; see `session.queries.search`.
 
         Raises also BadQuestion.
         """
@@ -56,7 +288,7 @@ class Lists:
         listing = Listing(*self._found.select(args, size), it.lines, it.hart)
         return listing if len(self._found) else listing._replace(notice=it.unless_earlier(self._found.none))
 
-    def answer(self, question: Question, it: Selected, progress: Progress = silent) -> Found:
+    def answer(self, question: Question, it: SelectedHistory, progress: Progress = silent) -> Found:
         """All that *question* finds in a history. Raises BadQuestion."""
         self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is it.history}
         found = self._earlier.get(type(question))
@@ -89,7 +321,7 @@ class Lists:
         """Lines of the tree of calls asked for last. Raises `NoTrace`."""
         return self._the_functions().tree_rows(begin, end)
 
-    def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, Selected]:
+    def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, SelectedHistory]:
         it = self._session.selected(context, progress)
         self._functions = functions_of(self._session, it, progress)
         return self._functions, it

@@ -1,16 +1,29 @@
-"""The program a trace is read with: loaded once, and again when its file has changed."""
+"""The program that a trace is read with: it is loaded once, and again when its file has changed.
+
+The module also has what is checked and written down when a trace begins or a capture is opened: whether the ELF is
+the right one, whether its register width is that of the target, and where the ELF of a capture is found.
+"""
 
 import os
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.elf import read_elf
-from rvtrace_gdb.decode.image import BadElf, Image
-from rvtrace_gdb.session.captured import CapturedImage, ElfIdentity, PlacedElf
-from rvtrace_gdb.session.link import Link
+from rvtrace_gdb.decode.program.elf import BadElf
+from rvtrace_gdb.decode.program.image import ContextImages, Image, read_elf
+from rvtrace_gdb.session.capture.model import (
+    Capture,
+    CapturedImage,
+    ElfIdentity,
+    PlacedElf,
+)
+from rvtrace_gdb.session.description.model import Description
+from rvtrace_gdb.session.errors import NoElf, WrongXlen
+from rvtrace_gdb.session.target.link import Link
+from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import printable, warning
 
 
 class CodeOnTarget(NamedTuple):
@@ -144,3 +157,62 @@ def _state_of(path: str) -> tuple[int, ...]:
     except (OSError, ValueError):
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def identity_of(image: Image) -> ElfIdentity:
+    """What tells the image's ELF from others."""
+    return ElfIdentity(image.path, image.build_id, image.sha256)
+
+
+def other_elf(captured: ElfIdentity | None, image: Image) -> str | None:
+    """A line when *image* is not the program that was captured. The same build-id is the same code, stripped or not."""
+    if captured is None or captured.sha256 == image.sha256:
+        return None
+    if captured.build_id is not None and captured.build_id == image.build_id:
+        return None
+    was, now = printable(PurePath(captured.path).name), PurePath(image.path).name
+    return warning(
+        f"the trace was made with {was} ({_build(captured.build_id, captured.sha256)}), not with this {now}"
+        f" ({_build(image.build_id, image.sha256)}): where their code differs, the history is wrong or missing"
+    )
+
+
+def _build(build_id: str | None, sha256: str) -> str:
+    return printable(f"build-id {build_id[:12]}" if build_id else f"SHA-256 {sha256[:12]}")
+
+
+GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
+
+
+def begun(target: str, image: Image) -> Capture:
+    """The capture of a trace that begins: what does not change any more."""
+    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())
+
+
+def program_of(elf: str | None) -> Program:
+    """What runs on the target. Raises NoElf."""
+    if elf is None:
+        raise NoElf("no program: load the ELF that runs on the target first (`file app.elf`)")
+    return Program(elf)
+
+
+def check_xlen(image: Image, description: Description, hart: int = 0, link: Link | None = None) -> None:
+    """Raises WrongXlen when the program is not for this target. *hart*: what *link* leads to, if there is one."""
+    told = [(description.xlen, description.file)]
+    if link is not None:
+        told.append((link.xlen(), f"hart {hart}"))
+    for xlen, whose in told:
+        if xlen is not None and xlen != image.xlen:
+            raise WrongXlen(image.path, image.xlen, whose, xlen)
+
+
+def elf_of(capture: Capture, file: str) -> str:
+    """Where the program was when it was captured, if it still is there; "" for a capture that has all its code."""
+    if not capture.needs_elf:
+        return ""
+    if capture.elf is None:
+        raise NoElf(f"{file} does not say with which program it was made: {GIVE_IT}")
+    if not os.path.isfile(capture.elf.path):
+        raise NoElf(f"{file} was made with {printable(capture.elf.path)}, which is not here: {GIVE_IT}")
+    return capture.elf.path

@@ -1,4 +1,4 @@
-"""What the session says about a trace: lines ready to print."""
+"""What the session says about a trace: lines that are ready to print."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -6,12 +6,14 @@ from pathlib import PurePath
 from typing import Any
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
-from rvtrace_gdb.controlregs.encoder import Format, InstMode, SyncMode
-from rvtrace_gdb.controlregs.ram_sink import RamMode
-from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
-from rvtrace_gdb.controlregs.watching import SinkStatus
-from rvtrace_gdb.decode.history import EventKind, History
-from rvtrace_gdb.session.captured import (
+from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
     CapturedEncoder,
@@ -21,14 +23,12 @@ from rvtrace_gdb.session.captured import (
     CapturedTandem,
 )
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description import Description
+from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.errors import NotResumed
-from rvtrace_gdb.session.etrace_settings import Value
-from rvtrace_gdb.session.harts import Harts
-from rvtrace_gdb.session.making import Making
+from rvtrace_gdb.session.formats.sinks import Harts
+from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.lines import Line, warning
-from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.support.text import Line, printable, warning
 
 _PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
 _FEATURES = {
@@ -45,7 +45,7 @@ _UNITS = {SyncMode.CLOCK_CYCLES: "clock cycles", SyncMode.HALFWORDS: "halfwords"
 
 
 def line(topic: str, text: str, **facts: Any) -> Line:
-    """`topic:   text`, the texts below each other. *facts*: what it tells, see `session.told`."""
+    """`topic:   text`, the texts below each other. *facts*: what it tells, see `session.rpc.protocol`."""
     return Line(f"{topic + ':':<10}{printable(text)}", **facts)
 
 
@@ -106,7 +106,7 @@ def buffer(sink: SinkInForce) -> str:
     return f"{where}, {sink.size} bytes, {'stops when full' if sink.stop_on_wrap else 'keeps the newest'}"
 
 
-def failure(trace: Making | None) -> list[str]:
+def failure(trace: TraceSource | None) -> list[str]:
     """Why the trace is not complete, or does not go on."""
     if trace is None or trace.failure is None:
         return []

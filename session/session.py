@@ -1,4 +1,4 @@
-"""One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this."""
+"""One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this module."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -7,33 +7,31 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.decode.image import BadElf, Image
-from rvtrace_gdb.session import beginning, decoding, esp32, formats, report
-from rvtrace_gdb.session import capture as capture_file
-from rvtrace_gdb.session.captured import Capture, is_overwritten
-from rvtrace_gdb.session.chip import Chip
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.elf import BadElf
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session import decoded_capture, report
+from rvtrace_gdb.session import program as session_program
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.model import Capture, is_overwritten
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, InThePast, NoElf, NoTrace, Unsupported, WrongXlen
-from rvtrace_gdb.session.frames import functions_of
-from rvtrace_gdb.session.hardware import Hardware
-from rvtrace_gdb.session.link import Connect, open_link
-from rvtrace_gdb.session.lists import Lists
-from rvtrace_gdb.session.live import LiveTrace, unsaid
-from rvtrace_gdb.session.making import Making
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.lists import Debugger, Lists, SelectedHistory, functions_of
 from rvtrace_gdb.session.program import CodeOnTarget, Program
-from rvtrace_gdb.session.qemu import starting as qemu
-from rvtrace_gdb.session.reading import Decoded, Listing, Reading
-from rvtrace_gdb.session.request import chosen, not_possible, trace_request
-from rvtrace_gdb.session.rows import Row
-from rvtrace_gdb.session.selected import Debugger, Selected
-from rvtrace_gdb.session.tandem import starting as tandem
-from rvtrace_gdb.session.version import tool
-from rvtrace_gdb.support.lines import Line
-from rvtrace_gdb.support.progress import Progress, silent
-from rvtrace_gdb.transport.openocd import OpenOcd
-
-__all__ = ["MessageRow", "Selected", "Session", "tool"]
+from rvtrace_gdb.session.queries.rows import Row
+from rvtrace_gdb.session.sources import TraceSource, esp32_memory
+from rvtrace_gdb.session.sources import tandem_port as tandem
+from rvtrace_gdb.session.sources.esp32_memory import Chip
+from rvtrace_gdb.session.sources.hardware import Hardware
+from rvtrace_gdb.session.sources.options import chosen, not_possible, trace_request
+from rvtrace_gdb.session.sources.qemu import trace as qemu
+from rvtrace_gdb.session.sources.trace_control import LiveTrace, unsaid
+from rvtrace_gdb.session.target.link import Connect, open_link
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import Line
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 MessageRow = tuple[int, int, str]
 """(number, byte offset, text) of a message."""
@@ -56,8 +54,8 @@ class Session:
         self._connect, self._environ = connect, environ
         self.lock = RLock()
         """Held by who uses the session: its requests, and the debugger's proxy, which is a thread of its own."""
-        self._live: Making | None = None
-        self._reading: Reading | None = None
+        self._live: TraceSource | None = None
+        self._reading: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
         self.lists = Lists(self)
@@ -105,7 +103,7 @@ class Session:
         request = trace_request(options or {}, image)
         link = open_link(description, hardware.encoders[0], self._connect)
         try:
-            beginning.check_xlen(image, description, hardware.encoders[0].hart, link)
+            session_program.check_xlen(image, description, hardware.encoders[0].hart, link)
             self.check_free(LiveTrace)
             if self._live is not None:
                 self._live.abandon()
@@ -118,10 +116,14 @@ class Session:
         target = CodeOnTarget(link, hardware.registers)
         program = Program(context.elf, target=target)
         return self.begin(
-            live, Reading(beginning.begun(description.name, image), program, target), report.target(description)
+            live,
+            DecodedCapture(session_program.begun(description.name, image), program, target),
+            report.target(description),
         )
 
-    def begin(self, live: Making, reading: Reading, target_line: str, just_read: Context | None = None) -> list[str]:
+    def begin(
+        self, live: TraceSource, reading: DecodedCapture, target_line: str, just_read: Context | None = None
+    ) -> list[str]:
         """From now on this trace is the session's; *target_line* says what of. *just_read*: it was read out then.
 
         What was set up for it, a line each.
@@ -146,7 +148,7 @@ class Session:
         return self._reading is not None
 
     @property
-    def live(self) -> Making | None:
+    def live(self) -> TraceSource | None:
         """The trace that is being made, or was last."""
         return self._live
 
@@ -183,7 +185,7 @@ class Session:
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
     ) -> Listing:
-        """Which rows of the context's hart `trace history ARGS` shows; see `session.ranges`. A running trace is read
+        """Which rows of the context's hart `trace history ARGS` shows; see `queries.rows`. A running trace is read
         out first. *at*: the number where the hart is in the past.
 
         Raises RangeError, NoTrace, BadElf, Unsupported, and when nothing could be read out, why.
@@ -214,7 +216,9 @@ class Session:
         self._read_out(context, progress)
         reading = self._refreshed()
         if not any(captured.data for captured in reading.capture.captured):
-            raise (self._live.failure if self._live else None) or decoding.nothing_traced(live=self._live is not None)
+            raise (self._live.failure if self._live else None) or decoded_capture.nothing_traced(
+                live=self._live is not None
+            )
         listing = reading.select_messages(args, size, offset, _hart(context), progress)
         return listing._replace(lines=report.failure(self._live))
 
@@ -224,7 +228,7 @@ class Session:
         Raises `NoTrace`, `Unsupported`.
         """
         messages = self.the_reading().messages()
-        wording = formats.wording(messages.how)
+        wording = registry.wording(messages.how)
         return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
 
     def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
@@ -239,7 +243,7 @@ class Session:
         self._read_out(context, progress)
         return self._decode(context, progress)
 
-    def selected(self, context: Context, progress: Progress = silent) -> Selected:
+    def selected(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """The history of the context's hart, which is not empty. A running trace is read out first.
 
         Raises as `history`.
@@ -247,29 +251,29 @@ class Session:
         decoded = self.harts(context, progress)
         return self._not_empty(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
-    def selected_of_thread(self, context: Context, progress: Progress = silent) -> Selected:
+    def selected_of_thread(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """As `selected`, the history that the debugger's thread goes back in, see `Harts.of_thread`."""
         decoded = self.harts(context, progress)
         return self._not_empty(decoded, decoded.harts.of_thread(context.thread_hart, context.hart), context)
 
-    def _not_empty(self, decoded: Decoded, hart: int, context: Context) -> Selected:
+    def _not_empty(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         if not len(decoded.harts.histories[hart]):
             raise (self._live.failure if self._live else None) or _nothing(decoded, hart, live=self._live is not None)
         return self._chosen(decoded, hart, context)
 
-    def selected_or_empty(self, context: Context, progress: Progress = silent) -> Selected:
+    def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
         """As `selected`, also of a history that is empty."""
         decoded = self.harts(context, progress)
         return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
-    def at_hand(self, context: Context) -> Selected | None:
+    def at_hand(self, context: Context) -> SelectedHistory | None:
         """As `selected`, of what was decoded last: nothing is read out, decoded or said. None: nothing was."""
         decoded = self._last
         if decoded is None:
             return None
         hart = decoded.harts.number(context.hart, context.thread_hart)
         overwritten = is_overwritten(decoded.sink_of(hart))
-        return Selected(decoded.harts.histories[hart], decoded.program, hart, [], overwritten)
+        return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], overwritten)
 
     def is_current(self, context: Context) -> bool:
         """Whether nothing ran since the trace was read out, as far as that is known without asking the target."""
@@ -303,7 +307,7 @@ class Session:
             return
         for hart, history in decoded.harts.histories.items():
             if len(history):
-                functions_of(self, Selected(history, decoded.program, hart, []), progress).root(progress)
+                functions_of(self, SelectedHistory(history, decoded.program, hart, []), progress).root(progress)
 
     def warnings(self) -> list[str]:
         """What the user must know about what was decoded last, as far as it was not said yet."""
@@ -334,7 +338,7 @@ class Session:
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
         self.check_idle()
-        dump = esp32.core_dump_at(path, elf)
+        dump = esp32_memory.core_dump_at(path, elf)
         if dump is not None:
             return self.look_at(dump, str(path), None)
         capture = capture_file.load(path, progress)
@@ -343,15 +347,15 @@ class Session:
     def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
         """As `open`, a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss."""
         self.check_idle()
-        path = beginning.elf_of(capture, name) if elf is None else elf
+        path = session_program.elf_of(capture, name) if elf is None else elf
         program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
         image = program.image()
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)
         self._let_go()
         self._target_line = report.line("capture", name, file=name)
-        self._reading = Reading(capture, program, stop_at_error=stop_at_error)
-        other = decoding.other_elf(capture.elf, image)
+        self._reading = DecodedCapture(capture, program, stop_at_error=stop_at_error)
+        other = session_program.other_elf(capture.elf, image)
         return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
 
     def capture(self) -> Capture:
@@ -360,12 +364,12 @@ class Session:
 
     # Inside
 
-    def _chosen(self, decoded: Decoded, hart: int, context: Context) -> Selected:
+    def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
         stopped = report.stopped(sink)
         said = self.the_reading().untold(decoded.warnings + stopped + report.other_hart(hart, context))
         lines = report.failure(self._live) + said
-        return Selected(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
+        return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
 
     def check_present(self, what: str) -> None:
         """Raises `InThePast`; *what* is what was wanted."""
@@ -383,7 +387,7 @@ class Session:
         """The program with which the trace is read."""
         return None if self._reading is None else self._reading.elf
 
-    def the_reading(self) -> Reading:
+    def the_reading(self) -> DecodedCapture:
         if self._reading is None:
             raise NoTrace("there is no trace: `trace start` makes one, `trace open FILE` shows a saved one")
         return self._reading
@@ -396,7 +400,7 @@ class Session:
         """What was decoded last."""
         return self._reading.decoded if self._reading is not None else None
 
-    def _refreshed(self) -> Reading:
+    def _refreshed(self) -> DecodedCapture:
         """The reading with all that was read out of the target so far."""
         reading, live = self.the_reading(), self._live
         if live is not None:
@@ -444,4 +448,4 @@ def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
     histories = decoded.harts.histories
     if any(len(history) for history in histories.values()):
         return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")
-    return decoding.nothing_decoded(decoded.sink_of(hart), histories[hart], decoded.image, live=live)
+    return decoded_capture.nothing_decoded(decoded.sink_of(hart), histories[hart], decoded.image, live=live)

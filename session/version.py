@@ -1,4 +1,4 @@
-"""Which program this is."""
+"""The name and the version of this program."""
 
 import sys
 from functools import cache

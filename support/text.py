@@ -1,7 +1,12 @@
-"""Text from somebody else's file, fit to be shown."""
+"""Text for the user: from somebody else's file, fit to be shown; and lines that carry facts for programs.
+
+A `Line` says more than words to a program: what kind it is, and what it tells. Code that shows lines knows by their
+type which ones are about what goes wrong, and programs get the facts beside the words.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 _DIGITS = 20  # of the largest number there is anywhere, 2**64 - 1
 
@@ -74,3 +79,28 @@ def is_number(text: str) -> bool:
 def number_in(text: str) -> int:
     """The value of digits, hexadecimal behind 0x, else decimal, whatever zeros are before them. Raises ValueError."""
     return int(text, 16 if text[:2] in ("0x", "0X") else 10)
+
+
+class Line(str):
+    """A line for the user. *facts*: what it tells, by name."""
+
+    facts: Mapping[str, Any]
+
+    def __new__(cls, text: str, **facts: Any) -> Self:
+        line = super().__new__(cls, text)
+        line.facts = facts
+        return line
+
+
+class Problem(Line):
+    """A line about what goes wrong, or what may help: it is said even where nothing else is to be said."""
+
+
+def warning(what: object, **facts: Any) -> Problem:
+    """Something is wrong, and the work went on."""
+    return Problem(f"warning: {what}", **facts)
+
+
+def hint(what: object) -> Problem:
+    """What may help."""
+    return Problem(f"hint:     {what}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rvtrace_gdb.support.starting import starting
+from rvtrace_gdb.support.system import starting
 
 # How long an example takes, and to draw it, is up to the machine, and no test asserts a speed. The examples are the
 # same each time, so that no change is refused for what was there before; `make fuzz SEED=...` looks for new ones.

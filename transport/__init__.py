@@ -1,1 +1,1 @@
-"""Ways to reach a target, each its own module with the methods of controlregs.target.Target, which none imports."""
+"""Ways to reach a target. Each has the methods of `controlregs.target.Target`, which none of them imports."""

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-from rvtrace_gdb.decode.history import Context
-from rvtrace_gdb.decode.image import CodeMissing, Image
-from rvtrace_gdb.decode.instructions import UndecodableInstruction
-from rvtrace_gdb.support.progress import Progress, silent
-from rvtrace_gdb.views.gdb_text import GdbText
-from rvtrace_gdb.views.objdump_text import ObjdumpText
-from rvtrace_gdb.views.text import Run, Text, runs
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.views.instruction_text import GdbText, ObjdumpText, Run, Text, runs
 
 FUNCTION_BYTES = 1 << 16  # longer ones are not disassembled from their start
 
@@ -76,8 +74,8 @@ class Disassembler:
     def _functions(self, wanted: Iterable[int]) -> list[tuple[Run, bytes]]:
         """The code of each function of *wanted* from its start up to the last one of them.
 
-        What stands in an instruction's text depends on those before it (see `views.text.runs`). Beginning with the
-        function, it is the same in each listing, and the one that `trace history` shows in gdb.
+        What stands in an instruction's text depends on those before it (see `views.instruction_text.runs`). Beginning
+        with the function, it is the same in each listing, and the one that `trace history` shows in gdb.
         """
         last: dict[int, int] = {}
         for address in wanted:
@@ -132,7 +130,7 @@ class Disassembler:
 
 
 class Images(Protocol):
-    """Which code there is in each context: an `Image`, or several in `decode.contexts`."""
+    """Which code there is in each context: an `Image`, or several in `decode.program.image`."""
 
     def image_of(self, context: Context) -> Image:
         """That in a context."""

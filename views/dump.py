@@ -3,8 +3,8 @@
     3	0x00000008 IndirectBranchHist TCODE=28 B-TYPE=0 I-CNT=125 U-ADDR=0x7 HIST=0xffe addr=0x8000000e hist=TTTTTTTTTTN
       # indirect jump, call or return (on the same line)
 
-The number counts from 1, the address is the offset of the first byte; the rest is described in `decode.ntrace.wording`
-and `decode.etrace.wording`.
+The number counts from 1, and the address is the offset of the first byte; the rest is described in
+`decode.ntrace.wording` and `decode.etrace.wording`.
 """
 
 from collections.abc import Iterable, Iterator

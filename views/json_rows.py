@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode import event_fields
-from rvtrace_gdb.decode.access_wording import note_words, words
-from rvtrace_gdb.decode.history import GAP, Context, Event, History
-from rvtrace_gdb.decode.memory_access import CSR, Access
-from rvtrace_gdb.decode.streams import Program
-from rvtrace_gdb.views.accesses import chosen
-from rvtrace_gdb.views.text import Text
+from rvtrace_gdb.decode.history.accesses import access_words, note_words
+from rvtrace_gdb.decode.history.history import GAP, Event, History, event_fields
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.instructions import CSR, Access
+from rvtrace_gdb.views.instruction_text import Text
+from rvtrace_gdb.views.listing import accesses_to
 
 Fields = dict[str, Any]
 _ODD = re.compile(r"[\x7f-\x9f\u00ad\u0600-\uffff\U00010000-\U0010ffff]")
@@ -72,7 +72,7 @@ def event(hart: int, number: int, event: Event, history: History, program: Progr
 def accesses(hart: int, history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
     """Each access, or each to the memory *where*: (first byte, how many)."""
     shown = _Shown(history, program)
-    for number, access in enumerate(chosen(history.accesses, where), 1):
+    for number, access in enumerate(accesses_to(history.accesses, where), 1):
         yield line({"number": number, "hart": hart, **shown.access(access)})
 
 
@@ -110,7 +110,7 @@ class _Shown(NamedTuple):
         fields = {"position": position + 1, "kind": event.kind.value.replace(" ", "-"), **(what or {})}
         fields |= {"text": event.text or None, "from": self.place(event.last_pc, position - 1)}
         fields |= {"to": self.place(event.next_pc, position), "time": history.time_at(position)}
-        fields |= {"trace-byte": event.offset, **event_fields.fields(event)}
+        fields |= {"trace-byte": event.offset, **event_fields(event)}
         return {**fields, **_context(history.context_at(position))}
 
     def access(self, access: Access) -> Fields:
@@ -123,7 +123,7 @@ class _Shown(NamedTuple):
             fields |= _csr(access.address) if access.kind == CSR else self._memory(access.address, position)
         for name, value in (("value", access.value), ("operand", access.operand)):
             fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
-        text = words(access._replace(notes=()), self.program.xlen, image.symbol)
+        text = access_words(access._replace(notes=()), self.program.xlen, image.symbol)
         return {**fields, "failed": access.failed or None, "note": note_words(access) or None, "text": text}
 
     def _memory(self, address: int, position: int | None) -> Fields:

@@ -1,8 +1,23 @@
-"""History listings in the shape of gdb's `record instruction-history`, for use outside gdb.
+"""Lines for people and for grep: the instructions that ran, the events between them, and the memory accesses.
 
-`NUMBER TAB   ADDRESS <function+offset>:TAB instruction`, and `NUMBER TAB [text]` for a gap (GDB manual, "Process
-Record and Replay"; shape checked against gdb 13.1). The marker of the current pc, "=>", needs a target and never
-appears here.
+History listings have the shape of gdb's `record instruction-history`, for use outside gdb: `NUMBER TAB   ADDRESS
+<function+offset>:TAB instruction`, and `NUMBER TAB [text]` for a gap (GDB manual, "Process Record and Replay"; shape
+checked against gdb 13.1). The marker of the current pc, "=>", needs a target and never appears here.
+
+Events, what happened between the instructions, are a line each:
+
+    1207	trap offset=0x31c last_pc=0x80000170 next_pc=0x80000180 time=4711 prv=3 v=0 # interrupt
+
+The number is that of the instruction before which it happened, as in the listing; *offset* is the byte of the trace
+that says so; *time* and the context (prv, v, scontext, hcontext) are that instruction's; after # come the words.
+
+Accesses are a line each, too:
+
+    17	@1207 0x80000170 <main+16>:	load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a
+
+The number counts the accesses that are shown; after @ stands the number of the instruction, as in the listing of what
+ran, or "?" where it is not known, with the byte of the trace in place of its address; the rest is described in
+`decode.access_wording`.
 """
 
 from bisect import bisect_right
@@ -13,13 +28,40 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from rvtrace_gdb.decode.history import GAP, Context, History
-from rvtrace_gdb.decode.merged import runs
-from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.decode.history.accesses import access_words, touches
+from rvtrace_gdb.decode.history.history import GAP, Event, History, interleaved_runs
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import columns, printable
 from rvtrace_gdb.views.disassembly import Disassembler
-from rvtrace_gdb.views.text import Text
+from rvtrace_gdb.views.instruction_text import Text
+
+
+def access_lines(history: History, program: Program, where: tuple[int, int] | None = None) -> Iterator[str]:
+    """A line for each access, or each to the memory *where*: (first byte, how many)."""
+    for number, access in enumerate(accesses_to(history.accesses, where), 1):
+        yield f"{number}\t{access_line(access, history, program)}"
+
+
+def accesses_to(accesses: Iterable[Access], where: tuple[int, int] | None) -> Iterator[Access]:
+    """Those to the memory *where*: (first byte, how many); all when it is None."""
+    return (access for access in accesses if where is None or touches(access, *where))
+
+
+def access_line(access: Access, history: History, program: Program) -> str:
+    """The line of an access, without its number."""
+    if access.position is None:
+        image = program.image_of(history.context_at(max(access.after, 0)))
+        return f"@? trace byte {access.offset:#x}:\t{access_words(access, program.xlen, image.symbol)}"
+    image = program.image_of(history.context_at(access.position))
+    pc = history.pc(access.position)
+    symbol = image.symbol(pc)
+    place = "" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>"
+    text = access_words(access, program.xlen, image.symbol)
+    return f"@{access.position + 1} 0x{pc:0{program.xlen // 4}x}{place}:\t{text}"
+
 
 _AT_ONCE = 4096  # positions disassembled together; bounds memory, and the wait for the first line
 _RAW_WIDTH = {4: 18, 8: 16}  # gdb's column for raw bytes, by the digits of a unit: room for 8 bytes
@@ -132,7 +174,7 @@ def merged_lines(
     """All rows of several harts in the order of their times; as lines, each after "hart N" and a tab."""
     stretches = (
         Stretch(shape.before(run.hart, True), histories[run.hart], run.begin + 1, run.end + 1)
-        for run in runs(histories)
+        for run in interleaved_runs(histories)
     )
     return Rows(source, xlen, shape, progress).of(stretches)
 
@@ -226,3 +268,37 @@ def line(pc: int, text: Text, xlen: int, raw: str = "", omit_function: bool = Fa
         place = f" <+{offset}>" if omit_function else f" <{printable(name)}+{offset}>"
     column = f"{raw:<{_RAW_WIDTH[len(raw.partition(' ')[0])]}}\t" if raw else ""
     return f"0x{pc:0{xlen // 4}x}{place}:\t{column}{columns(text.instruction)}"
+
+
+def event_lines(histories: Mapping[int, History]) -> Iterator[str]:
+    """The events of one hart, or of several in the order of their bytes, each then after "hart N" and a tab."""
+    found = [
+        (event.offset, hart, order) for hart, history in histories.items() for order, event in enumerate(history.events)
+    ]
+    for _, hart, order in sorted(found):
+        history = histories[hart]
+        before = prefix(hart) if len(histories) > 1 else ""
+        yield before + event_line(history, history.events[order])
+
+
+def event_line(history: History, event: Event) -> str:
+    """The line of one event of a history."""
+    columns = [event.kind.value.replace(" ", "-"), f"offset={event.offset:#x}"]
+    for name, pc in (("last_pc", event.last_pc), ("next_pc", event.next_pc)):
+        if pc is not None:
+            columns.append(f"{name}={pc:#x}")
+    time = history.time_at(event.position)
+    if time is not None:
+        columns.append(f"time={time}")
+    columns += _context_columns(history.context_at(event.position))
+    return f"{event.position + 1}\t{' '.join(columns)} # {event.text}"
+
+
+def _context_columns(context: Context) -> Iterator[str]:
+    if context.prv is not None:
+        yield f"prv={context.prv}"
+        yield f"v={int(context.virtual)}"
+    if context.scontext is not None:
+        yield f"scontext={context.scontext}"
+    if context.hcontext is not None:
+        yield f"hcontext={context.hcontext}"

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from rvtrace_gdb.console.models.machine import BadModel, ModelOptions, machine_of
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.session.tandem.model import Model
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.session.verify.model import Model
 
 __all__ = ["MODELS", "BadModel", "ModelOptions", "open_model"]
 

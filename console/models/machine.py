@@ -1,11 +1,11 @@
-"""What hart a model is to be: said by the user, else by the trace's parameters and the program."""
+"""What hart a model is to be: what the user says, or else the trace's parameters and the program."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.tandem.parameters import Parameters
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.protocol import Parameters
 from rvtrace_gdb.support.errors import RvtraceError
 
 PAGE = 1 << 12

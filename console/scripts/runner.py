@@ -1,17 +1,103 @@
-"""Runs a script: its verbs in order, its blocks as often as they say, and puts down what came of it."""
+"""The run of a script: its verbs in order, its blocks as often as they say, and the report of it.
 
+The report says what was done, what was expected, what was captured, and how long it took. While the script runs, a line
+is shown for each step, and the progress of what takes long.
+"""
+
+import json
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from rvtrace_gdb.console.api import Bench
-from rvtrace_gdb.console.api_types import CheckFailed
+from rvtrace_gdb.console import standard_streams
+from rvtrace_gdb.console.bench.bench import Bench
+from rvtrace_gdb.console.bench.trace_queries import CheckFailed
+from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.console.scripts.language import If, Node, Place, Repeat, Step, parse
-from rvtrace_gdb.console.scripts.report import ERROR, FAILED, PASSED, Report
 from rvtrace_gdb.console.scripts.verbs import Outcome, read
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import write
+
+PASSED, FAILED, ERROR = "passed", "failed", "error"
+EXIT = {PASSED: 0, FAILED: 1, ERROR: 2}
+"""Exit statuses."""
+VERSION = 1
+"""Of the report's form; new fields do not count."""
+
+
+@dataclass
+class Report:
+    """What happens is added as it happens; `as_json` is the whole at any time."""
+
+    script: str
+    versions: Mapping[str, str]
+    elf: str | None = None
+    target: str | None = None
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: float = 0.0
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    asserts: list[dict[str, Any]] = field(default_factory=list)
+    captures: list[dict[str, Any]] = field(default_factory=list)
+    problem: dict[str, Any] | None = None
+    """What ended the script early."""
+    unsaved: str = ""
+    """Why there is no capture where there should be one at the end."""
+    _failed: bool = False
+
+    @property
+    def status(self) -> str:
+        if self.problem is not None and self.problem["status"] == ERROR:
+            return ERROR
+        return FAILED if self._failed or self.problem is not None else PASSED
+
+    @property
+    def exit_status(self) -> int:
+        return EXIT[self.status]
+
+    def step(self, place: Place, status: str, seconds: float, text: str, data: Mapping[str, Any]) -> None:
+        """A verb was done, or could not be."""
+        row = {"line": place.line, "text": place.text, "status": status, "seconds": round(seconds, 3)}
+        self.steps.append({**row, "result": text, **({"data": dict(data)} if data else {})})
+        word = place.text.partition(" ")[0]
+        if word == "assert" and status != ERROR:
+            measured = {key: data.get(key) for key in ("measured", "why")}
+            self.asserts.append({"line": place.line, "text": place.text, "passed": status == PASSED, **measured})
+            self._failed = self._failed or status == FAILED
+        if word == "save" and "file" in data:
+            self.captures.append(dict(data))
+
+    def ended_by(self, status: str, what: str, place: Place | None = None) -> None:
+        """Why the script did not go on; the first reason counts."""
+        if self.problem is None:
+            where = {} if place is None else {"line": place.line, "text": place.text}
+            self.problem = {"status": status, "message": what, **where}
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values; docs/scripts.md says what they are."""
+        durations: Counter[str] = Counter()
+        for step in self.steps:
+            durations[step["text"].partition(" ")[0]] += step["seconds"]
+        return {
+            "report": VERSION, "status": self.status, "exit_status": self.exit_status, "script": self.script,
+            "elf": self.elf, "target": self.target, "started": self.started.isoformat(timespec="seconds"),
+            "seconds": round(self.seconds, 3), "versions": dict(self.versions), "steps": self.steps,
+            "asserts": self.asserts, "captures": self.captures, "problem": self.problem,
+            "durations": {verb: round(total, 3) for verb, total in durations.items()},
+        }  # fmt: skip
+
+    def text(self) -> str:
+        """As a file."""
+        return json.dumps(self.as_json(), indent=2) + "\n"
+
+    def write(self, path: Path) -> None:
+        write(str(path), self.text().encode())
+
 
 REPEATS_AT_MOST = 1_000_000
 
@@ -141,3 +227,76 @@ class Runner:
         outcome = Outcome("; ".join(saved.messages), data)
         self.report.step(place, PASSED, 0.0, outcome.text, data)
         self._watcher.ended(place, PASSED, outcome, 0.0)
+
+
+UNNAMED = "working"
+"""What gdb says of work that has told nothing yet (gdbext/tracer.py): the step says more."""
+_WORDS = {PASSED: "ok", FAILED: "FAIL", ERROR: "ERROR"}
+_LONG = 1.0  # seconds: what takes longer is told with its time
+
+
+class Lines:
+    """*shown*: False for nothing but what the program and gdb complain of. Any thread may tell it what is said."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._progress: ProgressLine | None = None
+        self._lock = threading.RLock()
+        self._open = False  # the program has begun a line of its own, and not ended it
+
+    def begins(self, place: Place) -> None:
+        if self._shown:
+            self._progress = ProgressLine(label=place.text).__enter__()
+
+    def ended(self, place: Place, status: str, outcome: Outcome, seconds: float) -> None:
+        if self._progress is not None:
+            self._progress.__exit__(None, None, None)
+            self._progress = None
+        if not self._shown:
+            return
+        with self._lock:
+            self._write(_told(place, status, outcome, seconds) + "\n")
+
+    def progress(self, label: str, done: int, total: int | None = None) -> None:
+        """See `support.errors.Progress`."""
+        if self._progress is not None and label != UNNAMED:
+            self._progress(label, done, total)
+
+    def said(self, kind: str, text: str) -> None:
+        """What comes while a step is under way: of that, what nobody else shows. Raises RvtraceError."""
+        if not (kind == "log" or (kind == "target" and self._shown)):
+            return
+        progress = self._progress
+        if progress is not None:
+            progress.clear()
+        with self._lock:
+            if kind == "log":
+                self._write("")
+                print(text.rstrip("\n"), file=sys.stderr)
+            elif text:
+                self._write(text, own=True)
+
+    def _write(self, text: str, *, own: bool = False) -> None:
+        """*own*: what the program prints, which need not begin a line. Raises RvtraceError."""
+        begin = "\n" if self._open and not own else ""
+        self._open = (self._open and not begin and not text) or (own and not text.endswith("\n"))
+        try:
+            print(f"{begin}{text}", end="", flush=True)
+        except OSError as error:
+            self._shown = False  # it goes on, and ends, without
+            standard_streams.drop_output()
+            raise RvtraceError(standard_streams.problem(error)) from None
+
+
+def _told(place: Place, status: str, outcome: Outcome, seconds: float) -> str:
+    """The line of a step, or lines."""
+    word = place.text.partition(" ")[0]
+    if word == "echo" and status == PASSED:
+        return outcome.text
+    took = f" ({seconds:.1f} s)" if seconds >= _LONG else ""
+    number = str(place.line or "")
+    first, *more = outcome.text.splitlines() or [""]
+    block = word in ("gdb", "trace") and outcome.text
+    said = "" if block or not first else f": {first}"
+    lines = outcome.text.splitlines() if block else more
+    return "\n".join([f"{_WORDS[status]:<5} {number:>4}  {place.text}{said}{took}", *(" " * 12 + it for it in lines)])

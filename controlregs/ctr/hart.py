@@ -1,14 +1,36 @@
-"""One hart's CTR registers: accesses that are told apart by name when they fail, and writes that are read back."""
+"""One hart's registers of Control Transfer Records, made accessible, and the entries behind them.
+
+Accesses are told apart by name when they fail, and writes are read back. Some stubs apply the rules of the hart's
+present mode to a debugger, too. Then `priv` is written, but only when registers are closed or show their VS versions
+(V=1), and it is put back: writing it can cost the program the reservation of its lr/sc.
+
+Entries are read through a select CSR and what it shows; the select is left as it was found. Each access to an entry
+reads the select back: if writing it did nothing, it would show another entry's values.
+
+Ref: RISC-V Control Transfer Records 1.0, "State Enable Access Control", "Entry Registers"; draft 0.1.4, chapters 3 and
+4; Privileged Architecture, Smstateen for mstateen0
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rvtrace_gdb.controlregs.csr_access import CsrAccess
-from rvtrace_gdb.controlregs.ctr.errors import NotRestored, RegisterRefused, ReservedDepth, WriteIneffective
-from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
-from rvtrace_gdb.controlregs.ctr.versions import RV32, Control, CtrVersion, Indirect, Level
+from rvtrace_gdb.controlregs.ctr.entries import ENTRIES_MAX, ENTRY_SELECT, SOURCE, Entry
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.ctr.versions import RV32, VERSIONS, Control, CtrVersion, Indirect, Level
+from rvtrace_gdb.controlregs.errors import (
+    CtrForbidden,
+    NoCtr,
+    NotRestored,
+    RegisterRefused,
+    ReservedDepth,
+    StaleEntries,
+    UnknownVersion,
+    WriteIneffective,
+    mode_name,
+)
 from rvtrace_gdb.controlregs.fields import Csr
-from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.controlregs.target import CsrAccess
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Access = tuple[Csr | str, int | None]
 """(register, value to write), or (register, None) to read it."""
@@ -158,3 +180,226 @@ def refusal(access: CsrAccess, register: Csr | str, value: int | None = None) ->
     """Why it cannot be read, or written this value; None if it can."""
     answer = access.run([(_number(register), value)])
     return (answer[0] if isinstance(answer[0], str) else None) if answer else "no answer"
+
+
+M_MODE = 3
+V = 1 << 2
+MSTATEEN0, MSTATEEN0H = 0x30C, 0x31C
+CSRIND_BIT = 60  # of mstateen0: access to the select and alias CSRs
+XLEN_64 = 64
+
+
+def detect(access: CsrAccess, wanted: str | None = None) -> CtrVersion:
+    """The version whose control register answers, 1.0 first; or *wanted*, if it does.
+
+    Raises UnknownVersion, NoCtr, CtrForbidden, HartRuns.
+    """
+    if wanted is not None and wanted not in VERSIONS:
+        raise UnknownVersion(wanted, tuple(VERSIONS))
+    candidates = [VERSIONS[wanted]] if wanted else list(VERSIONS.values())
+    hart = Hart(access, candidates[0])
+    found, why = _answering(access, candidates), None
+    if found is None and hart.mode not in (None, M_MODE):
+        with _raised(hart) as why:
+            found = _answering(access, candidates)
+    if found is not None:
+        return found
+    refusals = _refusals(access, candidates)
+    if why is not None and hart.mode is not None:
+        csr = hart.version.machine.control.csr
+        raise CtrForbidden(hart.way, csr, hart.mode, why, _closed_by(hart), sure=False)
+    other = _answering(access, [version for version in VERSIONS.values() if version not in candidates])
+    raise NoCtr(hart.way, wanted, refusals, other.key if other else None)
+
+
+def _answering(access: CsrAccess, versions: list[CtrVersion]) -> CtrVersion | None:
+    return next((version for version in versions if len(_refusals(access, [version])) < len(version.levels)), None)
+
+
+def _refusals(access: CsrAccess, versions: list[CtrVersion]) -> dict[str, str]:
+    """Why the control registers cannot be read, by name; without those that can."""
+    found = {}
+    for version in versions:
+        for level in version.levels:
+            why = refusal(access, level.control.csr)
+            if why is not None:
+                found[level.control.csr.name] = why
+    return found
+
+
+@contextmanager
+def opened(access: CsrAccess, version: CtrVersion) -> Iterator[Hart]:
+    """The registers of *version*: M mode's where they can be reached, else S mode's.
+
+    Raises RegisterRefused, CtrForbidden, NotRestored, HartRuns.
+    """
+    hart = Hart(access, version)
+    mode = hart.mode
+    if mode is None or mode == M_MODE or (not mode & V and _closed(hart, version.machine) is None):
+        _choose(hart)
+        yield hart
+        return
+    with _raised(hart) as why:
+        if why is not None and mode & V:
+            raise CtrForbidden(hart.way, version.machine.indirect.select, mode, f"{mode_name(mode)} has its own; {why}")
+        try:
+            _choose(hart)
+        except RegisterRefused as error:
+            if why is None:
+                raise
+            raise CtrForbidden(hart.way, error.register, mode, why, _closed_by(hart)) from error
+        yield hart
+
+
+@contextmanager
+def _raised(hart: Hart) -> Iterator[str | None]:
+    """`priv` set to M mode, put back in the end; and why it could not be set, if so."""
+    assert hart.mode is not None
+    refused = hart.why_not("priv", M_MODE)
+    now = hart.ask("priv")
+    if refused is None and now != M_MODE:
+        refused = f"it reads {now} after that"
+    if now == hart.mode:
+        yield refused
+        return
+    with hart.keeping("priv", hart.mode):
+        yield refused
+
+
+def _choose(hart: Hart) -> None:
+    """Use the registers of the highest level that is open. Raises RegisterRefused."""
+    closed: list[RegisterRefused] = []
+    for level in hart.version.levels:
+        refused = _closed(hart, level)
+        if refused is None:
+            hart.level = level
+            return
+        closed.append(refused)
+    # The level that got further than its control register is the one that is there.
+    controls = [level.control.csr for level in hart.version.levels]
+    raise next((error for error in closed if error.register not in controls), closed[0])
+
+
+def _closed(hart: Hart, level: Level) -> RegisterRefused | None:
+    """What cannot be read of a level's registers."""
+    wanted: list[Csr] = [level.control.csr]
+    if hart.access.xlen == RV32 and level.control.high is not None:
+        wanted.append(level.control.high)
+    wanted += [level.status, level.indirect.select]
+    if hart.version.depth is not None:
+        wanted.append(hart.version.depth)
+    try:
+        hart.run([(csr, None) for csr in wanted])
+    except RegisterRefused as error:
+        return error
+    return None
+
+
+def _closed_by(hart: Hart) -> tuple[str, ...]:
+    """The bits of mstateen0 that are 0, if it can be read."""
+    bits = {hart.version.stateen_bit: "CTR", CSRIND_BIT: "CSRIND"}
+    numbers = [MSTATEEN0] if hart.access.xlen >= XLEN_64 else [MSTATEEN0, MSTATEEN0H]
+    answers = hart.access.run([(number, None) for number in numbers])
+    values = [answer for answer in answers if isinstance(answer, int)]
+    if len(values) < len(numbers):
+        return ()
+    value = sum(word << 32 * index for index, word in enumerate(values))
+    return tuple(f"mstateen0.{name}, bit {bit}," for bit, name in bits.items() if not value >> bit & 1)
+
+
+BATCH = 16  # entries read in one go
+
+
+def read_entries(hart: Hart, depth: int, progress: Progress = silent) -> list[Entry]:
+    """The valid entries, youngest first: up to the first that is not valid, behind which none can be.
+
+    Raises RegisterRefused, WriteIneffective, StaleEntries, NotRestored, Cancelled.
+    """
+    entries: list[Entry] = []
+    with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
+        for first in range(0, depth, BATCH):
+            progress("reading control transfer records (records)", first, depth)
+            entries += [Entry(*words) for words in _read(hart, first, BATCH, *hart.indirect.entry)]
+            if not all(entry.valid for entry in entries[first:]):
+                break
+        valid = next((n for n, entry in enumerate(entries) if not entry.valid), len(entries))
+        _must_not_be_stale(hart, entries, depth)
+    return entries[:valid]
+
+
+def recorded(hart: Hart, depth: int) -> int:
+    """How many entries are valid: those are the youngest, so a few reads find the last one."""
+    low, high = 0, depth
+    with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
+        while low < high:
+            middle = (low + high) // 2
+            ((source,),) = _read(hart, middle, 1, hart.indirect.source)
+            if SOURCE.get(source, "V"):
+                low = middle + 1
+            else:
+                high = middle
+    return low
+
+
+def clear_entries(hart: Hart, depth: int, progress: Progress = silent) -> None:
+    """Zero every entry there is. Raises as `read_entries`."""
+    indirect = hart.indirect
+    with hart.keeping(indirect.select, hart.read(indirect.select)):
+        for first in range(0, depth, BATCH):
+            progress("clearing control transfer records (records)", first, depth)
+            found = enumerate(_read(hart, first, BATCH, *indirect.entry), first)
+            _zero(hart, [entry for entry, words in found if any(words)])
+
+
+def _zero(hart: Hart, entries: list[int]) -> None:
+    """In one go."""
+    registers = hart.indirect.entry
+    accesses: list[Access] = []
+    for entry in entries:
+        accesses += _selecting(hart, entry)
+        for register in registers:
+            accesses += [(register, 0), (register, None)]
+    width = 2 + 2 * len(registers)
+    answers = hart.run(accesses) if accesses else []
+    for entry, at in zip(entries, range(0, len(answers), width), strict=True):
+        _must_be_selected(hart, entry, answers[at + 1])
+        for register, got in zip(registers, answers[at + 3 : at + width : 2], strict=True):
+            if got:
+                raise WriteIneffective(hart.way, register, 0, got, entry)
+
+
+def _read(hart: Hart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
+    """The registers of *count* entries, in one go."""
+    accesses: list[Access] = []
+    for entry in range(first, first + count):
+        accesses += _selecting(hart, entry)
+        accesses += [(register, None) for register in registers]
+    width = 2 + len(registers)
+    answers = hart.run(accesses)
+    for entry, at in enumerate(range(0, len(answers), width), first):
+        _must_be_selected(hart, entry, answers[at + 1])
+        yield answers[at + 2 : at + width]
+
+
+def _selecting(hart: Hart, entry: int) -> list[Access]:
+    select = hart.indirect.select
+    return [(select, ENTRY_SELECT + entry), (select, None)]
+
+
+def _must_be_selected(hart: Hart, entry: int, got: int) -> None:
+    if got != ENTRY_SELECT + entry:
+        raise WriteIneffective(hart.way, hart.indirect.select, ENTRY_SELECT + entry, got)
+
+
+def _must_not_be_stale(hart: Hart, entries: list[Entry], depth: int) -> None:
+    """The hart stands still, so the first entry is what it was; and beyond the depth entries read 0.
+
+    The second matters where all entries are the same, as those of a loop are: so does what a cache holds. With the
+    greatest depth there is nothing beyond, so of 256 equal entries no more can be known.
+    """
+    indirect = hart.indirect
+    again, *beyond = _read(hart, 0, 1, *indirect.entry)
+    if len(set(entries)) == 1 and entries[0].valid and depth < ENTRIES_MAX:
+        beyond = list(_read(hart, depth, 1, *indirect.entry))
+    if tuple(again) != entries[0] or any(any(words) for words in beyond):
+        raise StaleEntries(hart.way, indirect.source, indirect.select)

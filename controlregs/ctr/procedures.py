@@ -1,29 +1,239 @@
-"""Starting, stopping and reading Control Transfer Records of a hart that stands still.
+"""Starting, stopping and reading Control Transfer Records of a halted hart.
 
-Every write is read back, and what is reported is what was read back. Nothing but what a procedure is for is changed:
-selects and `priv` are put back even when it fails, and reading writes no control register, which would reset the cycle
-counter.
+Every write is read back, and what is reported is what was read back. A field that is not implemented reads 0, an
+implemented one takes what is written: so a 1 that becomes 0 is a wish that is not granted, and a 0 that becomes 1 is a
+write that did not happen. Nothing but what a procedure is for is changed: selects and `priv` are put back even when it
+fails, reading writes no control register, which would reset the cycle counter, and the set-up that somebody else had
+(`Found`) is put back when recording ends.
 
-Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023-09-15
+Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22 (`mctrctl`, "Supervisor Control Transfer Records Depth
+Register"); draft 0.1.4, 2023-09-15 (2.1 and chapter 6)
 """
 
 from dataclasses import dataclass
 
-from rvtrace_gdb.controlregs.csr_access import CsrAccess
-from rvtrace_gdb.controlregs.ctr import wishes
-from rvtrace_gdb.controlregs.ctr.array import clear_entries, read_entries, recorded
-from rvtrace_gdb.controlregs.ctr.depth import set_depth
-from rvtrace_gdb.controlregs.ctr.entries import Entry
-from rvtrace_gdb.controlregs.ctr.errors import NotRestored
-from rvtrace_gdb.controlregs.ctr.found import Found, disable, freeze, put_back, snapshot
-from rvtrace_gdb.controlregs.ctr.hart import Hart
-from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
-from rvtrace_gdb.controlregs.ctr.opened import detect as detect
-from rvtrace_gdb.controlregs.ctr.opened import opened
-from rvtrace_gdb.controlregs.ctr.request import CtrRequest
+from rvtrace_gdb.controlregs.ctr.entries import FILTER_LSB, Entry, TransferType
+from rvtrace_gdb.controlregs.ctr.hart import Hart, clear_entries, opened, read_entries, recorded
+from rvtrace_gdb.controlregs.ctr.hart import detect as detect
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, CtrRequest
 from rvtrace_gdb.controlregs.ctr.versions import Control, CtrVersion
-from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.controlregs.errors import DepthRefused, NothingRecorded, NotRestored, WriteIneffective
+from rvtrace_gdb.controlregs.target import CsrAccess
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+
+def set_depth(hart: Hart, wanted: int | None) -> int:
+    """Use *wanted* entries, or with None as many as the hart has; returns how many. Raises DepthRefused.
+
+    In 0.1.4 recording must be off: this writes the control register.
+    """
+    codes = hart.version.depth_codes
+    for entries in sorted(codes, reverse=True) if wanted is None else [wanted]:
+        if entries in codes and _take_depth(hart, codes[entries]):
+            return entries
+    supported = [entries for entries in codes if _take_depth(hart, codes[entries])]
+    if wanted is None:
+        return hart.depth()  # raises, should it be reserved
+    raise DepthRefused(hart.depth_register(), wanted, supported)
+
+
+def _take_depth(hart: Hart, code: int) -> bool:
+    """Write this code; whether the hart took it. What an unsupported one becomes is the hart's choice."""
+    register = hart.depth_register()
+    if hart.version.depth is not None:
+        hart.run([(register, register.put(hart.read(register), "DEPTH", code))])
+    else:
+        control = hart.level.control
+        hart.write_control(control, register.put(hart.read_control(control), "DEPTH", code), ())
+    return register.get(hart.read(register), "DEPTH") == code
+
+
+@dataclass(frozen=True)
+class Found:
+    """Register values of one hart.
+
+    version     key of `versions.VERSIONS`
+    machine     *control* is M mode's register; else S mode's, which lacks M and MTE
+    vs_control  None without the H extension
+    depth       sctrdepth; None in versions that have it in *control*
+    frozen      the FROZEN bit of the status
+    """
+
+    version: str
+    machine: bool
+    control: int
+    vs_control: int | None
+    depth: int | None
+    frozen: bool
+
+
+def snapshot(hart: Hart) -> Found:
+    version, level = hart.version, hart.level
+    return Found(
+        version=version.key,
+        machine=hart.machine,
+        control=hart.read_control(level.control),
+        vs_control=hart.virtual(),
+        depth=None if version.depth is None else hart.read(version.depth),
+        frozen=bool(level.status.get(hart.read(level.status), "FROZEN")),
+    )
+
+
+def put_back(hart: Hart, found: Found) -> tuple[str, ...]:
+    """Everything as it was; recording is off until the control register is written, which is last.
+
+    Returns lines on what the user should know. Raises RegisterRefused, WriteIneffective.
+    """
+    version, level = hart.version, hart.level
+    disable(hart)
+    if version.depth is not None and found.depth is not None:
+        hart.write(version.depth, found.depth, version.depth.mask("DEPTH"))
+    freeze(hart, found.frozen)
+    if found.vs_control is not None:
+        hart.write_control(version.virtual, found.vs_control, _settable(hart, version.virtual))
+    hart.write_control(level.control, found.control, _settable(hart, level.control))
+    return _put_back_remarks(hart, found)
+
+
+def _put_back_remarks(hart: Hart, found: Found) -> tuple[str, ...]:
+    control, notes = hart.level.control, []
+    if found.machine and not hart.machine:
+        machine = hart.version.machine.control.csr
+        notes.append(f"{machine.name} is closed now: what it has and {control.csr.name} lacks was not put back")
+    if any(control.csr.get(found.control, field) for field in control.modes.values()):
+        notes.append(f"{control.csr.name} is {found.control:#x} again, as it was found: recording goes on with that")
+    return tuple(notes)
+
+
+def disable(hart: Hart) -> None:
+    """Nothing is recorded from now on; all else stays. Raises WriteIneffective."""
+    controls = [hart.level.control]
+    if hart.virtual() is not None:
+        controls.append(hart.version.virtual)
+    for control in controls:
+        value = hart.read_control(control)
+        modes = tuple(control.modes.values())
+        if value & control.csr.mask(*modes):
+            hart.write_control(control, value & ~control.csr.mask(*modes), modes)
+
+
+def freeze(hart: Hart, frozen: bool) -> None:
+    """Make FROZEN so; the other bits of the status, known or not, stay. Raises WriteIneffective."""
+    status = hart.level.status
+    value = hart.read(status)
+    if bool(status.get(value, "FROZEN")) != frozen:
+        hart.write(status, status.put(value, "FROZEN", int(frozen)), status.mask("FROZEN"))
+
+
+def _settable(hart: Hart, control: Control) -> tuple[str, ...]:
+    """The named fields that keep what is written."""
+    actions = (hart.version.clear, "DEPTH" if control is hart.version.virtual else None)
+    return tuple(name for name in control.csr.by_name if name not in actions)
+
+
+ALWAYS_THERE = "m"  # the mode no hart lacks; its bit is not optional either
+
+
+def wanted_fields(version: CtrVersion, control: Control, request: CtrRequest) -> dict[str, bool]:
+    """What the request makes of each field of a control register, DEPTH and what acts when it is written aside."""
+    found = {field: request.modes is None or mode in request.modes for mode, field in control.modes.items()}
+    found |= {field: mode in request.external for mode, field in control.external.items()}
+    if version.external_enable is not None:
+        found[version.external_enable] = bool(request.external)
+    found |= {"RASEMU": request.ras, "BPFRZ": request.freeze_breakpoint, "LCOFIFRZ": request.freeze_lcofi}
+    for kind, field in version.filters.items():
+        found[field] = request.not_taken if kind is TransferType.NOT_TAKEN_BRANCH else kind in request.inhibit
+    return found
+
+
+def apply_request(hart: Hart, control: Control, request: CtrRequest) -> tuple[int, list[str]]:
+    """Write a control register: what it then reads, and the fields of wishes that it did not grant.
+
+    Raises WriteIneffective.
+    """
+    wanted = wanted_fields(hart.version, control, request)
+    value = kept(hart, control) | control.csr.pack(**{field: int(on) for field, on in wanted.items()})
+    value &= (1 << hart.control_bits) - 1
+    got = hart.write_control(control, value, ())
+    always = control.csr.mask(*(field for mode, field in control.modes.items() if mode == ALWAYS_THERE))
+    if got & ~value & control.csr.mask(*wanted) or value & ~got & always:
+        raise WriteIneffective(hart.way, control.csr, value, got)
+    lacking = [field for field, on in wanted.items() if on and not control.csr.get(got, field)]
+    if request.modes is None:  # all there are: that some are not there is as asked
+        lacking = [field for field in lacking if field not in control.modes.values()]
+    return got, lacking
+
+
+def kept(hart: Hart, control: Control) -> int:
+    """What is in a control register beside wishes: the depth, if it is there, and bits that mean nothing yet (WPRI)."""
+    named = control.csr.mask(*(field for field in control.csr.by_name if field != "DEPTH"))
+    return hart.read_control(control) & ~named
+
+
+def guest_only(hart: Hart, lacking: list[str], value: int, host_lacking: list[str]) -> list[str]:
+    """Of what the guest's control register lacks, what is worth a line: it should have what the host's has."""
+    guest = hart.version.virtual
+    own = set(guest.modes.values())
+    if value & guest.csr.mask(*own):
+        own |= set(guest.external.values()) | set(lacking) - set(host_lacking)
+    return [field for field in lacking if field in own]
+
+
+def not_granted(hart: Hart, control: Control, lacking: list[str]) -> list[str]:
+    """A line for each, but one for all filters."""
+    csr = control.csr
+    by_filter = set(hart.version.filters.values())
+    notes = [f"this hart has no {csr.name}.{f}: it cannot {csr.by_name[f].doc}" for f in lacking if f not in by_filter]
+    filters = [field for field in lacking if field in by_filter]
+    if filters:
+        reason = "this hart has no" if hart.control_bits > FILTER_LSB else f"version {hart.version.key} has on RV32 no"
+        what = ", ".join(csr.by_name[field].doc for field in filters)
+        notes.append(f"{reason} {csr.name}.{', '.join(filters)}: it cannot {what}")
+    return notes
+
+
+def earlier_use(hart: Hart, control: int) -> list[str]:
+    """*control*, as it was found: somebody else may be using it."""
+    csr = hart.level.control.csr
+    if not any(csr.get(control, field) for field in hart.level.control.modes.values()):
+        return []
+    return [f"{csr.name} was {control:#x}, it recorded already: those records are gone; `stop` puts the register back"]
+
+
+def missing_modes(hart: Hart, request: CtrRequest, virtual: bool) -> list[str]:
+    """Modes that were asked for and no register that can be reached has. *virtual*: there is a vs control register."""
+    version, notes = hart.version, []
+    asked = (request.modes or frozenset()) | request.external
+    if not hart.machine and "m" in asked:
+        machine, here = version.machine.control.csr, hart.level.control.csr
+        notes.append(f"{machine.name} is closed, and {here.name} does not reach M mode: it stays as it is there")
+    if not virtual and asked & (set(version.virtual.modes) | set(version.virtual.external)):
+        notes.append(f"this hart has no {version.virtual.csr.name}: it has no VS and VU mode")
+    return notes
+
+
+def remarks(hart: Hart, request: CtrRequest, control: int, virtual: int) -> list[str]:
+    """What is granted, and yet not what one might expect."""
+    ras = hart.level.control.csr.get(control, "RASEMU")
+    if ras and (request.inhibit or request.not_taken or request.external):
+        return ["RAS emulation ignores filters and external traps: calls are recorded until they return"]
+    enabled = set()
+    for register, value in ((hart.level.control, control), (hart.version.virtual, virtual)):
+        enabled |= {mode for mode, field in register.modes.items() if register.csr.get(value, field)}
+    notes = []
+    for (source, target), needed in hart.version.external_traps.items():
+        missing = sorted(needed - request.external)
+        if source in enabled and target in request.external - enabled and missing:
+            what = " and ".join(missing)
+            notes.append(f"external traps from {source} to {target} mode are recorded only with external {what}, too")
+    return notes
+
+
+def must_record(hart: Hart, control: int, virtual: int) -> None:
+    """Raises NothingRecorded where no mode is enabled."""
+    host, guest = hart.level.control, hart.version.virtual
+    if not control & host.csr.mask(*host.modes.values()) and not virtual & guest.csr.mask(*guest.modes.values()):
+        raise NothingRecorded(hart.way, host.csr, tuple(host.modes.values()), control)
 
 
 @dataclass(frozen=True)
@@ -58,7 +268,7 @@ def start(
     """
     with opened(access, version) as hart:
         before = snapshot(hart)
-        others = [] if found else wishes.others(hart, before.control)
+        others = [] if found else earlier_use(hart, before.control)
         try:
             notes = others + _start(hart, request, progress)
             in_force = hart.in_force(name)
@@ -78,19 +288,19 @@ def _start(hart: Hart, request: CtrRequest, progress: Progress) -> list[str]:
     depth = set_depth(hart, request.depth)
     _clear(hart, depth, progress)
     freeze(hart, False)
-    notes = wishes.missing_modes(hart, request, guest)
-    vs_control, vs_lacking = wishes.apply(hart, virtual, request) if guest else (0, [])
-    value, lacking = wishes.apply(hart, level.control, request)
-    wishes.must_record(hart, value, vs_control)
-    notes += wishes.not_granted(hart, level.control, lacking)
-    notes += wishes.not_granted(hart, virtual, wishes.guest_only(hart, vs_lacking, vs_control, lacking))
-    return notes + wishes.remarks(hart, request, value, vs_control)
+    notes = missing_modes(hart, request, guest)
+    vs_control, vs_lacking = apply_request(hart, virtual, request) if guest else (0, [])
+    value, lacking = apply_request(hart, level.control, request)
+    must_record(hart, value, vs_control)
+    notes += not_granted(hart, level.control, lacking)
+    notes += not_granted(hart, virtual, guest_only(hart, vs_lacking, vs_control, lacking))
+    return notes + remarks(hart, request, value, vs_control)
 
 
 def _reset(hart: Hart, control: Control) -> None:
     """A control register without any wish: shows whether it can be written at all."""
     checked = tuple(field for field in control.csr.by_name if field not in ("DEPTH", hart.version.clear))
-    hart.write_control(control, wishes.kept(hart, control), checked)
+    hart.write_control(control, kept(hart, control), checked)
 
 
 def _undo(hart: Hart, before: Found, error: BaseException) -> None:

@@ -7,8 +7,7 @@ Section: 2, CSRs; 4, State Enable Access Control
 
 from enum import IntEnum
 
-from rvtrace_gdb.controlregs.ctr.layout import filters, flag
-from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.entries import TransferType, filters, flag
 from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 

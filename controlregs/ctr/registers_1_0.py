@@ -7,8 +7,7 @@ Section: CSRs
 
 from enum import IntEnum
 
-from rvtrace_gdb.controlregs.ctr.layout import filters, flag
-from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr.entries import TransferType, filters, flag
 from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 

@@ -1,10 +1,65 @@
-"""What a hart's CTR registers say, in words of neither version."""
+"""What a user asks of Control Transfer Records, what a hart's registers say when read back, and what that means.
+
+`CtrInForce` holds the values of registers; `settings` says them in words of neither version.
+"""
 
 from dataclasses import dataclass
 
-from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
-from rvtrace_gdb.controlregs.ctr.transfers import RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.entries import RECORDABLE, TransferType
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, Control, CtrVersion
+
+
+@dataclass(frozen=True)
+class CtrRequest:
+    """None: what suits the hardware best.
+
+    modes     of "m", "s", "u", "vs", "vu"; None: all there are
+    inhibit   kinds of transfers that are not to be recorded
+    not_taken record branches that are not taken, too
+    depth     entries; None: as many as there can be
+    ras       return address stack emulation
+    external  of "m", "s", "vs": record traps into these modes although the modes themselves are not recorded
+    version   a key of `versions.VERSIONS`; None: the one that is there
+    """
+
+    modes: frozenset[str] | None = None
+    inhibit: frozenset[TransferType] = frozenset()
+    not_taken: bool = False
+    depth: int | None = None
+    ras: bool = False
+    freeze_breakpoint: bool = False
+    freeze_lcofi: bool = False
+    external: frozenset[str] = frozenset()
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class CtrInForce:
+    """One hart's CTR when its entries were read.
+
+    name        "ctr0", for messages
+    version     "1.0" or "0.1.4", a key of `controlregs.ctr.versions.VERSIONS`
+    xlen        width of the CSRs
+    depth       entries there are
+    control     mctrctl (1.0) or mctrcontrol (0.1.4), 64 bits; sctr*, without what that hides, where M mode is closed
+    vs_control  vsctrctl or vsctrcontrol, 0 where there is none
+    status      sctrstatus, or mctrstatus
+    pc          where the hart stood, None where not known
+    privilege   its mode then (bits 1:0; bit 2: V), None where not known
+    misa        which modes it has, None where not known
+    """
+
+    name: str
+    version: str
+    xlen: int
+    depth: int
+    control: int
+    vs_control: int
+    status: int
+    pc: int | None = None
+    privilege: int | None = None
+    misa: int | None = None
+
 
 V = 1 << 2  # of the privilege
 MODES = {0: "u", 1: "s", 3: "m", 4: "vu", 5: "vs"}

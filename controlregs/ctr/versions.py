@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rvtrace_gdb.controlregs.ctr import layout, registers_0_1_4, registers_1_0
-from rvtrace_gdb.controlregs.ctr.transfers import TransferType
+from rvtrace_gdb.controlregs.ctr import entries, registers_0_1_4, registers_1_0
+from rvtrace_gdb.controlregs.ctr.entries import TransferType
 from rvtrace_gdb.controlregs.fields import Csr
 
 RV32 = 32
@@ -109,7 +109,7 @@ class CtrVersion:
 
 
 def _codes(codes: type[IntEnum]) -> dict[int, IntEnum]:
-    return dict(zip(layout.DEPTHS, codes, strict=True))
+    return dict(zip(entries.DEPTHS, codes, strict=True))
 
 
 V_1_0 = CtrVersion(
@@ -118,12 +118,12 @@ V_1_0 = CtrVersion(
     machine=Level(
         Control(registers_1_0.MCTRCTL, None, {"m": "M", "s": "S", "u": "U"}, {"m": "MTE", "s": "STE"}),
         registers_1_0.SCTRSTATUS,
-        Indirect(*layout.SUPERVISOR),  # M mode has no alias CSRs of its own for the entries
+        Indirect(*entries.SUPERVISOR),  # M mode has no alias CSRs of its own for the entries
     ),
     supervisor=Level(
         Control(registers_1_0.SCTRCTL, None, {"s": "S", "u": "U"}, {"s": "STE"}),
         registers_1_0.SCTRSTATUS,
-        Indirect(*layout.SUPERVISOR),
+        Indirect(*entries.SUPERVISOR),
     ),
     virtual=Control(registers_1_0.VSCTRCTL, None, {"vs": "S", "vu": "U"}, {"vs": "STE"}),
     depth=registers_1_0.SCTRDEPTH,
@@ -146,12 +146,12 @@ V_0_1_4 = CtrVersion(
             {"m": "MTE", "s": "STE"},
         ),
         registers_0_1_4.MCTRSTATUS,
-        Indirect(*layout.MACHINE),
+        Indirect(*entries.MACHINE),
     ),
     supervisor=Level(
         Control(registers_0_1_4.SCTRCONTROL, registers_0_1_4.SCTRCONTROLH, {"s": "S", "u": "U"}, {"s": "STE"}),
         registers_0_1_4.SCTRSTATUS,
-        Indirect(*layout.SUPERVISOR),
+        Indirect(*entries.SUPERVISOR),
     ),
     virtual=Control(
         registers_0_1_4.VSCTRCONTROL, registers_0_1_4.VSCTRCONTROLH, {"vs": "VS", "vu": "VU"}, {"vs": "VSTE"}

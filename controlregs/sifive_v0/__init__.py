@@ -1,4 +1,4 @@
-"""The trace control interface of before 1.0 (tr??VerMajor 0), as SiFive built it: registers te*, tf*, ts*, not tr*.
+"""The trace control interface from before 1.0 (tr??VerMajor 0), as SiFive built it: registers te*, tf*, ts*, not tr*.
 
 Ref: RISC-V Trace Control Interface Proposed, SiFive, document version 20200612: the interface's "version 0"
      https://lists.riscv.org/g/tech-nexus/files/RISC-V-Trace-Control-Interface-Proposed-20200612.pdf, CC-BY 4.0; as text
@@ -13,13 +13,18 @@ registers at 0x010 to 0x024 and, for pins and ATB, at 0xF00 and 0xE00. Names are
 Not declared, since no source says what is in them: te_fifo, te_btmcount, te_wordcount (0x030 to 0x038, only named by
 the scripts), and the units for PC samples (0x100) and cycle-accurate trace (a block of its own).
 
-`flow`, `watching`, `unchanged` and `capabilities` are the procedures: `controlregs.driving` chooses between these and
-those of 1.0. Both sources of practice start the funnel first and stop it last.
+`procedures`, `lifecycle` and `capabilities` are what is done with such components: `controlregs.generations`
+chooses between these and those of 1.0. Both sources of practice start the funnel first and stop it last.
 """
 
-from rvtrace_gdb.controlregs.sifive_v0.common import NO_COMP_TYPE
-from rvtrace_gdb.controlregs.sifive_v0.encoder import ENCODER
-from rvtrace_gdb.controlregs.sifive_v0.funnel import FUNNEL
-from rvtrace_gdb.controlregs.sifive_v0.insides import ATB, MEMORY, PINS, inside
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
+    ATB,
+    ENCODER,
+    FUNNEL,
+    MEMORY,
+    NO_COMP_TYPE,
+    PINS,
+    inside,
+)
 
 __all__ = ["ATB", "ENCODER", "FUNNEL", "MEMORY", "NO_COMP_TYPE", "PINS", "inside"]

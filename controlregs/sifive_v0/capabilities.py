@@ -4,19 +4,23 @@ Ref: see the package; proposal: "A debugger can determine if an optional feature
 field and reading back the result".
 """
 
-from rvtrace_gdb.controlregs.abilities import Found
-from rvtrace_gdb.controlregs.capabilities import Capabilities, while_off
 from rvtrace_gdb.controlregs.component import Component
-from rvtrace_gdb.controlregs.discovery import Identity
 from rvtrace_gdb.controlregs.fields import Register
-from rvtrace_gdb.controlregs.probing import Probe
-from rvtrace_gdb.controlregs.sifive_v0 import encoder, sinks, timestamp
-from rvtrace_gdb.controlregs.sifive_v0.common import SinkType
-from rvtrace_gdb.controlregs.sifive_v0.discovery import identify, reset
-from rvtrace_gdb.controlregs.sifive_v0.encoder import ENCODER, SYNC_OFF, Instruction, SliceFormat, XtiAction
-from rvtrace_gdb.controlregs.sifive_v0.memory import sinks_of
-from rvtrace_gdb.controlregs.sifive_v0.timestamp import TsType
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
+    ENCODER,
+    SYNC_OFF,
+    Instruction,
+    SinkType,
+    SliceFormat,
+    TsType,
+    XtiAction,
+)
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import identify, reset
+from rvtrace_gdb.controlregs.sifive_v0.sinks import sinks_of
+from rvtrace_gdb.controlregs.trace_control.capabilities import Capabilities, Found, Probe, while_off
+from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity
+from rvtrace_gdb.support.errors import Progress, silent
 
 _MODES = {
     Instruction.BTM: "BTM",
@@ -58,7 +62,7 @@ def _found(component: Component, identity: Identity) -> Capabilities:
 
 
 def _note_encoder(probe: Probe, found: Found) -> None:
-    control = encoder.CONTROL
+    control = component_registers.ENCODER_CONTROL
     protocol = probe.read(control, "teSliceFormat")
     found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
     modes = probe.values(control, "teInstruction", list(_MODES))
@@ -69,22 +73,25 @@ def _note_encoder(probe: Probe, found: Found) -> None:
     _note_source(probe, found)
     found.lacks += ["filters", "data trace"]
     for register, label, value in (
-        (encoder.XTI_CONTROL, "trigger input", int(XtiAction.START)),
-        (encoder.XTO_CONTROL, "trigger output", 1),
+        (component_registers.XTI_CONTROL, "trigger input", int(XtiAction.START)),
+        (component_registers.XTO_CONTROL, "trigger output", 1),
     ):
         number = sum(probe.can(register, name, value) for name in register.by_name)
         found.note(number, f"{number} {label}{'s' * (number != 1)}", f"{label}s")
 
 
 def _note_period(probe: Probe, found: Found, name: str, unit: str, exponent: int) -> None:
-    values = [n for n in probe.values(encoder.CONTROL, name) if n != SYNC_OFF]
+    values = [n for n in probe.values(component_registers.ENCODER_CONTROL, name) if n != SYNC_OFF]
     span = " to ".join(str(1 << n + exponent) for n in sorted({values[0], values[-1]})) if values else ""
     found.note(values, f"synchronisation every {span} {unit}", f"synchronisation by {unit}")
 
 
 def _note_source(probe: Probe, found: Found) -> None:
-    bits = probe.ones(encoder.IMPL, "nSrcBits")
-    fixed = probe.fixed(encoder.IMPL, "srcID") and f", always {probe.read(encoder.IMPL, 'srcID')}"
+    bits = probe.ones(component_registers.ENCODER_IMPL, "nSrcBits")
+    fixed = (
+        probe.fixed(component_registers.ENCODER_IMPL, "srcID")
+        and f", always {probe.read(component_registers.ENCODER_IMPL, 'srcID')}"
+    )
     found.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
 
 
@@ -94,7 +101,7 @@ def _note_switch(probe: Probe, found: Found, register: Register, name: str, word
 
 
 def _note_time(probe: Probe, found: Found) -> None:
-    register = timestamp.CONTROL
+    register = component_registers.TS_CONTROL
     probe.settle(register, "tsActive")
     kinds = probe.values(register, "tsType", [kind for kind in TsType if kind])
     names = " or ".join(register.by_name["tsType"].value_name(kind).replace("_", " ") for kind in kinds)
@@ -109,8 +116,8 @@ def _note_sinks(probe: Probe, found: Found, impl: int) -> None:
 
 def _reach(probe: Probe) -> str:
     """How far the addresses of its buffers reach, and what they are aligned to."""
-    high = probe.ones(sinks.BASE_HIGH, "teSinkBaseH")
-    low = probe.ones(sinks.LIMIT, "teSinkLimit")
-    if not low or probe.fixed(sinks.BASE, "teSinkBase"):
+    high = probe.ones(component_registers.SINK_BASE_HIGH, "teSinkBaseH")
+    low = probe.ones(component_registers.SINK_LIMIT, "teSinkLimit")
+    if not low or probe.fixed(component_registers.SINK_BASE, "teSinkBase"):
         return " at a fixed address" if low else ""
     return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"

@@ -1,27 +1,164 @@
 """Configuration of an encoder of version 0, and in the user's terms what of it was not granted.
 
-Ref: see the package; proposal, teControl. What the P550 sets after a reset, and how often SiFive's scripts synchronise,
-is in the P550's tables.
+What the P550 sets after a reset, and how often SiFive's scripts synchronise, is in the P550's tables. Debug triggers
+act on teTracing whatever its registers say. The codes of xtiAction and xtoEvent are those of trTeTrigExtInAction and
+trTeTrigExtOutEvent. The timestamp units of encoders and funnels are set here, too: "tsActive must be set to 1 before
+any other fields in tsControl are programmed". On the P550 the funnel counts and encoders are its slaves; tsType is
+fixed.
+
+Ref: see the package; proposal, teControl, tsControl, "External Triggers", "Core Watchpoints".
 """
 
 from collections.abc import Iterator
 
 from rvtrace_gdb.controlregs.component import Component
-from rvtrace_gdb.controlregs.encoder import Format, ImplicitReturnMode, InstMode, SyncMode
-from rvtrace_gdb.controlregs.encoder_setup import (
+from rvtrace_gdb.controlregs.errors import ComponentTimeout, SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
+    SYNC_OFF,
+    TS_CONTROL,
+    WP_CONTROL,
+    XTI_CONTROL,
+    XTO_CONTROL,
+    Instruction,
+    SliceFormat,
+    TsBranch,
+    TsType,
+)
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
+from rvtrace_gdb.controlregs.sifive_v0.settings import SYNC_BTM_LOWEST_UNIT, EncoderInForce
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
     FEATURE_NAMES,
     RETURN_MODE_NAMES,
     SYNC_MAX_LOWEST_UNIT,
     default_sync_max,
 )
-from rvtrace_gdb.controlregs.errors import SettingRefused
-from rvtrace_gdb.controlregs.request import TraceRequest
-from rvtrace_gdb.controlregs.sifive_v0 import encoder, timestamp
-from rvtrace_gdb.controlregs.sifive_v0.encoder import SYNC_OFF, Instruction, SliceFormat
-from rvtrace_gdb.controlregs.sifive_v0.in_force import SYNC_BTM_LOWEST_UNIT, EncoderInForce
-from rvtrace_gdb.controlregs.sifive_v0.switching import update
-from rvtrace_gdb.controlregs.sifive_v0.timestamp_setup import set_encoder_time
-from rvtrace_gdb.controlregs.sifive_v0.trigger_setup import configure_triggers
+from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Triggers
+from rvtrace_gdb.controlregs.trace_control.request import TraceRequest
+
+INTERNAL = (TsType.INTERNAL, TsType.INTERNAL_CORE)
+"""Types that count a clock themselves, which can be divided."""
+COUNTING = (*INTERNAL, TsType.EXTERNAL)
+"""Types that have time without another unit."""
+
+
+def set_encoder_time(component: Component, request: TraceRequest, clock: str = "") -> list[str]:
+    """Let messages have timestamps. *clock*: the funnel that has the time. Returns what was not granted."""
+    name = component.name
+    if not _wake_clock(component):
+        return [f"{name} has no timestamps (tsActive stays 0)"]
+    value, wanted = 0, int(request.ts_mode)  # the codes are those of trTsMode
+    for kind in (int(TsType.SLAVE), wanted) if clock else (wanted,):
+        value = _run_clock(component, kind, request.ts_prescale, tsEnable=1)
+        if TS_CONTROL.get(value, "tsType") == kind:
+            break
+    got = TS_CONTROL.get(value, "tsType")
+    if not TS_CONTROL.get(value, "tsEnable") or got == TsType.NONE:
+        return [f"{name} has no timestamps"]
+    notes = _branch_notes(component)
+    if clock and got != TsType.SLAVE:
+        of = f"{name} cannot share the time of {clock}, its own comes from {_type_name(got)}"
+        return [*notes, f"{of}: it cannot be compared with that of other harts"]
+    if not clock and got != wanted:
+        notes.append(f"{name}: time comes from {_type_name(got)}, not {_type_name(wanted)}")
+    return notes + _prescale_notes(name, value, request.ts_prescale, shares=bool(clock))
+
+
+def set_funnel_time(component: Component, request: TraceRequest, top: str) -> tuple[bool, list[str]]:
+    """Let a funnel count time, or pass on that of the funnel *top*. Returns whether it has time to give, and what was
+    not granted.
+    """
+    if not _wake_clock(component):
+        return False, []
+    is_top = top == component.name
+    wanted = int(request.ts_mode) if is_top else int(TsType.SLAVE)
+    value = _run_clock(component, wanted, request.ts_prescale)
+    got = TS_CONTROL.get(value, "tsType")
+    if got == TsType.NONE:
+        return False, []
+    if not is_top and got != TsType.SLAVE:
+        return False, [f"{component.name} cannot share the time of {top} (tsType reads {got}, {_type_name(got)})"]
+    if is_top and got not in COUNTING:
+        return False, [f"{component.name} counts no time of its own (tsType reads {got}, {_type_name(got)})"]
+    notes = []
+    if got != wanted:
+        notes.append(f"{component.name}: time comes from {_type_name(got)}, not {_type_name(wanted)}")
+    return True, notes + (_prescale_notes(component.name, value, request.ts_prescale) if is_top else [])
+
+
+def _wake_clock(component: Component) -> bool:
+    """Reset the unit, and release it from that. False: there is none, or it does not wake."""
+    component.write(TS_CONTROL, 0)
+    if TS_CONTROL.get(component.set(TS_CONTROL, tsActive=1), "tsActive"):
+        return True
+    if not TS_CONTROL.get(component.read(TS_CONTROL), "tsWidth"):
+        return False
+    try:
+        component.wait(TS_CONTROL, tsActive=1)
+    except ComponentTimeout:
+        return False
+    return True
+
+
+def _run_clock(component: Component, kind: int, prescale: int, **more: int) -> int:
+    return component.set(TS_CONTROL, tsActive=1, tsType=kind, tsReset=1, tsCount=1, tsPrescale=prescale, **more)
+
+
+def _branch_notes(component: Component) -> list[str]:
+    """All messages are to have a timestamp, as they have in 1.0."""
+    value = component.set(TS_CONTROL, tsBranch=TsBranch.ALL)
+    got = TS_CONTROL.get(value, "tsBranch")
+    if got == TsBranch.ALL:
+        return []
+    which = "synchronisation" if got == TsBranch.NONE else "synchronisation, of indirect branches and of exceptions"
+    return [f"{component.name} has timestamps in messages of {which} only (tsBranch reads {got})"]
+
+
+def _prescale_notes(name: str, value: int, asked: int, *, shares: bool = False) -> list[str]:
+    if TS_CONTROL.get(value, "tsType") not in INTERNAL:
+        cannot = asked and not shares
+        return [
+            f"{name}: time comes from {_type_name(TS_CONTROL.get(value, 'tsType'))}, which cannot be divided"
+        ] * cannot
+    got = TS_CONTROL.get(value, "tsPrescale")
+    return [] if got == asked else [f"{name}: its clock for timestamps is divided by {4**got}, not by {4**asked}"]
+
+
+def _type_name(kind: int) -> str:
+    return TS_CONTROL.by_name["tsType"].value_name(kind).replace("_", " ")
+
+
+def configure_triggers(component: Component, wanted: Triggers | None) -> list[str]:
+    """Let the encoder, active and not enabled, follow triggers; returns a line that says what they do.
+
+    Raises SettingRefused, FieldRange, ComponentAccess.
+    """
+    if wanted is None:
+        return []
+    if wanted.control is not None and component.write(WP_CONTROL, wanted.control) != wanted.control:
+        text = f"does not hold {wanted.control:#x} in {WP_CONTROL.name}"
+        raise SettingRefused(component.name, component.base, text)
+    _set_external(component, XTI_CONTROL, "xtiAction", "input", wanted.inputs)
+    _set_external(component, XTO_CONTROL, "xtoEvent", "output", wanted.outputs)
+    said = {"begins to trace at": wanted.on, "ends at": wanted.off, "marks": wanted.notify}
+    pieces = [f"{what} {' and '.join(f'{place:#x}' for place in places)}" for what, places in said.items() if places]
+    pieces += [f"trigger input {n}: {action.name.lower().replace('_', '-')}" for n, action in wanted.inputs]
+    return [f"{component.name} {', '.join(pieces)}"] if pieces else []
+
+
+def _set_external(
+    component: Component, register: Register, field: str, what: str, wanted: tuple[tuple[int, int], ...]
+) -> None:
+    if not wanted:
+        return
+    got = component.write(register, register.pack(**{f"{field}{number}": int(value) for number, value in wanted}))
+    for number, value in wanted:
+        if (held := register.get(got, f"{field}{number}")) != value:
+            text = f"cannot use trigger {what} {number} for this ({field}{number} reads {held}, not {int(value)})"
+            raise SettingRefused(component.name, component.base, text)
+
 
 SYNC_INST_USUAL = 10
 """teSyncMaxInst beside periodic synchronisation by messages: the P550's after a reset, and riscv-trace-umd's."""
@@ -29,12 +166,12 @@ OPTIMIZATIONS = ("trTeInstEnRepeatedHistory", "trTeInstEnImplicitReturn")
 """What teInstruction 7 switches on together, by the fields of 1.0."""
 _BTM_STEP = SYNC_BTM_LOWEST_UNIT - SYNC_MAX_LOWEST_UNIT  # between teSyncMaxBTM and trTeInstSyncMax
 _ZEROED = (
-    encoder.EV_CONTROL,
-    encoder.XTI_CONTROL,
-    encoder.XTO_CONTROL,
-    encoder.ITC_TRACE_ENABLE,
-    encoder.ITC_TRIG_ENABLE,
-    timestamp.CONTROL,
+    component_registers.EV_CONTROL,
+    component_registers.XTI_CONTROL,
+    component_registers.XTO_CONTROL,
+    component_registers.ITC_TRACE_ENABLE,
+    component_registers.ITC_TRIG_ENABLE,
+    component_registers.TS_CONTROL,
 )
 _MODES = (Instruction.HTM, Instruction.HTM_OPTIMIZED, Instruction.BTM)
 _NAMES = {Instruction.BTM: "BTM", Instruction.HTM: "HTM", Instruction.HTM_OPTIMIZED: "HTM with all optimisations"}
@@ -64,16 +201,18 @@ def configure_encoder(component: Component, request: TraceRequest, buffer_size: 
 
 def in_force(component: Component) -> EncoderInForce:
     """What the encoder is set to, read now."""
-    registers = (encoder.CONTROL, encoder.IMPL)
+    registers = (component_registers.ENCODER_CONTROL, component_registers.ENCODER_IMPL)
     control, impl = map(component.read, registers)
-    return EncoderInForce(component.name, component.base, control, impl, 0, component.read(timestamp.CONTROL))
+    return EncoderInForce(
+        component.name, component.base, control, impl, 0, component.read(component_registers.TS_CONTROL)
+    )
 
 
 def _set_format(component: Component, request: TraceRequest) -> list[str]:
     field = "teSliceFormat"
-    got = encoder.CONTROL.get(update(component, **{field: int(SliceFormat.NEXUS)}), field)
+    got = component_registers.ENCODER_CONTROL.get(update(component, **{field: int(SliceFormat.NEXUS)}), field)
     if got != SliceFormat.NEXUS:
-        name = encoder.CONTROL.by_name[field].value_name(got).replace("_", "-")
+        name = component_registers.ENCODER_CONTROL.by_name[field].value_name(got).replace("_", "-")
         text = f"produces no N-Trace but format {name} ({field} stays {got}), which rvtrace cannot decode"
         raise SettingRefused(component.name, component.base, text)
     if request.format not in (None, Format.N_TRACE):
@@ -92,7 +231,7 @@ def _set_mode(component: Component, request: TraceRequest) -> list[str]:
         preferred = Instruction.BTM
     got = 0
     for mode in sorted(_MODES, key=lambda mode: mode is not preferred):
-        got = encoder.CONTROL.get(update(component, teInstruction=int(mode)), "teInstruction")
+        got = component_registers.ENCODER_CONTROL.get(update(component, teInstruction=int(mode)), "teInstruction")
         if got == mode:
             break
     if got not in _MODES:
@@ -126,7 +265,7 @@ def _set_rest(component: Component, request: TraceRequest) -> list[str]:
 
 
 def _rest_notes(name: str, value: int, request: TraceRequest) -> Iterator[str]:
-    if bool(encoder.CONTROL.get(value, "teStallEnable")) != request.stall:
+    if bool(component_registers.ENCODER_CONTROL.get(value, "teStallEnable")) != request.stall:
         yield (
             f"{name} cannot stall its hart; trace may be lost when the path is full"
             if request.stall

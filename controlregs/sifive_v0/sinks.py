@@ -1,73 +1,263 @@
-"""The sinks inside encoder and funnel of version 0: memory (SRAM, SBA), pins, ATB.
+"""The sinks inside of encoders and funnels of version 0: choosing one, and setting it up.
 
-Ref: see the package; proposal, teSink*, "PIB Trace Sink", "ATB Trace Sink"
+A RAM sink's buffer is set to what that can be. Its words are as wide as the lowest bit of its addresses that can be 1
+says (P550: 8 bytes, as sinkBytes says), Limit is the address of the last one, and all addresses have the upper bits of
+teSinkBaseHigh. Through the other sinks, pins and ATB, trace leaves the chip.
 
-Limit and write pointer have no high word: their upper bits are those of teSinkBaseHigh, so a buffer cannot cross 4 GiB
-(riscv-trace-umd, rvtrace/funnel.py).
+Ref: see the package; proposal, teSink*, hasSRAMSink, "PIB Trace Sink" and "ATB Trace Sink"; scripts and
+riscv-trace-umd for the width of words.
 """
 
-from enum import IntEnum
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from rvtrace_gdb.controlregs.fields import Access, Compliance, Field, Register, Reset, reserved
-from rvtrace_gdb.controlregs.readings import divided_by
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import BufferRefused, SettingRefused
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import ATB_CONTROL, PIB_CONTROL, PibMode, SinkType
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import update
+from rvtrace_gdb.controlregs.sifive_v0.settings import BridgeInForce, PibInForce, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode as Mode
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, Pins
+from rvtrace_gdb.support.errors import silent
 
-OPTIONAL = Compliance.OPTIONAL
+WORD_MASK = 0xFFFF_FFFC
+ONES = 0xFFFF_FFFF
+_HIGH = 32
+_KINDS = {SinkType.SRAM: "SRAM", SinkType.SBA: "system memory", SinkType.PIB: "pins", SinkType.ATB: "ATB"}
+_FLAGS = {
+    SinkType.SRAM: "hasSRAMSink",
+    SinkType.ATB: "hasATBSink",
+    SinkType.PIB: "hasPIBSink",
+    SinkType.SBA: "hasSBASink",
+    SinkType.FUNNEL: "hasFunnelSink",
+}
 
 
-class PibMode(IntEnum):
-    OFF = 0
-    SWT_MANCHESTER = 4
-    SWT_UART = 5
-    PARALLEL_1 = 8
-    PARALLEL_2 = 9
-    PARALLEL_4 = 10
-    PARALLEL_8 = 11
+class Space(NamedTuple):
+    """A buffer: addresses of its first byte and of its last word, and the width of its words in bytes."""
+
+    start: int
+    limit: int
+    width: int
 
 
-def _address(name: str, doc: str) -> Field:
-    return Field(name, 30, reset=0, doc=doc, unit=4)
+def sinks_of(impl: int) -> list[SinkType]:
+    """Where a component can send its trace, by its teImpl or tfImpl, whose bits are at the same places."""
+    return [kind for kind, flag in _FLAGS.items() if component_registers.ENCODER_IMPL.get(impl, flag)]
 
 
-BASE = Register("teSinkBase", 0x010, OPTIONAL, "first address of the buffer, low word", (
-    reserved(2),
-    _address("teSinkBase", "address bits 31:2, aligned to the sink's width; SRAM may have it fixed at 0"),
-))
-BASE_HIGH = Register("teSinkBaseHigh", 0x014, OPTIONAL, "first address of the buffer, high word", (
-    Field("teSinkBaseH", 32, reset=0, doc="address bits from 32 up, of the whole buffer"),
-))
-LIMIT = Register("teSinkLimit", 0x018, OPTIONAL, "highest address that is written (inclusive), low word", (
-    reserved(2),
-    _address("teSinkLimit", "address bits 31:2; after the word at Limit the write pointer returns to Base"),
-))
-WP = Register("teSinkWP", 0x01C, OPTIONAL, "write pointer, low word, and the wrap flag", (
-    Field("teSinkWrapped", 1, reset=0, doc="the write pointer has wrapped (teWrap in the proposal)"),
-    reserved(1),
-    _address("teSinkWP", "where the next trace word goes, address bits 31:2"),
-))
-RP = Register("teSinkRP", 0x020, OPTIONAL, "read pointer of teSinkData; required for an SRAM sink", (
-    reserved(2),
-    _address("teSinkRP", "address bits 31:2; moves on with each access to teSinkData"),
-))
-DATA = Register("teSinkData", 0x024, OPTIONAL, "window on the SRAM at the read pointer", (
-    Field("teSinkData", 32, Access.R_OR_RW, Reset.CONSTANT, "the word at the read pointer; reading moves the pointer"),
-), port=True)
-ATB_CONTROL = Register("atbControl", 0xE00, OPTIONAL, "ATB sink", (
-    Field("atbActive", 1, Access.RW, 0, "0 holds the ATB sink in reset"),
-    Field("atbEnable", 1, Access.RW, 0, "trace is passed on to ATB"),
-    reserved(6),
-    Field("atbId", 7, Access.RW, 0, "ID of this trace on ATB; 0x00 and 0x70 to 0x7F are reserved by ATB"),
-    reserved(17),
-))
-PIB_CONTROL = Register("pibControl", 0xF00, OPTIONAL, "PIB sink: trace through pins", (
-    Field("pibActive", 1, Access.RW, 0, "0 holds the PIB sink in reset"),
-    Field("pibEnable", 1, Access.RW, 0, "trace is sent; while 0 the pins idle"),
-    reserved(2),
-    Field("pibMode", 4, reset=0, doc="what the pins do", values=PibMode),
-    Field("pibRefCenter", 1, reset=0, doc="parallel modes: the clock has its edge in the middle of a bit"),
-    Field("pibCalibrate", 1, reset=0, doc="a calibration pattern is sent over and over"),
-    reserved(6),
-    Field("pibDivider", 16, reset=0, doc="the input clock is divided by value + 1", reading=divided_by),
-))
+def choose(host: Component, wanted: SinkType) -> bool:
+    """Let *host* send its trace there. False: it cannot. Its teSink may stay 0 if it is the only one there is."""
+    field = host.block.prefix + "Sink"
+    got = host.block.control.get(update(host, **{field: wanted}), field)
+    return got == wanted or (got == SinkType.DEFAULT and sinks_of(host.read(host.block.impl)) == [wanted])
 
-MEMORY = (BASE, BASE_HIGH, LIMIT, WP, RP, DATA)
-OUTSIDE = (ATB_CONTROL, PIB_CONTROL)
+
+def cannot_send(host: Component, where: str) -> SettingRefused:
+    """The error for a host that cannot send its trace to *where*."""
+    field, control = host.block.prefix + "Sink", host.read(host.block.control)
+    can = ", ".join(kind.name.lower() for kind in sinks_of(host.read(host.block.impl))) or "nothing"
+    text = f"cannot send trace to {where} ({field} reads {host.block.control.get(control, field)}; it has {can})"
+    return SettingRefused(host.name, host.base, f"{text}; correct the target description")
+
+
+def configure_memory(
+    sink: Component, host: Component, kind: str, buffer: Buffer, *, stop_on_wrap: bool
+) -> tuple[SinkInForce, list[str]]:
+    """Set the sink inside of *host*, which was just reset, and empty it: pointers at Base, wrap flag clear.
+
+    *kind*: of the host, "encoder" or "funnel". The sink is never let loose on memory outside of the buffer.
+    Returns what is in force and what was not granted. Raises SettingRefused, BufferRefused, ComponentAccess.
+    """
+    notes = []
+    in_memory = buffer.start is not None
+    if not choose(host, SinkType.SBA if in_memory else SinkType.SRAM):
+        if not in_memory or not choose(host, SinkType.SRAM):
+            raise cannot_send(host, _KINDS[SinkType.SBA if in_memory else SinkType.SRAM])
+        notes.append(f"{sink.name} cannot use system memory; using its own SRAM")
+        in_memory = False
+    control = update(host, **{host.block.prefix + "StopOnWrap": int(stop_on_wrap)})
+    space = _set_system(sink, buffer) if in_memory else _set_sram(sink)
+    _rewind(sink, space, in_memory=in_memory)
+    impl = sink.read(sink.block.impl)
+    found = SinkInForce(sink.name, sink.base, control, impl, *space, host=kind)
+    return found, notes + _notes(found, buffer, stop_on_wrap=stop_on_wrap)
+
+
+def _notes(sink: SinkInForce, buffer: Buffer, *, stop_on_wrap: bool) -> list[str]:
+    notes = []
+    if buffer.size is not None and sink.size != buffer.size:
+        notes.append(f"{sink.name}: the buffer has {sink.size} bytes, not {buffer.size}")
+    if sink.stop_on_wrap != stop_on_wrap:
+        notes.append(
+            f"{sink.name} has no stop-on-wrap; the oldest trace will be overwritten"
+            if stop_on_wrap
+            else f"{sink.name} always stops when the buffer is full"
+        )
+    return notes
+
+
+def _set_system(sink: Component, buffer: Buffer) -> Space:
+    """A buffer in system memory."""
+    if buffer.start is None or buffer.size is None:
+        text = "stores trace in system memory: give a buffer (start, size) in the target description"
+        raise SettingRefused(sink.name, sink.base, text)
+    asked = buffer.start, buffer.start + buffer.size
+    if asked[0] >> _HIGH != asked[1] - 1 >> _HIGH:
+        text = (
+            f"its buffer {asked[0]:#x} to {asked[1]:#x} crosses a multiple of 4 GiB, and teSinkBaseHigh "
+            "has the bits from 32 up of all its addresses; give one that does not"
+        )
+        raise SettingRefused(sink.name, sink.base, text)
+    high = sink.write(component_registers.SINK_BASE_HIGH, asked[0] >> _HIGH)
+    grain, width = _words(sink)
+    base = asked[0] & ONES
+    start = high << _HIGH | sink.write(component_registers.SINK_BASE, -(-base // grain) * grain & ONES) & WORD_MASK
+    last = (asked[1] // grain * grain - width) & ONES
+    limit = high << _HIGH | sink.write(component_registers.SINK_LIMIT, last) & WORD_MASK
+    if not asked[0] <= start <= limit or limit + width > asked[1]:
+        raise BufferRefused(sink.name, sink.base, asked, (start, limit + width))
+    return Space(start, limit, width)
+
+
+def _set_sram(sink: Component) -> Space:
+    """All of its own memory: the write pointer says how large it is, and Limit need not exist or mean anything."""
+    start = sink.write(component_registers.SINK_BASE, 0) & WORD_MASK
+    highest = sink.write(component_registers.SINK_WP, WORD_MASK) & WORD_MASK
+    width = max(_lowest(highest), _declared(sink))
+    if highest < start or not highest:
+        text = f"its SRAM ends ({highest:#x}) where it starts ({start:#x}): its size cannot be found out"
+        raise SettingRefused(sink.name, sink.base, text)
+    limit = sink.write(component_registers.SINK_LIMIT, highest) & WORD_MASK
+    return Space(start, limit or highest, width)
+
+
+def _words(sink: Component) -> tuple[int, int]:
+    """What the ends of the buffer have to be multiples of, and the width of the words that are stored, in bytes."""
+    probed = [_probe(sink, register) for register in (component_registers.SINK_BASE, component_registers.SINK_LIMIT)]
+    width = max(min(possible for _, possible in probed), _declared(sink))
+    return max(width, *(settable for settable, _ in probed)), width
+
+
+def _probe(sink: Component, register: Register) -> tuple[int, int]:
+    """(lowest settable bit, lowest bit that can be 1) of an address register, as values; restores nothing."""
+    zeros = sink.write(register, 0) & WORD_MASK
+    ones = sink.write(register, ONES) & WORD_MASK
+    return _lowest(zeros ^ ones) or 1, _lowest(ones) or 1
+
+
+def probed(sink: Component, *, in_memory: bool) -> tuple[int, int]:
+    """Address of the last word of a disabled sink's buffer, and the width of its words; its registers keep their
+    values.
+    """
+    register = component_registers.SINK_LIMIT if in_memory else component_registers.SINK_WP
+    before = sink.read(register)
+    if in_memory:
+        found = before & WORD_MASK, max(_probe(sink, register)[1], _declared(sink))
+    else:
+        found = sink.write(register, WORD_MASK) & WORD_MASK, _declared(sink)
+    sink.write(register, before)
+    return found
+
+
+def _lowest(value: int) -> int:
+    return value & -value
+
+
+def _declared(sink: Component) -> int:
+    """The width of its words as sinkBytes has it."""
+    return 4 << component_registers.ENCODER_IMPL.get(sink.read(sink.block.impl), "sinkBytes")
+
+
+def _rewind(sink: Component, space: Space, *, in_memory: bool) -> None:
+    """Pointers to Base, which also clears the wrap flag: a stale one would make the next read-out return old trace."""
+    low = space.start & ONES
+    if not in_memory:
+        sink.write(component_registers.SINK_RP, low)
+    got = sink.write(component_registers.SINK_WP, low)
+    if got != low:
+        text = f"cannot be emptied: teSinkWP reads {got:#010x}, not {low:#010x}; reset the target"
+        raise SettingRefused(sink.name, sink.base, text)
+
+
+_IDS = range(0x01, 0x70)
+"""Those that ATB does not reserve."""
+
+
+def configure_pins(sink: Component, host: Component, pins: Pins, *, calibrate: bool = False) -> list[str]:
+    """Let *host* send its trace to pins, and set these. Returns what was not granted.
+
+    Raises SettingRefused, FieldRange, ComponentAccess.
+    """
+    if not choose(host, SinkType.PIB):
+        raise cannot_send(host, "pins")
+    _wake(sink, PIB_CONTROL.name, "pibActive")
+    if pins.mode is None or PIB_CONTROL.get(sink.set(PIB_CONTROL, pibMode=int(pins.mode)), "pibMode") != pins.mode:
+        asked = "its pins are off" if pins.mode is None else f"it cannot send {pins.mode.name.lower()}"
+        has = ", ".join(mode.name.lower() for mode in modes(sink)) or "none at all"
+        raise SettingRefused(sink.name, sink.base, f"{asked}; give the mode your probe receives, it has {has}")
+    wanted = {"pibCalibrate": int(calibrate), "pibRefCenter": int(bool(pins.clk_center))}
+    if pins.divider is not None:
+        wanted["pibDivider"] = pins.divider - 1
+    got = PIB_CONTROL.unpack(sink.set(PIB_CONTROL, **wanted))
+    if got["pibCalibrate"] != calibrate:
+        stays = "has no calibration mode" if calibrate else "always sends its calibration pattern, and no trace"
+        raise SettingRefused(sink.name, sink.base, f"{stays} (pibCalibrate stays {got['pibCalibrate']})")
+    return list(_pins_notes(sink.name, pins, got["pibDivider"] + 1, center=bool(got["pibRefCenter"])))
+
+
+def _pins_notes(name: str, pins: Pins, divider: int, *, center: bool) -> Iterator[str]:
+    if pins.divider is not None and divider != pins.divider:
+        yield f"{name} divides its clock by {divider}, not by {pins.divider}"
+    if pins.clk_center is not None and center != pins.clk_center:
+        can = "cannot have" if pins.clk_center else "always has"
+        yield f"{name} {can} the edge of its clock in the middle of a bit"
+
+
+def modes(sink: Component) -> list[Mode]:
+    """The modes of the pins that there are, Off excepted; leaves it in some of them. Active it has to be."""
+    there = [mode for mode in PibMode if mode]
+    return [Mode(m) for m in there if PIB_CONTROL.get(sink.set(PIB_CONTROL, pibMode=m), "pibMode") == m]
+
+
+def configure_atb(sink: Component, host: Component, atb_id: int | None) -> list[str]:
+    """Let *host* send its trace to ATB. *atb_id* None: as reset leaves it. Returns what was not granted.
+
+    Raises SettingRefused, FieldRange, ComponentAccess.
+    """
+    if not choose(host, SinkType.ATB):
+        raise cannot_send(host, "ATB")
+    _wake(sink, ATB_CONTROL.name, "atbActive")
+    value = sink.read(ATB_CONTROL) if atb_id is None else sink.set(ATB_CONTROL, atbId=atb_id)
+    got = ATB_CONTROL.get(value, "atbId")
+    if got not in _IDS:
+        text = f"its ID on ATB would be {got:#04x}, which is reserved there (atbId); give one of 1 to 111"
+        raise SettingRefused(sink.name, sink.base, text)
+    return [f"{sink.name}: its ID on ATB is {got}, not {atb_id}"] if atb_id not in (None, got) else []
+
+
+def _wake(sink: Component, register: str, active: str) -> None:
+    """Reset it and release it from that."""
+    control = sink.block.by_name[register]
+    sink.write(control, 0)
+    sink.forget()
+    sink.set(control, **{active: 1})
+    sink.wait(control, silent, **{active: 1})
+
+
+def switch(sink: Component, *, on: bool) -> None:
+    """Let it send, or not. What it has is only what its host has passed on."""
+    register, prefix = (PIB_CONTROL, "pib") if PIB_CONTROL.name in sink.block.by_name else (ATB_CONTROL, "atb")
+    if on or register.get(sink.read(register), prefix + "Active"):
+        sink.set(register, **{prefix + "Enable": int(on)})
+        sink.wait(register, silent, **{prefix + "Enable": int(on)})
+
+
+def pins_in_force(sink: Component) -> PibInForce:
+    return PibInForce(sink.name, sink.base, sink.read(PIB_CONTROL), sink.read(sink.block.impl))
+
+
+def atb_in_force(sink: Component) -> BridgeInForce:
+    return BridgeInForce(sink.name, sink.base, sink.read(ATB_CONTROL), sink.read(sink.block.impl))

@@ -1,17 +1,278 @@
 """An automaton over the entries of a history, whose states are call stacks.
 
-What an entry does to the call stack is remembered with the stack: going through a history is one look-up for each.
+What an entry does to the call stack is remembered with the stack, so going through a history is one look-up for each
+entry. The entries are those of the history, cut where the trace itself says that something happened: at traps, and at
+other programs (`Entries`). What a shared piece of the history does to the call stack is worked out once, however often
+it ran (`Summaries`).
 """
 
-from collections.abc import Callable, Iterable
-from itertools import accumulate, islice
-from operator import getitem
+import itertools
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby, islice, pairwise
+from operator import attrgetter, getitem, itemgetter
+from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.edges import Edge, Edges, Kind, Operation
-from rvtrace_gdb.decode.calls.entries import Entry, Marked
-from rvtrace_gdb.decode.calls.stack import Calls, Frame, Frames
-from rvtrace_gdb.decode.calls.summaries import Summaries
-from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.calls.stack import Calls, Edge, Edges, Frame, Frames, Kind, Operation, reduced
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.decode.program.image import Image, Program
+
+Entry = Path | RepeatPath
+Trap = tuple[int | None, int | None]
+"""Where a trap hit, and where it went."""
+
+
+class Marked(NamedTuple):
+    """An entry, or the rest of one, that runs in the program with this number, after these traps."""
+
+    entry: Entry
+    program: int
+    traps: tuple[Trap, ...]
+
+
+class Entries:
+    """Those of *history*; *images*: the programs that ran, the first one first. *traps*: as of `traps_of`."""
+
+    def __init__(self, history: History, program: Program, traps: dict[int, list[Event]]) -> None:
+        self._all = history.entries
+        self.images: list[Image] = []
+        self._instead: dict[int, list[Entry | Marked]] = {}  # what entries are replaced by, by their numbers
+        changes = [(position, self._number(image)) for position, image in _images(history, program)]
+        self._begins = [position for position, _ in changes]
+        self._programs = [number for _, number in changes]
+        marks = sorted({*traps, *self._begins[1:]})
+        places = ((*history.entry_at(position), position) for position in marks)
+        for (number, begin), cuts in groupby(places, itemgetter(0, 1)):
+            self._instead[number] = list(self._cut(number, begin, [cut for _, _, cut in cuts], traps))
+        self._replaced = list(self._instead)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def between(self, begin: int, end: int) -> Sequence[Entry | Marked]:
+        """What the entries numbered *begin* to *end* - 1 of the history are; more than these where some are cut."""
+        first, last = (bisect_left(self._replaced, number) for number in (begin, end))
+        if first == last:
+            return self._all[begin:end]
+        found: list[Entry | Marked] = []
+        for number in self._replaced[first:last]:
+            found += self._all[begin:number]
+            found += self._instead[number]
+            begin = number + 1
+        return found + list(self._all[begin:end])
+
+    def _number(self, image: Image) -> int:
+        number = next((i for i, known in enumerate(self.images) if known is image), len(self.images))
+        if number == len(self.images):
+            self.images.append(image)
+        return number
+
+    def _cut(
+        self, number: int, begin: int, cuts: Sequence[int], traps: dict[int, list[Event]]
+    ) -> Iterator[Entry | Marked]:
+        """The pieces of an entry that begins at a position, cut at others."""
+        entry = self._all[number]
+        if cuts[0] != begin:
+            yield _piece(entry, 0, cuts[0] - begin)
+        for position, end in pairwise([*cuts, begin + entry.count]):
+            hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
+            yield Marked(_piece(entry, position - begin, end - begin), self._program_at(position), hit)
+
+    def _program_at(self, position: int) -> int:
+        return self._programs[bisect_left(self._begins, position + 1) - 1]
+
+
+def traps_of(history: History) -> dict[int, list[Event]]:
+    """By position: the traps the trace reports there, the last one into the handler that ran next."""
+    traps: dict[int, list[Event]] = {}
+    for event in history.events:
+        if event.kind is EventKind.TRAP and event.next_pc is not None and 0 < event.position < len(history):
+            chain = traps.setdefault(event.position, [])
+            if chain and chain[-1].next_pc != event.last_pc:  # something must have run in between
+                chain.clear()
+            chain.append(event)
+    return {
+        position: chain
+        for position, chain in traps.items()
+        if history.pc(position) == chain[-1].next_pc and history.pc(position - 1) != GAP
+    }
+
+
+def _piece(entry: Entry, first: int, end: int) -> Entry:
+    whole = (first, end) == (0, entry.count)
+    return entry if whole else Path(list(entry.chunks(first, end)))
+
+
+def _images(history: History, program: Program) -> list[tuple[int, Image]]:
+    """(position, what runs from there on), where that changes."""
+    found = [(0, program.image_of(history.context_at(0)))]
+    for position, context in history.contexts:
+        image = program.image_of(context)
+        if image is not found[-1][1] and 0 < position < len(history):
+            if found[-1][0] == position:
+                found.pop()
+            found.append((position, image))
+    return found
+
+
+Part = tuple[int, ...] | Path | RepeatPath
+_FIRST, _LAST, _BEGINS, _HEIGHT = map(attrgetter, ("first", "last", "begins", "height"))
+_PIECE_BEGIN = attrgetter("begins")
+_LISTED = 32  # operations of repetitions that are written out
+
+
+class Summary(NamedTuple):
+    """Of a part: its *first* and *last* instruction, how many functions begin behind the first one, what is done to the
+    stack, and how deep it is nested: 0 for addresses alone.
+    """
+
+    part: Part
+    first: int
+    last: int
+    begins: int
+    operations: tuple[Operation, ...]
+    height: int
+
+
+class Begin(NamedTuple):
+    """Functions begin *offset* instructions behind the start of a part, by *edge*."""
+
+    offset: int
+    to: int
+    edge: Edge
+
+
+class Summaries:
+    """Of all parts that ran in one program."""
+
+    def __init__(self, edges: Edges) -> None:
+        self.edges = edges
+        self._known: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
+
+    def of(self, part: Part) -> Summary:
+        """What a part that is not empty does."""
+        return self._known.get(id(part)) or self._make_known(part)
+
+    def children(self, part: Path) -> list[Summary]:
+        """Of its parts."""
+        try:  # most paths consist of parts that other paths have, too
+            return list(map(self._known.__getitem__, map(id, part.parts)))
+        except KeyError:
+            return [self.of(inner) for inner in part.parts if inner]
+
+    def between(self, before: Summary, after: Summary) -> Edge:
+        """The step from one part to the next."""
+        return self.edges.step(before.last, after.first)
+
+    def begins(self, part: Part, calls: Calls, skip: int) -> Iterator[Begin]:
+        """What begins in a part, but for the first instruction and the first *skip*; *calls* is taken along."""
+        if isinstance(part, tuple):
+            yield from self._in_addresses(part, calls, skip)
+        elif isinstance(part, RepeatPath):
+            yield from self._in_rounds(part, calls, skip)
+        else:
+            yield from self._in_path(part, calls, skip)
+
+    def _make_known(self, part: Part) -> Summary:
+        known = self._known[id(part)] = self._make(part)
+        return known
+
+    def _make(self, part: Part) -> Summary:
+        if isinstance(part, tuple):
+            edges = [self.edges.step(pc, to) for pc, to in itertools.pairwise(part)]
+            operations = reduced([operation for edge in edges for operation in edge.operations])
+            return Summary(part, part[0], part[-1], sum(edge.begins for edge in edges), operations, 0)
+        if isinstance(part, RepeatPath):
+            return self._of_rounds(part)
+        return self._of_path(part)
+
+    def _of_path(self, part: Path) -> Summary:
+        """Nothing but look-ups for most pieces, which are short and do nothing to the stack."""
+        children = self.children(part)
+        steps = zip(map(_LAST, children), map(_FIRST, children[1:]), strict=False)
+        edges = list(map(self.edges.known.__getitem__, steps))
+        first, last = children[0], children[-1]
+        begins, height = sum(map(_BEGINS, children)) + sum(map(_PIECE_BEGIN, edges)), max(map(_HEIGHT, children)) + 1
+        done = list(first.operations)
+        if begins > first.begins:
+            for edge, child in zip(edges, children[1:], strict=True):
+                if edge.begins or child.begins:
+                    done += edge.operations
+                    done += child.operations
+        return Summary(part, first.first, last.last, begins, reduced(done) if done else (), height)
+
+    def _of_rounds(self, part: RepeatPath) -> Summary:
+        inner = self.of(part.path)
+        edge = self.between(inner, inner)
+        again = reduced(edge.operations + inner.operations)
+        times = part.times - 1
+        if len(again) * times <= _LISTED:
+            operations = reduced(inner.operations + again * times)
+        else:
+            operations = (*inner.operations, Operation(Kind.REPEAT, inner=again, times=times))
+        begins = inner.begins * part.times + edge.begins * times
+        return Summary(part, inner.first, inner.last, begins, operations, inner.height + 1)
+
+    def _in_addresses(self, part: tuple[int, ...], calls: Calls, skip: int) -> Iterator[Begin]:
+        for offset in range(1, len(part)):
+            edge = self.edges.step(part[offset - 1], part[offset])
+            if edge.begins:
+                calls.do(edge.operations)
+                if skip:
+                    skip -= 1
+                else:
+                    yield Begin(offset, part[offset], edge)
+
+    def _in_path(self, part: Path, calls: Calls, skip: int) -> Iterator[Begin]:
+        offset = 0
+        before: Summary | None = None
+        for child in self.children(part):
+            if before is not None:
+                edge = self.between(before, child)
+                if edge.begins:
+                    calls.do(edge.operations)
+                    if not skip:
+                        yield Begin(offset, child.first, edge)
+                    skip = max(skip - 1, 0)
+            if skip >= child.begins:
+                calls.do(child.operations)
+                skip -= child.begins
+            else:
+                for begin in self.begins(child.part, calls, skip):
+                    yield begin._replace(offset=offset + begin.offset)
+                skip = 0
+            offset += len(child.part)
+            before = child
+
+    def _in_rounds(self, part: RepeatPath, calls: Calls, skip: int) -> Iterator[Begin]:
+        inner = self.of(part.path)
+        edge = self.between(inner, inner)
+        each = inner.begins + edge.begins
+        if not each:
+            return
+        done = 0
+        while done < part.times:
+            if done and skip >= each:
+                rounds = min(skip // each, part.times - done)
+                again = reduced(edge.operations + inner.operations)
+                calls.do((Operation(Kind.REPEAT, inner=again, times=rounds),))
+                done, skip = done + rounds, skip - rounds * each
+                continue
+            if done and edge.begins:
+                calls.do(edge.operations)
+                if not skip:
+                    yield Begin(done * len(part.path), inner.first, edge)
+                skip = max(skip - 1, 0)
+            if skip >= inner.begins:
+                calls.do(inner.operations)
+                skip -= inner.begins
+            else:
+                for begin in self.begins(inner.part, calls, skip):
+                    yield begin._replace(offset=done * len(part.path) + begin.offset)
+                skip = 0
+            done += 1
+
 
 _STATES_AT_MOST = 1 << 18
 NOTHING = -2

@@ -1,4 +1,4 @@
 """Control Transfer Records: from a hart's records to its history.
 
-Ref: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023-09-15
+Source: RISC-V Control Transfer Records 1.0, ratified 2024-11-22; draft 0.1.4, 2023-09-15.
 """

@@ -1,18 +1,27 @@
-"""From records to a history: what ran between them, where records and program tell it; honest gaps elsewhere."""
+"""From records to a history: what ran between them where records and program tell it, and gaps elsewhere."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.ctr.code import Code
-from rvtrace_gdb.decode.ctr.record import Options, Record, impossible
-from rvtrace_gdb.decode.ctr.registers import NOTHING, Known
-from rvtrace_gdb.decode.ctr.seen import Seen, seen
-from rvtrace_gdb.decode.ctr.times import ROUNDED_FROM, is_rounded, moments
-from rvtrace_gdb.decode.ctr.ways import Goal, Way, Ways
-from rvtrace_gdb.decode.ctr.wording import TYPE_NAMES
-from rvtrace_gdb.decode.event_wording import words
-from rvtrace_gdb.decode.events import (
-    Context,
+from rvtrace_gdb.decode.ctr.records import (
+    ROUNDED_FROM,
+    TYPE_NAMES,
+    Goal,
+    Options,
+    Record,
+    Seen,
+    Way,
+    Ways,
+    impossible,
+    is_rounded,
+    moments,
+    seen,
+)
+from rvtrace_gdb.decode.ctr.transfers import NOTHING, Code, Known
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, contradiction
+from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.events import (
+    Accounting,
     EventKind,
     Loss,
     LossCause,
@@ -24,11 +33,11 @@ from rvtrace_gdb.decode.events import (
     StopReason,
     Trap,
 )
-from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
-from rvtrace_gdb.decode.instructions import IType
-from rvtrace_gdb.decode.reports import contradiction
-from rvtrace_gdb.decode.streams import Program
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.support.errors import Progress, silent
 
 RECORD_BYTES = 24
 """Of the trace: ctrsource, ctrtarget and ctrdata, 64 bits each."""

@@ -1,14 +1,144 @@
-"""E-Trace bytes to the history of one hart."""
+"""E-Trace bytes to histories: of one hart, or of several harts, whose packets are sorted by their source."""
 
-from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
-from rvtrace_gdb.decode.etrace.hart import MEMO_LIMIT
+from collections.abc import Mapping
+
+from rvtrace_gdb.decode.etrace.encapsulation import CutOff, Encapsulation, Idle, Kind, Packets
+from rvtrace_gdb.decode.etrace.hart import MEMO_LIMIT, HartDecoder
 from rvtrace_gdb.decode.etrace.options import Options
-from rvtrace_gdb.decode.etrace.streams import StreamDecoder
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.decode.streams import Program
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.decode.history.builder import Builders, Losses, Lost, Streams, whole
+from rvtrace_gdb.decode.history.events import Accounting
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.support.errors import Progress, silent
 
-__all__ = ["MEMO_LIMIT", "Decoder", "Options", "decode"]
+_PIECE = 1 << 16  # bytes between two signs of life
+
+
+def decode_streams(
+    data: bytes,
+    programs: Mapping[int, Program] | Program,
+    options: Options,
+    encapsulation: Encapsulation,
+    *,
+    wrapped: bool = False,
+    progress: Progress = silent,
+) -> Streams:
+    """The histories of all harts in *data*. *programs*: what each runs, by source; others are skipped. Or one for all.
+
+    *wrapped*: the trace comes from a ring buffer that wrapped, oldest byte first. No bytes make it fail. Raises only
+    what *progress* raises.
+    """
+    decoder = StreamDecoder(programs, options, encapsulation, progress, wrapped=wrapped, total=len(data))
+    decoder.feed(data)
+    return decoder.finish()
+
+
+class StreamDecoder:
+    """Decodes the traces of several harts, fed in pieces of any size.
+
+    *split*: by source; else all packets are taken for one hart's. *only*: this source's packets alone count. *total*:
+    bytes to expect, for *progress* only. *memo_limit*: steps to remember at most for each hart, 0 for none. *builders*:
+    what collects the histories, by source.
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[int, Program] | Program,
+        options: Options,
+        encapsulation: Encapsulation,
+        progress: Progress = silent,
+        *,
+        wrapped: bool = False,
+        total: int | None = None,
+        memo_limit: int = MEMO_LIMIT,
+        split: bool = True,
+        only: int | None = None,
+        builders: Builders = whole,
+    ) -> None:
+        self._programs = programs
+        self._options = options
+        self._progress = progress
+        self._expected = total
+        self._memo_limit = memo_limit
+        self._builders = builders
+        self._split = split
+        self._only = only
+        self._deframer = encapsulation.deframer(wrapped=wrapped)
+        self._harts: dict[int, HartDecoder] = {}
+        self._idle = self._skipped = 0
+        self._losses = Losses()
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes of the trace. Raises only what *progress* raises."""
+        for start in range(0, len(data), _PIECE):
+            for item in self._deframer.feed(data[start : start + _PIECE]):
+                self._take(item)
+            self._progress("decoding", self._deframer.total, self._expected)
+
+    def finish(self) -> Streams:
+        """The end of the trace."""
+        cut_off: list[Lost] = []  # that is no loss: nothing comes behind it
+        for item in self._deframer.finish():
+            if isinstance(item, CutOff):
+                self._skipped += item.length
+                cut_off.append(item)
+            else:
+                self._take(item)
+        if not self._harts and not isinstance(self._programs, Mapping):
+            self._hart(self._only or 0)
+        for source in self._harts:
+            hart = self._hart(source)
+            for lost in cut_off:
+                hart.cut_off(lost)
+        end = self._deframer.total
+        histories = {source: self._harts[source].finish(end) for source in sorted(self._harts)}
+        accounts = [history.accounting for history in histories.values()]
+        decoded, skipped = sum(account.decoded for account in accounts), sum(account.skipped for account in accounts)
+        return Streams(histories, Accounting(end, decoded, self._idle, self._skipped + skipped))
+
+    def expect(self, source: int) -> None:
+        """There is a history of this hart, even if it said nothing."""
+        self._hart(source)
+
+    def _take(self, item: Packets | Idle | Lost) -> None:
+        if isinstance(item, Packets):
+            self._packets(item)
+        elif isinstance(item, Idle):
+            self._idle += item.length
+        else:
+            self._skipped += item.length
+            if item.why:
+                self._losses.add(item)
+                if not self._split:
+                    self._hart(0)
+                if self._losses.full:
+                    for source in self._harts:
+                        self._hart(source)
+                    self._losses.forget()
+
+    def _packets(self, packets: Packets) -> None:
+        source = packets.source if self._split else 0
+        ours = self._only is None or packets.source == self._only
+        if not ours or (isinstance(self._programs, Mapping) and source not in self._programs):
+            self._skipped += packets.length
+        elif packets.kind is Kind.INSTRUCTION:
+            self._hart(source).run(packets)
+        elif packets.kind is Kind.DATA:
+            self._hart(source).run_data(packets)
+        else:
+            self._hart(source).ignore(packets)
+
+    def _hart(self, source: int) -> HartDecoder:
+        """A hart's decoder, which knows what was lost so far."""
+        if source not in self._harts:
+            program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
+            self._harts[source] = HartDecoder(
+                program, self._options, memo_limit=self._memo_limit, builder=self._builders(source)
+            )
+        missed = self._losses.missed(source)
+        if missed is not None:
+            self._harts[source].lose(missed)
+        return self._harts[source]
 
 
 def decode(

@@ -1,4 +1,4 @@
-"""Whose packets differ from the document's, and how.
+"""Dialects: whose packets differ from the document's, and how.
 
 Facts from public sources: rv_tracer's RTL (pulp-platform/rv_tracer, `te_packet_emitter`); Espressif's decoders
 (tore-espressif/riscv-trace-spec, branches esp-implementation for PT10 and trace_v2 for ET20) and bjoernQ's
@@ -8,7 +8,6 @@ esp-trace-decoder (PT10); the patches "hw/riscv: initial e-trace support" of QEM
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.etrace.fields import Malformed, Reader
 from rvtrace_gdb.decode.etrace.layout import (
     ADDRESS,
     BRANCH,
@@ -25,6 +24,8 @@ from rvtrace_gdb.decode.etrace.layout import (
     Key,
     Kind,
     Layout,
+    Malformed,
+    Reader,
     Sync,
     address_bits,
     fixed,

@@ -1,4 +1,4 @@
-"""The packets of one hart to its history: payloads through the automaton, its answers remembered.
+"""The packets of one hart to its history: payloads through the step function, whose answers are remembered.
 
 As for N-Trace, few of the packets in a real trace are distinct, and a step depends on nothing but its place, the
 payload, and sometimes what is on top of the call stack or in an entry of the jump target cache. What is remembered is
@@ -12,24 +12,34 @@ from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from rvtrace_gdb.decode.accesses import attach
-from rvtrace_gdb.decode.callstack import Stack, pushed
-from rvtrace_gdb.decode.etrace.automaton import Automaton
-from rvtrace_gdb.decode.etrace.belief import AHEAD, Doubt, Verdict
+from rvtrace_gdb.decode.etrace.branch_packets import Result, name
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
-from rvtrace_gdb.decode.etrace.layout import Ext, Format
+from rvtrace_gdb.decode.etrace.layout import Ext, Format, Malformed, Packet
+from rvtrace_gdb.decode.etrace.losses import AHEAD, Candidate, Doubt, Stretches, Verdict, stretches_of
 from rvtrace_gdb.decode.etrace.options import Options
-from rvtrace_gdb.decode.etrace.packet import Codec, Malformed, Packet, codec
-from rvtrace_gdb.decode.etrace.places import Result, name
-from rvtrace_gdb.decode.etrace.predictor import Tables
-from rvtrace_gdb.decode.etrace.returns import Depth
-from rvtrace_gdb.decode.etrace.state import Fork, Guarded, Known, Lookup, Mode, Setup, Single, State, Step, Variant
-from rvtrace_gdb.decode.etrace.stretches import Candidate, Stretches, stretches_of
-from rvtrace_gdb.decode.events import EventKind, Loss, LossCause, Note, NoteCause
-from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder
-from rvtrace_gdb.decode.reports import Report, record
-from rvtrace_gdb.decode.streams import Lost, Program
+from rvtrace_gdb.decode.etrace.packet import Codec, codec
+from rvtrace_gdb.decode.etrace.state import (
+    Depth,
+    Fork,
+    Guarded,
+    Known,
+    Lookup,
+    Mode,
+    Setup,
+    Single,
+    State,
+    Step,
+    Tables,
+    Variant,
+)
+from rvtrace_gdb.decode.etrace.step import Automaton
+from rvtrace_gdb.decode.history.accesses import attach
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, Lost, Report, record
+from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.control_flow import Stack, pushed
 
 MEMO_LIMIT = 1 << 17
 """Steps remembered at most (about 0.6 KB each; larger ones count as several)."""

@@ -1,13 +1,14 @@
 """A trace taken apart without the program: each packet with the address it stands for.
 
 Addresses in most packets are relative to the one reported before them (E-Trace 2.0, "Format 2 packets"), and how they
-are read depends on the support packet before them, so both are carried along for each source. An address is unknown
-from the middle of a trace, from lost bytes, and from an unknown entry of the jump target cache on, up to the next full
-one.
+are read depends on the support packet before them, so both are carried along for each source (`Known`). An address is
+unknown from the middle of a trace, from lost bytes, and from an unknown entry of the jump target cache on, up to the
+next full one.
 """
 
 from collections.abc import Iterator
 from copy import copy, deepcopy
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -15,12 +16,108 @@ from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.data.packet import DataPacket
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Idle, Kind, Packets
 from rvtrace_gdb.decode.etrace.encapsulation import Item as Found
-from rvtrace_gdb.decode.etrace.known import Known, Setup
-from rvtrace_gdb.decode.etrace.layout import Format, Sync
-from rvtrace_gdb.decode.etrace.options import Options
-from rvtrace_gdb.decode.etrace.packet import Codec, Malformed, Packet
-from rvtrace_gdb.decode.memory_access import Access
-from rvtrace_gdb.decode.streams import Lost
+from rvtrace_gdb.decode.etrace.layout import Format, Malformed, Packet, Sync
+from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters
+from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
+from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.program.instructions import Access
+
+_NONE = -1
+
+
+class Setup(NamedTuple):
+    """What an encoder is made of, and set to."""
+
+    parameters: Parameters
+    modes: Modes
+
+
+class Known:
+    """Of one source.
+
+    setup, codec  what its packets are read with
+    """
+
+    def __init__(self, options: Options, xlen: int) -> None:
+        self.setup = Setup(options.parameters, options.modes)
+        self.codec: Codec = codec(options, options.modes)
+        self._options = options
+        self._mask = (1 << xlen) - 1
+        self._reference: int | None = None  # the last address it reported
+        self._targets: dict[int, int] = {}  # its jump target cache
+        self._reported = _NONE  # an address that is in there, if no packet of format 3 follows
+
+    def copy(self) -> "Known":
+        """Another one, at the same place."""
+        new = copy(self)
+        new._targets = dict(self._targets)
+        return new
+
+    def forget(self) -> None:
+        """Packets are lost."""
+        self._reference = None
+        self._targets.clear()
+        self._reported = _NONE
+
+    def address(self, packet: Packet) -> int | None:
+        """The address *packet* stands for; None: it has none, or it is not known. To be asked once for each packet."""
+        return self._synchronized(packet) if packet.format == Format.SYNC else self._followed(packet)
+
+    def set_up(self, packet: Packet) -> None:
+        """What a support packet says."""
+        said = read_support(packet, self._options)
+        before, self.setup = self.setup, Setup(said.parameters, said.modes)
+        if self.setup != before:
+            self.codec = codec(replace(self._options, parameters=said.parameters), said.modes)
+
+    def _synchronized(self, packet: Packet) -> int | None:
+        fields = packet.fields
+        if packet.subformat == Sync.CONTEXT:
+            return None
+        self._reported = _NONE
+        self._targets.clear()
+        if packet.subformat == Sync.SUPPORT:
+            return None
+        address = fields.get("address")
+        if packet.subformat == Sync.TRAP:
+            if not fields["thaddr"]:
+                return address  # of the trap: no difference is relative to it
+            if address is None:
+                address = self._options.trap_handlers.of(fields["ecause"], bool(fields["interrupt"]))
+        self._reference = address
+        return address
+
+    def _followed(self, packet: Packet) -> int | None:
+        """Formats 0 to 2.
+
+        That one of these follows says of the address before that an uninferable discontinuity led there (2.0, "Format
+        2 notify and updiscon fields"), so it is in the cache ("Jump target cache mode").
+        """
+        fields, modes = packet.fields, self.setup.modes
+        if self._reported >= 0:
+            self._targets[self._index(self._reported)] = self._reported
+            self._reported = _NONE
+        if "index" in fields:
+            # Whether targets that are not reported are in the cache, documents do not agree.
+            unseen = modes.implicit_return or modes.sijump or modes.resync_disabled
+            self._reference = None if unseen else self._targets.get(fields["index"])
+            return self._reference
+        if "address" not in fields:
+            return None
+        if modes.full_address:
+            self._reference = fields["address"]
+        elif self._reference is not None:
+            self._reference = self._reference + fields["address"] & self._mask
+        if self._reference is None:
+            self._targets.clear()  # any entry may be another now
+        elif not fields.get("notify"):
+            self._reported = self._reference
+        return self._reference
+
+    def _index(self, address: int) -> int:
+        parameters = self.setup.parameters
+        return address >> parameters.iaddress_lsb & (1 << parameters.cache_size) - 1
+
 
 _REMEMBERED = 1 << 15  # packets
 _SLICE = 1 << 12  # bytes; items are in order of their offsets within each

@@ -1,10 +1,12 @@
-"""The formats of te_inst packets, as tables of fields in the order of transmission.
+"""The formats of te_inst packets: tables of fields in the order of transmission, and how fields are read and written.
+
+A payload is a number in two's complement here: all bits after its end are copies of its last bit.
 
 Source: Efficient Trace for RISC-V 2.0, "Instruction Trace Encoder Output Packets"; irets instead of irdepth: the v0.8
 extension "Implicit Return", "Revised packet formats".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
@@ -217,3 +219,256 @@ STANDARD: Layout = {
     ),
     (Format.SYNC, Sync.CONTEXT): WHERE,
 }
+
+
+class Malformed(Exception):
+    """A payload that is no packet; the text says why."""
+
+
+def counted(size: int) -> str:
+    """So many bytes."""
+    return f"{size} byte{'' if size == 1 else 's'}"
+
+
+class Packet(NamedTuple):
+    """The fields of a te_inst packet, by their names in the specification.
+
+    Values are as transmitted, not negative, with two exceptions: *address* is in bytes (shifted left by iaddress_lsb;
+    sign-extended from the width of the field where it is a difference), and notify, updiscon and irreport are 1 where
+    they differ from the bit before them, so where they say something. irdepth and irets: only with irreport.
+    """
+
+    format: int
+    subformat: int | None
+    fields: dict[str, int]
+
+
+class Place(NamedTuple):
+    """A field of known width, and what is needed to read and write it.
+
+    mask   as many ones as it has bits
+    lsb    bits of an address that are not sent
+    full   addresses are full ones
+    after  bits of the fields behind it, where all of them are of known width
+    """
+
+    kind: Kind
+    name: str
+    bits: int
+    mask: int
+    given: Given | None
+    lsb: int
+    full: bool
+    after: int
+
+
+_GATE, _FLAG, _VALUE, _REPORTED = Kind.GATE, Kind.FLAG, Kind.VALUE, Kind.REPORTED
+_MAP, _ADDRESS, _DEPTH = Kind.MAP, Kind.ADDRESS, Kind.DEPTH
+
+_FULL = {Kind.REPORTED: Kind.ADDRESS, Kind.BYTES_REPORTED: Kind.BYTES_ADDRESS}
+_WITHOUT_WIDTH = (Kind.GATE, Kind.SPARE, Kind.IMPLIED)
+
+
+def places(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[Place, ...]:
+    """The fields that packets of such an encoder have."""
+    made: list[Place] = []
+    after = 0
+    for field in reversed(fields):
+        bits = field.bits(parameters)
+        if bits or field.kind in _WITHOUT_WIDTH:
+            kind = _FULL.get(field.kind, field.kind) if modes.full_address else field.kind
+            lsb = parameters.iaddress_lsb
+            made.append(Place(kind, field.name, bits, (1 << bits) - 1, field.given, lsb, modes.full_address, after))
+        after += bits
+    return tuple(reversed(made))
+
+
+class Reader:
+    """One payload.
+
+    bits    as a number
+    end     where it ends
+    at      where the next field begins
+    fields  those before, as in `Packet`
+    """
+
+    __slots__ = ("_map_bits", "_modes", "at", "bits", "end", "fields")
+
+    def __init__(self, payload: bytes, modes: Modes, map_bits: Sequence[int]) -> None:
+        self.bits = int.from_bytes(payload, "little", signed=True)
+        self.end = 8 * len(payload)
+        self.at = 0
+        self.fields: dict[str, int] = {}
+        self._modes = modes
+        self._map_bits = map_bits
+
+    def take(self, width: int) -> int:
+        """The next *width* bits."""
+        value = self.bits >> self.at & (1 << width) - 1
+        self.at += width
+        return value
+
+    def read(self, shape: Sequence[Place]) -> None:
+        """Reads these fields. Raises Malformed."""
+        bits, at, fields = self.bits, self.at, self.fields
+        for place in shape:
+            kind, name, width, mask, given, lsb, _, _ = place
+            if given is not None and not given(self._modes, fields, self.end - at):
+                if kind is _GATE:
+                    break
+                continue
+            if kind is _FLAG:
+                around = bits >> at - 1 & 3
+                fields[name] = 1 if 0 < around < 3 else 0
+            elif kind is _VALUE:
+                fields[name] = bits >> at & mask
+            elif kind is _REPORTED:
+                value = bits >> at & mask
+                fields[name] = (value - mask - 1 if value > mask >> 1 else value) << lsb
+            elif kind is _MAP:
+                width = self._map_bits[fields["branches"]]
+                fields[name] = bits >> at & (1 << width) - 1
+            elif kind is _ADDRESS:
+                fields[name] = (bits >> at & mask) << lsb
+            elif kind is _DEPTH:
+                if fields["irreport"]:
+                    fields[name] = bits >> at & mask
+            else:
+                self.at = at
+                self._read_other(place)
+                at = self.at
+                continue
+            at += width
+        self.at = at
+
+    def _read_other(self, place: Place) -> None:
+        """Kinds that only some encoders have."""
+        kind, name, width = place.kind, place.name, place.bits
+        if kind is Kind.SPARE:
+            self.at = self.at + width if width else self.at + 7 & ~7
+        elif kind is Kind.IMPLIED:
+            self.fields[name] = width
+        elif kind is Kind.SILENT:
+            self.fields[name] = 0
+            self.at += 1
+        elif kind is Kind.LAST_FLAG:
+            self.fields[name] = self.take(1) ^ (self.bits < 0)
+        elif kind is Kind.LAST_REPORTED:
+            self._last(place)
+        elif kind in (Kind.BYTES_ADDRESS, Kind.BYTES_REPORTED):
+            self._whole_bytes(place)
+
+    def _last(self, place: Place) -> None:
+        size = (self.end - self.at) // 8
+        if size < 1:
+            raise Malformed(f"too short for an address: {counted(self.end // 8)}")
+        if size > (place.bits + 7) // 8:
+            raise Malformed(f"{counted(size)} for an address of {place.bits} bits")
+        self.fields[place.name] = _signed(self.take(8 * size), 8 * size, place)
+
+    def _whole_bytes(self, place: Place) -> None:
+        size = (self.end - self.at - place.after - 1) // 8
+        if size < 1:
+            raise Malformed(f"too short for an address: {counted(self.end // 8)}")
+        width = 8 * min(size, (place.bits + 7) // 8) + 1
+        self.fields[place.name] = _signed(self.take(width), width, place)
+
+
+def _signed(value: int, width: int, place: Place) -> int:
+    """An address that was sent in *width* bits, which may be more or fewer than it has."""
+    value = value - (value >> width - 1 << width) & place.mask
+    if not place.full and place.kind is not Kind.BYTES_ADDRESS:
+        value -= value >> place.bits - 1 << place.bits
+    return value << place.lsb
+
+
+class Writer:
+    """A payload in the making: *bits* as a number, not negative, *at* of them."""
+
+    __slots__ = ("_fields", "_map_bits", "_modes", "at", "bits")
+
+    def __init__(self, fields: Mapping[str, int], modes: Modes, map_bits: Sequence[int]) -> None:
+        self.bits = self.at = 0
+        self._fields = fields
+        self._modes = modes
+        self._map_bits = map_bits
+
+    def put(self, name: str, value: int, width: int) -> None:
+        """Appends a field. Raises ValueError if it does not fit."""
+        if not 0 <= value < 1 << width:
+            raise ValueError(f"{name} {value:#x} does not fit {width} bits")
+        self.bits |= value << self.at
+        self.at += width
+
+    def payload(self, *, compressed: bool, zero_padded: bool = False) -> bytes:
+        """The payload, without equal bits at its end, or filled up to a whole byte with them or with 0."""
+        if zero_padded:
+            return self.bits.to_bytes((self.at + 7) // 8, "little")
+        bits = self.bits - (self._before() << self.at)
+        length = (bits if bits >= 0 else ~bits).bit_length() // 8 + 1 if compressed else (self.at + 7) // 8
+        return bits.to_bytes(length, "little", signed=True)
+
+    def write(self, shape: Sequence[Place]) -> None:
+        """Writes these fields. Raises ValueError for one that is missing or does not fit."""
+        for place in shape:
+            left = ANY if (place.name or "address") in self._fields else 0
+            if place.given is None or place.given(self._modes, self._fields, left):
+                self._write(place)
+            elif place.kind is Kind.GATE:
+                break
+
+    def _write(self, place: Place) -> None:
+        kind, name, width = place.kind, place.name, place.bits
+        if kind is Kind.FLAG:
+            self.put(name, self._fields.get(name, 0) ^ self._before(), 1)
+        elif kind is Kind.SPARE:
+            self._fill(width or -self.at % 8)
+        elif kind is Kind.DEPTH and not self._fields.get("irreport"):
+            self._fill(width)
+        elif kind is Kind.MAP:
+            self.put(name, self._given(name), self._map_bits[self._given("branches")])
+        elif kind in (Kind.SILENT, Kind.IMPLIED):
+            self._leave_out(place)
+        elif kind in (Kind.VALUE, Kind.DEPTH):
+            self.put(name, self._given(name), width)
+        elif kind is Kind.LAST_FLAG:
+            sent, size = self._address(place, "address")
+            self.put(name, self._fields.get(name, 0) ^ sent >> size - 1, 1)
+        elif kind is not Kind.GATE:
+            self.put(name, *self._address(place, name))
+
+    def _address(self, place: Place, name: str) -> tuple[int, int]:
+        """An address as it is sent, and in how many bits."""
+        kind, width = place.kind, place.bits
+        value = self._given(name)
+        if value & (1 << place.lsb) - 1:
+            raise ValueError(f"{name} {value:#x} has one of the {place.lsb} low bits that are not sent")
+        value >>= place.lsb
+        if not place.full and kind not in (Kind.ADDRESS, Kind.BYTES_ADDRESS):
+            value &= place.mask
+            value -= value >> width - 1 << width
+        elif not 0 <= value <= place.mask:
+            raise ValueError(f"{name} {self._given(name):#x} does not fit {width} bits")
+        size = min((value if value >= 0 else ~value).bit_length() // 8 + 1, (width + 7) // 8)  # bytes, sign included
+        if kind in (Kind.LAST_REPORTED, Kind.LAST_FLAG):
+            width = 8 * size
+        elif kind in (Kind.BYTES_ADDRESS, Kind.BYTES_REPORTED):
+            width = 8 * size + 1
+        return value & (1 << width) - 1, width
+
+    def _leave_out(self, place: Place) -> None:
+        value = place.bits if place.kind is Kind.IMPLIED else 0
+        if self._fields.get(place.name, value) != value:
+            raise ValueError(f"{place.name} can only be {value} in these packets")
+        self.at += place.kind is Kind.SILENT
+
+    def _fill(self, width: int) -> None:
+        self.put("", -self._before() & (1 << width) - 1, width)
+
+    def _before(self) -> int:
+        return self.bits >> self.at - 1 & 1
+
+    def _given(self, name: str) -> int:
+        if name not in self._fields:
+            raise ValueError(f"{name} is missing")
+        return self._fields[name]

@@ -1,20 +1,83 @@
-"""Following the program under E-Trace: over the branches whose outcomes a packet reports, then up to its address.
+"""The walk over the program under E-Trace: over the branches whose outcomes a packet reports, then up to its address.
 
-Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`. A walk stands *before* the instruction that
-retires next (`at`), or, where only the next packet tells what that is, *behind* the last one that did (`behind`).
+A walk stands *before* the instruction that retires next (`at`), or, where only the next packet tells what that is,
+*after* the last one that did (`behind`). `Code` says what instructions are to E-Trace, as far as the flow is concerned.
+
+Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 """
 
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.callstack import Mark, Stack
-from rvtrace_gdb.decode.etrace.code import Code
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.etrace.predictor import Tables
-from rvtrace_gdb.decode.etrace.returns import Depth, ReturnStack
-from rvtrace_gdb.decode.etrace.way import Arrival, Goal, Walk
-from rvtrace_gdb.decode.history import Path, RepeatPath
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment
+from rvtrace_gdb.decode.etrace.state import Arrival, Depth, Goal, ReturnStack, Tables, Walk
+from rvtrace_gdb.decode.history.history import Path, RepeatPath
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import sequential_target
+from rvtrace_gdb.decode.stepping.control_flow import (
+    BRANCH,
+    CONTINUES,
+    DIRECT,
+    JUMP,
+    MISSING,
+    NOWHERE,
+    Mark,
+    Segment,
+    Segments,
+    Stack,
+)
+
+
+class Code:
+    """One program, for an encoder in these modes."""
+
+    def __init__(self, image: Image, modes: Modes) -> None:
+        self.image = image
+        self._segments = Segments(
+            image, stacked=modes.implicit_return, sequential=modes.sijump, swaps=False, absolute=True
+        )
+
+    def is_branch(self, address: int) -> bool:
+        """Whether the instruction at *address* is a branch; not, where there is none."""
+        segment = self._segments.at(address)
+        return segment.kind == BRANCH and len(segment.pcs) == 1
+
+    def is_unknown(self, address: int) -> bool:
+        """Whether there is no code at *address*."""
+        segment = self._segments.at(address)
+        return segment.kind == MISSING and not segment.pcs
+
+    def why_unknown(self, address: int) -> str:
+        """Why there is none."""
+        return self._segments.at(address).why
+
+    def is_uninferable(self, address: int) -> bool:
+        """Whether only the trace tells where the instruction at *address* leads (implicit returns apart)."""
+        segment = self._segments.at(address)
+        return segment.kind == JUMP and len(segment.pcs) == 1 and segment.taken == NOWHERE
+
+    def is_return(self, address: int) -> bool:
+        """Whether the instruction at *address* may be an implicit return."""
+        segment = self._segments.at(address)
+        return segment.kind == JUMP and len(segment.pcs) == 1 and segment.returns
+
+    def raises(self, address: int) -> bool:
+        """Whether the instruction at *address* is ecall or ebreak."""
+        segment = self._segments.at(address)
+        return len(segment.pcs) == 1 and segment.kind not in (BRANCH, JUMP, DIRECT, CONTINUES, MISSING)
+
+    def pair(self, behind: int, at: int) -> Segment | None:
+        """The jump at *at* as a segment with a target, if the instruction right before it loads its register."""
+        segment = self._segments.known.get(at) or self._segments.at(at)
+        if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(behind):
+            return None
+        before, jump = self.image.instruction(behind), self.image.instruction(at)
+        target = sequential_target(before, behind, jump, self.image.xlen)
+        if target is None or behind + before.length != at:
+            return None
+        paired = Segment(JUMP, [at], [jump.length // 2], segment.fall, target)
+        paired.calls, paired.returns = segment.calls, segment.returns
+        return paired
+
 
 RUN_BITS = 8
 """Outcomes in a row that are remembered together."""

@@ -1,26 +1,69 @@
-"""Items of a trace in words: one line each, columns first.
+"""The items of a trace in words: one line each, columns first.
 
 A line is the kind of packet; its fields as they were sent, under the specification's names, but flags (notify,
 updiscon, irreport) only where they say something; then what they stand for: addr, map (branches); after " # " the
-meaning. Values hold no blanks, so that columns can be taken apart at them. Meanings: E-Trace 2.0, "Instruction Trace
-Encoder Output Packets".
+meaning. Values hold no blanks, so that columns can be taken apart at them. Data packets have such lines, too. Meanings:
+E-Trace 2.0, "Instruction Trace Encoder Output Packets".
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.access_wording import note_words
-from rvtrace_gdb.decode.causes import trap_text
-from rvtrace_gdb.decode.etrace import support
-from rvtrace_gdb.decode.etrace.data import wording as data
-from rvtrace_gdb.decode.etrace.data.options import DataOptions
+from rvtrace_gdb.decode.etrace import packet
+from rvtrace_gdb.decode.etrace.data.codec import Mode, modes_of, response_mode
+from rvtrace_gdb.decode.etrace.data.packet import Content, DataOptions, DataPacket, Form
 from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_counts
-from rvtrace_gdb.decode.etrace.items import Item
-from rvtrace_gdb.decode.etrace.known import Setup
-from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Sync
+from rvtrace_gdb.decode.etrace.items import Item, Setup
+from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Modes, Options
-from rvtrace_gdb.decode.etrace.packet import Packet
-from rvtrace_gdb.decode.memory_access import Access
+from rvtrace_gdb.decode.history.accesses import note_words
+from rvtrace_gdb.decode.program.csrs import trap_text
+from rvtrace_gdb.decode.program.instructions import MULTIPLE, Access
+
+_COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
+"""Fields shown in decimal; the others are patterns of bits."""
+
+_HOW = {Mode.FULL: "full", Mode.XOR: "XOR-compressed", Mode.DIFFERENCE: "differential"}
+
+
+def data_columns(packet: DataPacket) -> list[str]:
+    """ "name=value" of each field, in the order of the packet."""
+    return [f"{name}={value}" if name in _COUNTS else f"{name}={value:#x}" for name, value in packet.fields.items()]
+
+
+def data_meaning(packet: DataPacket, options: DataOptions) -> str:
+    """What was done, and how it is told."""
+    form, _, fields = packet
+    if form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA):
+        whose = f"data of load ID {fields['lrid']}"
+        return f"{whose}: {_told_data(fields['resp'], options)}" if fields["resp"] else f"{whose}: the load failed"
+    parts = [_what(packet)]
+    by_address, by_value = modes_of(fields["diff"], form, options)
+    if "address" in fields or (form is Form.CSR and options.content is Content.ADDRESS):
+        parts.append(f"{_HOW[by_address]} address")
+    if "data" in fields or "operand" in fields:
+        names = [name for name in ("data", "operand") if name in fields]
+        parts.append(f"{_HOW[by_value]} {'/'.join(names)}")
+    if "lrid" in fields:
+        parts.append(f"its data follows as load ID {fields['lrid']}")
+    return ", ".join(parts)
+
+
+def _what(packet: DataPacket) -> str:
+    """E.g. "unaligned load of 4 bytes"."""
+    form, code, fields = packet
+    alignment = "" if code.aligned else "unaligned "
+    if form is Form.CSR:
+        return f"CSR {code.operation}"
+    if code.operation == MULTIPLE:
+        return f"{alignment}{code.kind} of {1 << fields['size']} bytes, of an instruction with several"
+    operation = f" {code.operation}" if code.operation else ""
+    return f"{alignment}{code.kind}{operation} of {1 << fields['size']} byte{'s' if fields['size'] else ''}"
+
+
+def _told_data(resp: int, options: DataOptions) -> str:
+    return f"{_HOW[response_mode(resp, options)]} data"
+
 
 _FLAGS = frozenset({"notify", "updiscon", "irreport"})
 _PATTERNS = frozenset({"branch_map", "context", "tval", "address"})
@@ -30,10 +73,10 @@ _MOST_RAW = 64  # bytes shown of a payload
 _REMEMBERED = 1 << 15  # packets
 
 _STATUS = {
-    support.QualStatus.NO_CHANGE: "",
-    support.QualStatus.ENDED_REP: "tracing ended, which the packet before was sent for",
-    support.QualStatus.TRACE_LOST: "packets were lost",
-    support.QualStatus.ENDED_NTR: "tracing ended, the packet before would have been sent anyway",
+    packet.QualStatus.NO_CHANGE: "",
+    packet.QualStatus.ENDED_REP: "tracing ended, which the packet before was sent for",
+    packet.QualStatus.TRACE_LOST: "packets were lost",
+    packet.QualStatus.ENDED_NTR: "tracing ended, the packet before would have been sent anyway",
 }
 
 
@@ -69,9 +112,9 @@ class Wording:
             if words.missing and item.address is None:
                 meaning += f"; {words.missing}"
         elif item.data is not None and item.setup is not None:
-            sent = " ".join((f"kind={item.data.code.kind}", *data.columns(item.data)))
+            sent = " ".join((f"kind={item.data.code.kind}", *data_columns(item.data)))
             line = f"te_data {sent}{source}{_accessed(item.access)}"
-            meaning = data.meaning(item.data, DataOptions.of(*item.setup))
+            meaning = data_meaning(item.data, DataOptions.of(*item.setup))
             if item.access is not None and item.access.notes:
                 meaning += f"; {note_words(item.access)}"
         else:
@@ -225,7 +268,7 @@ def _context(fields: Mapping[str, int], setup: Setup, options: Options) -> Itera
 
 
 def _support(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
-    said = support.read(Packet(Format.SYNC, Sync.SUPPORT, dict(fields)), options)
+    said = packet.read_support(Packet(Format.SYNC, Sync.SUPPORT, dict(fields)), options)
     yield "tracing on" if said.ienable else "tracing off"
     yield f"reserved encoder_mode {said.encoder_mode}" if said.encoder_mode else ""
     yield _STATUS[said.qual_status]

@@ -1,17 +1,33 @@
-"""Bytes to frames: where messages start and end, whatever the bytes and however they are cut into pieces.
+"""Bytes to frames, and what can be seen before fields are read: timestamps, and messages that are missing.
 
-Source: N-Trace 1.0.0-rc7, 3.1 (MSEO sequences). MSEO is the low two bits of each byte: 00 goes on, 01 ends a field, 11
-ends the message, 10 is reserved; 0xFF between messages is idle. Encoders fill with other bytes of MSEO 11, too: no
-message is one byte long, so nothing else can be meant. A frame is everything up to and including a byte with MSEO 11.
-One regular expression finds them, so the cost per byte is that of the C library.
+A frame is everything up to and including a byte with MSEO 11. MSEO is the low two bits of each byte: 00 goes on, 01
+ends a field, 11 ends the message, 10 is reserved; 0xFF between messages is idle (N-Trace 1.0.0-rc7, 3.1). Encoders fill
+with other bytes of MSEO 11, too: no message is one byte long, so nothing else can be meant. Frames are the same
+whatever the bytes and however they are cut into pieces. One regular expression finds them, so the cost per byte is that
+of the C library.
+
+TSTAMP is cut off frames, so that the rest can be recognised, and turned into the time it stands for (N-Trace 1.0,
+"Timestamp Reporting"): it is absolute in synchronizing messages, relative to the last one reported in all others.
+SiFive's encoders send the XOR with the last one instead.
+
+`Stretches` notices messages that are missing where nothing else tells: fewer than there have to be from one
+synchronization to the next. Source: RISC-V Trace Control Interface 1.0, trTeInstSyncMode and trTeInstSyncMax: "Generate
+synchronization when count reaches 2^(trTeInstSyncMax+4)", and the count begins anew with each synchronizing message. So
+a periodic one has so many messages before it, or more where it waited for a branch. Whether an encoder counts the
+synchronizing message itself is not said: one fewer is believed until the trace has shown that this encoder does not.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from operator import add, itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.events import Note, NoteCause
-from rvtrace_gdb.decode.streams import Lost
+from rvtrace_gdb.decode.history.builder import Judge, Lost, Offsets
+from rvtrace_gdb.decode.history.events import Note, NoteCause
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, MDO_BITS, TCODE_BITS, Layout, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.options import Options
 
 MAX_FRAME = 4096
 """Bytes; a longer frame is no message. The standard's longest is 38, vendor messages may be longer (table 8)."""
@@ -121,3 +137,287 @@ class Framer:
         if len(self._tail) > MAX_FRAME:
             self._dropped += len(self._tail)
             self._tail.clear()
+
+
+_LONGEST = 16  # bytes; 11 hold the 64 bits that TSTAMP has at most ("Maximum Field Sizes")
+_CACHED = 1 << 16  # numbers remembered at most
+
+_MSEO_GOES_ON, _MSEO_FIELD, _MSEO_END = (0b00,), (0b01,), (0b11,)
+
+
+def _bytes(mseo: Iterable[int], fits: Callable[[int], bool] = lambda mdo: True) -> bytes:
+    """A pattern of one byte with one of these MSEO and an MDO that fits."""
+    return b"[" + b"".join(b"\\x%02x" % byte for byte in range(256) if byte & 3 in mseo and fits(byte >> 2)) + b"]"
+
+
+_INNER_FIELD = b"%s*%s" % (_bytes(_MSEO_GOES_ON), _bytes(_MSEO_FIELD))  # a field that is not the last of its message
+_LAST_FIELD = b"%s*%s" % (
+    _bytes(_MSEO_GOES_ON),
+    _bytes(_MSEO_FIELD + _MSEO_END),
+)  # one that may be the last but for TSTAMP
+_TSTAMP = b"(?<=%s)%s{0,%d}%s" % (
+    _bytes(_MSEO_FIELD),
+    _bytes(_MSEO_GOES_ON + _MSEO_FIELD),
+    _LONGEST - 1,
+    _bytes(_MSEO_END),
+)
+
+
+class Clock:
+    """The time a hart's messages tell. *now*: in ticks, None before the first synchronizing message."""
+
+    def __init__(self, options: Options) -> None:
+        self.now: int | None = None
+        self._bits = options.timestamp_bits
+        self._xor = options.dialect.xor_timestamps
+        self._known: dict[bytes, int] = {}
+        layouts = tuple(options.dialect.layouts.values())
+        self._syncs = bytes(layout.tcode << 2 for layout in layouts if layout.synchronizes)
+        self._frame = _pattern(layouts, options.src_bits)
+
+    def split(self, frames: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+        """Frames without their TSTAMP, and that (b"" when there is none, or the frame is no known message)."""
+        pairs: list[tuple[bytes, bytes]] = self._frame.findall(b"".join(frames))
+        if max(map(len, frames), default=0) > MAX_FRAME:  # one of them is no message, whatever it begins with
+            return [pair if sum(map(len, pair)) <= MAX_FRAME else (pair[0] + pair[1], b"") for pair in pairs]
+        return pairs
+
+    def read(self, frames: Sequence[bytes]) -> tuple[list[bytes], list[int | None]]:
+        """Frames without their TSTAMP, and the time each tells; None when it has none, or the time is not known."""
+        pairs = self.split(frames)
+        bodies = [body for body, _ in pairs]
+        stamps = [stamp for _, stamp in pairs]
+        values = self._values(stamps)
+        times: list[int | None] = []
+        for sync in [i for i, body in enumerate(bodies) if body[0] in self._syncs and stamps[i]]:
+            times += self._relative(values[len(times) : sync])
+            times.append(self.take(bodies[sync][0], stamps[sync]))
+        times += self._relative(values[len(times) :])
+        if b"" in stamps:
+            times = [time if stamp else None for time, stamp in zip(times, stamps, strict=True)]
+        return bodies, times
+
+    def take(self, first: int, tstamp: bytes) -> int | None:
+        """The time after a message that begins with the byte *first* and has this TSTAMP; None while it is unknown."""
+        if first in self._syncs:
+            self.now = self._unwrapped(_number(tstamp), self.now)
+        else:
+            self._relative([_number(tstamp)])
+        return self.now
+
+    def _values(self, stamps: Sequence[bytes]) -> list[int]:
+        known = self._known
+        try:
+            return [known[stamp] for stamp in stamps]
+        except KeyError:
+            new = set(stamps).difference(known)
+        if len(known) + len(new) > _CACHED:
+            known.clear()
+            new = set(stamps)
+        known.update((stamp, _number(stamp)) for stamp in new)
+        return [known[stamp] for stamp in stamps]
+
+    def _relative(self, values: Sequence[int]) -> list[int | None]:
+        """The times of messages that do not synchronize."""
+        if self.now is None:
+            return [None] * len(values)
+        step = (lambda now, value: self._unwrapped(now ^ value, now)) if self._xor else add
+        times: list[int | None] = list(accumulate(values, step, initial=self.now))
+        self.now = times[-1]
+        return times[1:]
+
+    def _unwrapped(self, value: int, now: int | None) -> int:
+        """*value* as the counter shows it, which has wrapped when it is less than *now*, the time before."""
+        if not self._bits or now is None or value >= now:
+            return value
+        value |= now >> self._bits << self._bits
+        return value if value >= now else value + (1 << self._bits)
+
+
+@cache
+def _pattern(layouts: tuple[Layout, ...], src_bits: int) -> re.Pattern[bytes]:
+    """Frames as `framing` has them, in two parts: a message of the table and its TSTAMP, or anything else whole."""
+    kinds = [kind for layout in layouts for kind in _kinds(layout, src_bits)]
+    whole = rb"\xff+|%s*%s" % (_bytes((0b00, 0b01, 0b10)), _bytes(_MSEO_END))
+    return re.compile(rb"(%s|%s)((?:%s)?)(?<=%s)" % (b"|".join(kinds), whole, _TSTAMP, _bytes(_MSEO_END)))
+
+
+def _kinds(layout: Layout, src_bits: int) -> Iterator[bytes]:
+    """Patterns of a message without TSTAMP: one, or two where a field decides whether the last one is there."""
+    first, groups = b"\\x%02x" % (layout.tcode << 2), len(layout.variable)
+    decides = next((field.when for field in layout.variable if field.when is not None), None)
+    if decides is None:
+        yield first + _INNER_FIELD * (groups - 1) + _LAST_FIELD
+        return
+    low, bits = _place(layout, decides[0], src_bits)
+    before = first + _bytes(_MSEO_GOES_ON) * (low // MDO_BITS - 1)
+    for present in (True, False):
+        behind = groups - 2 + present  # groups behind the first one
+        ends = _MSEO_FIELD if behind else _MSEO_FIELD + _MSEO_END
+        goes_on, stops = (_deciding(low % MDO_BITS, bits, decides[1], present, mseo) for mseo in (_MSEO_GOES_ON, ends))
+        rest = _INNER_FIELD * (behind - 1) + _LAST_FIELD if behind else b""
+        yield before + b"(?:%s%s*%s|%s)" % (goes_on, _bytes(_MSEO_GOES_ON), _bytes(ends), stops) + rest
+
+
+def _deciding(shift: int, bits: int, value: int, present: bool, mseo: Iterable[int]) -> bytes:
+    """Bytes that hold a field, from bit *shift* of the first one on: it has this *value*, or (not *present*) another.
+
+    There are one or two of them; *mseo*: of the last one.
+    """
+    here = min(bits, MDO_BITS - shift)
+
+    def low(mdo: int) -> bool:
+        return (mdo >> shift ^ value) & (1 << here) - 1 == 0
+
+    def high(mdo: int) -> bool:
+        return (mdo ^ value >> here) & (1 << bits - here) - 1 == 0
+
+    if here == bits:
+        return _bytes(mseo, lambda mdo: low(mdo) is present)
+    if present:
+        return _bytes(_MSEO_GOES_ON, low) + _bytes(mseo, high)
+    others = _bytes(_MSEO_GOES_ON, lambda mdo: not low(mdo)) + _bytes(mseo)
+    return b"(?:%s%s|%s)" % (_bytes(_MSEO_GOES_ON, low), _bytes(mseo, lambda mdo: not high(mdo)), others)
+
+
+def _place(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
+    """Where a fixed field is in its message: the lowest bit, and how many."""
+    low = TCODE_BITS + src_bits
+    for field in layout.fixed:
+        if field.name == name:
+            return low, field.bits
+        low += field.bits
+    raise KeyError(name)
+
+
+def _number(group: bytes) -> int:
+    """The value of the first group in *group*."""
+    value = shift = 0
+    for byte in group:
+        value |= byte >> 2 << shift
+        if byte & 0b11:
+            break
+        shift += MDO_BITS
+    return value
+
+
+_SYNC_BITS = 4
+_HEAD = -(-(TCODE_BITS + MAX_SRC_BITS + _SYNC_BITS) // MDO_BITS)  # bytes that hold TCODE, SRC and SYNC
+_SYNC_BYTES = bytes(tcode << 2 for tcode, layout in LAYOUTS.items() if layout.synchronizes)
+_OWNERSHIP = Tcode.OWNERSHIP << 2
+_SYNCS = re.compile(b"[" + re.escape(_SYNC_BYTES) + b"]")
+_ENDS = re.escape(bytes(range(0b11, 256, 4)))
+_LATER_SYNC = re.compile(b"[" + re.escape(_SYNC_BYTES) + b"](?<=[" + _ENDS + b"].)", re.DOTALL)
+_IDLE = bytes(byte & 0b11 == 0b11 for byte in range(256))
+_TELLING = re.compile(b"[" + re.escape(bytes(byte for byte in range(0, 256, 4) if byte != _OWNERSHIP)) + b"]")
+_FIRST = itemgetter(0)
+_HEADS_REMEMBERED = 1 << 12
+
+
+class Short(NamedTuple):
+    """A stretch with too few *messages*, from the synchronizing one at byte *start* to that at *end*.
+
+    *at*: the frame, of those looked at, before which that is to be told.
+    """
+
+    start: int
+    end: int
+    messages: int
+    at: int
+
+
+class Stretches:
+    """Counts one hart's messages, whose encoder synchronizes after *period* of them."""
+
+    def __init__(self, period: int, src_bits: int) -> None:
+        self._judge = Judge(period)
+        self._src_bits = src_bits
+        self._count: int | None = None  # since the last synchronizing message, None before the first one
+        self._telling = 0  # of these, those that are no Ownership
+        self._opened: tuple[Offsets, int] | None = None  # where that message is; asked for only when it is needed
+        self._pending: Short | None = None  # if no other synchronization follows at once
+        self._known: dict[bytes, int] = {}
+
+    def look(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[Short]:
+        """The stretches that lack messages, as far as that is known with *frames*."""
+        if not frames or self._are_whole(frames, offsets):
+            return
+        heads = bytes(map(_FIRST, frames))
+        idle = heads.translate(_IDLE)
+        first = -1  # the last synchronizing message in *frames*
+        yield from self._settled(heads, 0)
+        for found in _SYNCS.finditer(heads):
+            at = found.start()
+            self._add(heads, idle, first + 1, at)
+            if self._count is not None and self._telling and self._is_short(self._count, frames[at]):
+                where, index = (offsets, first) if first >= 0 or self._opened is None else self._opened
+                start = where.of(index)
+                self._pending = Short(start, offsets.of(at), self._count, at)
+                yield from self._settled(heads, at + 1)
+            self._count = self._telling = 0
+            first = at
+        self._add(heads, idle, first + 1, len(frames))
+        if first >= 0:
+            self._opened = offsets, first
+
+    def _are_whole(self, frames: Sequence[bytes], offsets: Offsets) -> bool:
+        """Counts all messages at once if there is nothing to look at closely: no filling, and no stretch too short."""
+        raw = b"".join(frames)
+        ends = raw.translate(_IDLE)
+        if self._pending is not None or ends[0] or b"\1\1" in ends:
+            return False
+        syncs = [found.start() for found in _LATER_SYNC.finditer(raw)]
+        if raw[0] in _SYNC_BYTES:
+            syncs.insert(0, 0)
+        before, *others = (ends.count(1, start, stop) for start, stop in pairwise([0, *syncs, len(raw)]))
+        first = None if self._count is None else self._count + before
+        counts = [first] + [count - 1 for count in others]
+        closed = [(count, at) for count, at in zip(counts, syncs, strict=False) if count is not None]
+        periodic = [count for count, at in closed if self._sync_of(raw[at : at + _HEAD]) == Sync.PERIODIC]
+        if any(count < self._judge.least for count in periodic):
+            return False
+        self._judge.add(len(periodic), periodic.count(self._judge.least))
+        if syncs:
+            self._count = self._telling = 0
+            self._opened = offsets, len(frames) - others[-1]
+        rest = frames[len(frames) - others[-1] + 1 :] if syncs else frames
+        heads = bytes(map(_FIRST, rest))
+        self._add(heads, bytes(len(heads)), 0, len(heads))
+        return True
+
+    def finish(self) -> Iterator[Short]:
+        """The end of the trace."""
+        if self._pending is not None:
+            yield self._pending
+
+    def _add(self, heads: bytes, idle: bytes, start: int, stop: int) -> None:
+        """Counts the messages from one frame to another."""
+        if self._count is not None:
+            messages = stop - start - idle.count(1, start, stop)
+            self._count += messages
+            self._telling += messages - heads.count(_OWNERSHIP, start, stop)
+
+    def _settled(self, heads: bytes, start: int) -> Iterator[Short]:
+        """What is pending, if the next message does not synchronize. (Two in a row are no periodic ones: a trap right
+        after a trap return has them, "Corner Cases".)
+        """
+        following = _TELLING.search(heads, start) if self._pending is not None else None
+        if following is not None and self._pending is not None:
+            pending, self._pending = self._pending, None
+            if following[0] not in _SYNC_BYTES:
+                yield pending._replace(at=following.start())
+
+    def _is_short(self, messages: int, closing: bytes) -> bool:
+        """Whether some are missing, as far as this encoder has shown that it keeps to its period."""
+        return self._sync_of(closing) == Sync.PERIODIC and self._judge.is_short(messages)
+
+    def _sync_of(self, frame: bytes) -> int:
+        """SYNC of a synchronizing message."""
+        head = frame[:_HEAD]
+        known = self._known.get(head)
+        if known is None:
+            if len(self._known) >= _HEADS_REMEMBERED:
+                self._known.clear()
+            bits = sum((byte >> 2) << MDO_BITS * i for i, byte in enumerate(head))
+            known = self._known[head] = bits >> TCODE_BITS + self._src_bits & (1 << _SYNC_BITS) - 1
+        return known

@@ -1,30 +1,77 @@
-"""The messages of one hart to its history: frames through the automaton, its answers remembered.
+"""The messages of one hart to its history: frames through the step function, whose answers are remembered.
 
-Of the messages in a real trace only a few percent are distinct, and the automaton's step depends on nothing but its
-state, the message, and sometimes what is on top of the call stack. So each state keeps the steps already taken from
-it, under the bytes of the message: a hot loop costs one look-up per message, however many instructions that stands for.
-What is remembered is bounded; forgetting costs time, never correctness.
+Of the messages in a real trace only a few percent are distinct, and a step depends on nothing but its state, the
+message, sometimes the count `ahead`, and sometimes what is on top of the call stack. So each state keeps the steps
+already taken from it, under the bytes of the message, or under (message, ahead); where a step takes return addresses
+off the stack, it is found through one `Fork` for each of them (`Memo`). A hot loop costs one look-up per message,
+however many instructions that stands for. What is remembered is bounded; forgetting costs time, never correctness.
 """
 
 from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
 
-from rvtrace_gdb.decode.callstack import Calls, Stack, after, pushed
-from rvtrace_gdb.decode.events import EventKind, Loss, LossCause, Note, NoteCause
-from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path, RepeatPath
-from rvtrace_gdb.decode.ntrace.automaton import SYNC_TCODES, Automaton
-from rvtrace_gdb.decode.ntrace.framing import fault, is_idle, remark
-from rvtrace_gdb.decode.ntrace.layout import LAYOUTS, MAX_REPEAT_BITS, Tcode
-from rvtrace_gdb.decode.ntrace.memo import MEMO_LIMIT, Memo
-from rvtrace_gdb.decode.ntrace.message import Malformed, Message, parse
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, Later, Lost, Offsets, Report, record
+from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
+from rvtrace_gdb.decode.ntrace.framing import Clock, Short, Stretches, fault, is_idle, remark
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_REPEAT_BITS, Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.state import Fork, Mode, Step
-from rvtrace_gdb.decode.ntrace.stretches import Short, Stretches
-from rvtrace_gdb.decode.ntrace.timestamps import Clock
+from rvtrace_gdb.decode.ntrace.state import Fork, Mode, State, Step
+from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES, Automaton
 from rvtrace_gdb.decode.ntrace.walk import Walkers
-from rvtrace_gdb.decode.reports import Report, record
-from rvtrace_gdb.decode.streams import Later, Lost, Offsets, Program
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.control_flow import Calls, Stack, after, pushed
+
+MEMO_LIMIT = 1 << 17
+"""Steps remembered at most (about 0.6 KB each; larger ones count as several)."""
+
+_DEEPEST = 64  # return addresses a remembered step takes; more are too rare to be worth as many forks
+_ONE_STEP = 64  # pointers
+
+
+class Memo:
+    """What is remembered for one automaton. *limit*: steps at most, 0 for none."""
+
+    def __init__(self, automaton: Automaton, limit: int) -> None:
+        self._automaton = automaton
+        self._limit = limit
+        self._size = 0
+
+    def known(self, state: State, message: bytes, ahead: int, stack: Stack) -> Step | None:
+        """The step remembered for a message. (The hot paths of `hart` do the same in place.)"""
+        step = state.get(message)
+        if ahead and (step is None or step.counted or ahead < 0):
+            step = state.get((message, ahead))
+        while isinstance(step, Fork):
+            step, stack = (step.get(None), None) if stack is None else (step.get(stack[0]), stack[1])
+        return step
+
+    def remember(self, state: State, message: bytes, ahead: int, step: Step) -> None:
+        """*message* has led from *state* through *step*."""
+        taken = step.calls.taken if step.calls is not None else ()
+        self._size += _size(message, step)
+        if self._size > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
+            self._automaton.forget()
+            self._size = 0
+        elif self._limit and len(taken) <= _DEEPEST:
+            known: dict[Any, Step | Fork] = state
+            key: Any = (message, ahead) if ahead and (step.counted or ahead < 0) else message
+            for address in taken:
+                fork = known.get(key)
+                if not isinstance(fork, Fork):
+                    fork = known[key] = Fork(step.counted)
+                known, key = fork, address
+            known[key] = step
+
+
+def _size(message: bytes, step: Step) -> int:
+    """How many usual steps are as large as this one."""
+    held = len(message) // 8 + (len(step.path.parts) if step.path is not None else 0)
+    if step.calls is not None:
+        held += len(step.calls.taken) + len(step.calls.left)
+    return 1 + held // _ONE_STEP
+
 
 _BRANCHES = bytes(tcode << 2 for tcode in (Tcode.DIRECT_BRANCH, Tcode.INDIRECT_BRANCH, Tcode.INDIRECT_BRANCH_HIST))
 _NO_BRANCHES = bytes(tcode << 2 for tcode in (*SYNC_TCODES, Tcode.ERROR, Tcode.RESOURCE_FULL))

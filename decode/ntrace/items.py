@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.event_wording import words
-from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Framer, fault, is_idle, remark
-from rvtrace_gdb.decode.ntrace.layout import Tcode
-from rvtrace_gdb.decode.ntrace.message import Malformed, Message, parse
+from rvtrace_gdb.decode.history.builder import Lost
+from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, fault, is_idle, remark
+from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.timestamps import Clock
-from rvtrace_gdb.decode.streams import Lost
 
 CONTROL, INFERABLE_CALL = 0, 9
 """CKSRC of a SiFive InCircuitTrace message that has no address (CKDF = 0), or two (CKDF = 1)."""

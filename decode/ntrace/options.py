@@ -1,9 +1,94 @@
-"""How a trace was made, as far as a decoder must know it to read the messages."""
+"""How an N-Trace trace is made: the dialect, what a decoder must know to read it, and how an encoder is built.
 
-from dataclasses import dataclass
-from enum import IntEnum
+A `Dialect` is what differs between the published N-Trace and what was built before it: one named, complete description
+each. `EncoderOptions` has what the registers turn on, the sizes of the encoder's counters, and one named option for
+each freedom the rules leave.
 
-from rvtrace_gdb.decode.ntrace.dialect import RATIFIED, Dialect
+Sources: RISC-V N-Trace 1.0 (ratified 2024-11-21, the default) and 1.0.0-rc7 of 2023-07-06, table 25; for the SiFive
+encoders that came before the standard, their captures and the fields seen in them. Chapters are called by their titles,
+because the two documents number them differently.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+from rvtrace_gdb.decode.history.events import StartReason, StopReason, TrapKind
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_SRC_BITS, SIFIVE_LAYOUTS, BType, Evcode, Layout, Sync, Tcode
+
+_STARTS: Mapping[int, StartReason] = {
+    Sync.EXTERNAL_TRIGGER: StartReason.EXTERNAL_TRIGGER,
+    Sync.EXIT_FROM_RESET: StartReason.EXIT_FROM_RESET,
+    Sync.PERIODIC: StartReason.PERIODIC,
+    Sync.EXIT_FROM_DEBUG: StartReason.EXIT_FROM_DEBUG,
+    Sync.SEQUENTIAL_INSTRUCTION_COUNTER: StartReason.COUNTER_FULL,
+    Sync.TRACE_ENABLE: StartReason.TRACE_ENABLED,
+    Sync.TRACE_EVENT: StartReason.TRACE_EVENT,
+    Sync.RESTART_FROM_FIFO_OVERRUN: StartReason.FIFO_OVERRUN,
+    Sync.EXIT_FROM_POWER_DOWN: StartReason.EXIT_FROM_POWER_DOWN,
+}
+_STOPS: Mapping[int, StopReason] = {
+    Evcode.DEBUG_MODE: StopReason.DEBUG_MODE,
+    Evcode.LOW_POWER: StopReason.LOW_POWER,
+    Evcode.TRACE_DISABLED: StopReason.TRACE_DISABLED,
+}
+_TRAPS: Mapping[int, TrapKind] = {
+    BType.TRAP: TrapKind.UNKNOWN,
+    BType.EXCEPTION: TrapKind.EXCEPTION,
+    BType.INTERRUPT: TrapKind.INTERRUPT,
+}
+_MARKERS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one generation of encoders speaks.
+
+    layouts           the messages by TCODE
+    keeps_state       SYNC values that leave the encoder's state (its call stack, pending HIST) as it is
+    xor_timestamps    TSTAMP of other messages is the XOR with the last time, not the difference (8.7)
+    address_bits      addresses have this many bits, bit 0 included, and are sign-extended on RV64; 0: all of XLEN
+    run_rcodes        ResourceFull with this RCODE counts branches with this outcome
+    jump_ends_branch  DirectBranch may report a direct jump too
+    scontext_first    the Ownership message with scontext comes before the one with hcontext
+    omits_empty_hist  ProgTraceCorrelation has CDF=0 in HTM too, while HIST is empty
+    recounts_branch   a sync right after a sync may count the branch before that one again, with the bit it lacked
+    starts, stops, traps   what SYNC, EVCODE and B-TYPE stand for
+    """
+
+    name: str
+    layouts: Mapping[int, Layout] = field(default_factory=lambda: LAYOUTS)
+    keeps_state: frozenset[int] = frozenset()
+    xor_timestamps: bool = False
+    address_bits: int = 0
+    run_rcodes: Mapping[int, int] = field(default_factory=dict)
+    jump_ends_branch: bool = False
+    scontext_first: bool = False
+    omits_empty_hist: bool = False
+    recounts_branch: bool = False
+    starts: Mapping[int, StartReason] = field(default_factory=lambda: _STARTS)
+    stops: Mapping[int, StopReason] = field(default_factory=lambda: _STOPS)
+    traps: Mapping[int, TrapKind] = field(default_factory=lambda: _TRAPS)
+
+
+RATIFIED = Dialect("1.0")
+RC7 = Dialect("rc7", keeps_state=_MARKERS)
+SIFIVE = Dialect(
+    "sifive",
+    layouts=SIFIVE_LAYOUTS,
+    xor_timestamps=True,
+    address_bits=49,
+    run_rcodes={8: 0, 9: 1},
+    jump_ends_branch=True,
+    scontext_first=True,
+    omits_empty_hist=True,
+    recounts_branch=True,
+    starts={**_STARTS, 11: StartReason.MESSAGE_CONTENTION, 15: StartReason.PC_SAMPLE},
+    stops={**_STOPS, 8: StopReason.RESET},
+)
+
+DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (RATIFIED, RC7, SIFIVE)}
+"""By name, as users choose them."""
 
 
 class ImplicitReturn(IntEnum):
@@ -55,3 +140,223 @@ class Options:
     def sent_address_bits(self) -> int:
         """As `address_bits`, 0 for full addresses."""
         return self.dialect.address_bits if self.address_bits is None else self.address_bits
+
+
+MIN_HIST_LIMIT = 2
+"""The stop bit and one branch ("ResourceFull Message": HIST of at least 2 bits)."""
+
+
+class SyncMode(IntEnum):
+    """trTeInstSyncMode: what the period of synchronizing messages is counted in."""
+
+    OFF = 0
+    MESSAGES = 1
+    CYCLES = 2
+    HALFWORDS = 3
+
+
+class SyncPlacement(Enum):
+    """Where a synchronizing message goes that is due ("Examples of Synchronizing Messages", case 6 and notes 1 to 3).
+
+    AT_ONCE      at the next block boundary; a branch message that goes out there anyway becomes its ...Sync form
+    SEPARATE     at the next block boundary, always in a message of its own
+    NEXT_BRANCH  with the next branch message, in its ...Sync form
+    """
+
+    AT_ONCE = "at once"
+    SEPARATE = "separate"
+    NEXT_BRANCH = "next branch"
+
+
+_LINEAR_SYNCS = (
+    Tcode.PROG_TRACE_SYNC,
+    Tcode.DIRECT_BRANCH_SYNC,
+    Tcode.INDIRECT_BRANCH_SYNC,
+    Tcode.INDIRECT_BRANCH_HIST_SYNC,
+)
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """How the encoder is built and configured. Raises ValueError for what no encoder can be.
+
+    What the registers say
+    src_bits, src_id          width and value of SRC (trTeSrcBits, trTeSrcID); width 0: no SRC
+    btm                       Branch Trace Messaging (trTeInstMode 3) in place of HTM (6)
+    sync_mode, sync_max       synchronize after every 2**(sync_max + 4) units (trTeInstSyncMode, trTeInstSyncMax)
+    implicit_return           trTeInstImplicitReturnMode, while trTeInstEnImplicitReturn is set
+    sequential_jump           trTeInstEnSequentialJump
+    repeated_history          trTeInstEnRepeatedHistory: ResourceFull with RCODE 2 (SIFIVE: 8 and 9)
+    all_jumps                 trTeInstEnAllJumps: direct jumps and calls are reported like taken branches
+    extend_addr_msb           trTeInstExtendAddrMSB
+    context                   trTeContext: Ownership messages
+    timestamps                messages end with TSTAMP (trTsEnable)
+
+    How it is built
+    dialect                   which generation of encoders
+    xlen                      of the hart, 32 or 64
+    icnt_limit                I-CNT at which the counter is full, in halfwords
+    hist_limit                bits of the HIST register, stop bit included ("Maximum Field Sizes": at most 32)
+    return_depth              entries of the return stack; of COUNTER, its highest value
+    partial_bits              low bits of a return address that PARTIAL_STACK keeps
+    repeat_branch             RepeatBranch in place of identical branch messages
+    hrepeat_limit, bcnt_limit highest HREPEAT and B-CNT ("Maximum Field Sizes": 18 bits)
+    timestamp_bits            width of the timestamp counter (trTsWidth); 0: it does not wrap
+
+    Where the rules leave freedom
+    full_at_once              report a register in the moment it is full ("HIST Field Full"); else when the next
+                              instruction does not fit
+    icnt_full_sync            report a full I-CNT by SYNC=4 in place of ResourceFull ("I-CNT Details": BTM only; in rc7,
+                              8.4.4: in HTM while HIST is not empty)
+    icnt_by_block             a full I-CNT is noticed at the end of a block only, so it may be reported bigger ("I-CNT
+                              Details"); else after every instruction
+    hist_full_first           an I-CNT that gets full with a branch or jump waits for what that one itself sends: HIST
+                              goes first if it is full too, and a branch message takes the I-CNT along; else I-CNT
+                              goes at once
+    hist_chunks               HIST is reported after this many branches, in turn, the last number for ever; () for a
+                              full register only ("ResourceFull Message": any quantity of bits)
+    repeat_trims              a full HIST that differs from the one before may still hold a pattern this many bits
+                              shorter, tried in this order: (3, 1) are the 28 and 30 of 31 the reference encoder knows
+    repeat_shortest           the shortest pattern a full HIST is made of is counted in place of all of it ("Repeated
+                              History Optimization", last example)
+    repeat_broken_by_icnt     the count of a repeated HIST is sent before a full I-CNT is; else it goes on
+    run_minimum               SIFIVE: branches in a row with one outcome that are counted in place of their HIST
+    b_type_extended           tell exceptions (2) from interrupts (3); else both are 1
+    indirect_without_hist     IndirectBranch(Sync) in place of IndirectBranchHist(Sync) while HIST is empty ("Rules of
+                              Generating Messages", rule 4)
+    correlation_without_hist  CDF=0 in place of an empty HIST in ProgTraceCorrelation: what the reference encoder does
+                              and SIFIVE always, against "ProgTraceCorrelation Message"
+    sync_placement            where a synchronizing message goes
+    linear_sync               the message that synchronizes where no branch message is due; None: ProgTraceSync in BTM,
+                              IndirectBranchHistSync in HTM. One without HIST is sent after a ResourceFull with it
+    marks_keep_hist           rc7: a synchronizing message that keeps the state and has no HIST leaves it in its
+                              register; else it is sent before, as ever
+    trap_return_sync          a trap right after a trap return: both places are sent in synchronizing messages ("Corner
+                              Cases", last row), with SYNC=2
+    ownership_full            a mere change of privilege is reported with scontext and hcontext too (FORMAT 2, 3), as
+                              after a synchronizing message; an scontext that does not exist is sent as 0
+    exact_context             I-CNT and HIST are reported before an Ownership that no message with an address precedes,
+                              so that the place of the change can be told
+    timestamp_sparse          every this many messages carry TSTAMP, synchronizing ones always
+    empty_fields              a variable-length field that is 0 and ends in the byte of the fields before it may have 0
+                              bits; else at least 1 ("Fields in Messages")
+    field_padding             bytes of 0 (VAO: of the address's own high bit) added to each variable-length field
+    idle_bytes                idle bytes after each message
+    idle_before_sync          idle bytes before a synchronizing message ("PIB Idle Cycles Explained")
+    """
+
+    src_bits: int = 0
+    src_id: int = 0
+    icnt_limit: int = 1 << 16
+    hist_limit: int = 32
+    full_at_once: bool = True
+    icnt_full_sync: bool = False
+    sync_mode: SyncMode = SyncMode.OFF
+    sync_max: int = 0
+    b_type_extended: bool = True
+    indirect_without_hist: bool = False
+    correlation_without_hist: bool = False
+    btm: bool = False
+    implicit_return: ImplicitReturn = ImplicitReturn.OFF
+    return_depth: int = 32
+    partial_bits: int = 12
+    sequential_jump: bool = False
+    repeated_history: bool = False
+    repeat_branch: bool = False
+    hrepeat_limit: int = (1 << 18) - 1
+    bcnt_limit: int = (1 << 18) - 1
+    all_jumps: bool = False
+    extend_addr_msb: bool = False
+    xlen: int = 64
+    timestamps: bool = False
+    timestamp_bits: int = 0
+    timestamp_sparse: int = 1
+    context: bool = False
+    dialect: Dialect = RATIFIED
+    icnt_by_block: bool = False
+    hist_full_first: bool = False
+    hist_chunks: tuple[int, ...] = ()
+    repeat_trims: tuple[int, ...] = (3, 1)
+    repeat_shortest: bool = False
+    repeat_broken_by_icnt: bool = False
+    run_minimum: int = 16
+    sync_placement: SyncPlacement = SyncPlacement.AT_ONCE
+    linear_sync: Tcode | None = None
+    marks_keep_hist: bool = False
+    trap_return_sync: bool = False
+    ownership_full: bool = False
+    exact_context: bool = False
+    empty_fields: bool = False
+    field_padding: int = 0
+    idle_bytes: int = 0
+    idle_before_sync: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.src_bits <= MAX_SRC_BITS:
+            raise ValueError(f"SRC cannot have {self.src_bits} bits, the maximum is {MAX_SRC_BITS}")
+        if not 0 <= self.src_id < 1 << self.src_bits:
+            raise ValueError(f"src_id {self.src_id} does not fit in {self.src_bits} bits")
+        if self.xlen not in (32, 64):
+            raise ValueError(f"xlen is 32 or 64, not {self.xlen}")
+        for name, lowest in _LOWEST.items():
+            if getattr(self, name) < lowest:
+                raise ValueError(f"{name} must be at least {lowest}, not {getattr(self, name)}")
+        if self.linear_sync is not None and self.linear_sync not in _LINEAR_SYNCS:
+            raise ValueError(f"linear_sync cannot be {self.linear_sync!r}: not a message with SYNC")
+        self._check_mode()
+        self._check_hist()
+
+    def _check_mode(self) -> None:
+        if self.icnt_full_sync and not self.btm and Sync.SEQUENTIAL_INSTRUCTION_COUNTER not in self.dialect.keeps_state:
+            raise ValueError("icnt_full_sync: SYNC=4 for a full I-CNT is for btm only; in HTM only dialect rc7 has it")
+        if self.btm and self.linear_sync is Tcode.INDIRECT_BRANCH_HIST_SYNC:
+            raise ValueError("linear_sync cannot be INDIRECT_BRANCH_HIST_SYNC in BTM, which has no HIST")
+
+    def _check_hist(self) -> None:
+        full = self.hist_limit - 1
+        if any(not 0 < chunk <= full for chunk in self.hist_chunks):
+            raise ValueError(f"hist_chunks must be 1 to {full} branches (hist_limit less the stop bit) each")
+        if any(trim < 1 for trim in self.repeat_trims):
+            raise ValueError("repeat_trims must be at least 1 bit each")
+        if self.hist_chunks and self.repeated_history:
+            raise ValueError("hist_chunks and repeated_history exclude each other: repetition is counted in full HISTs")
+
+    @property
+    def branch_runs(self) -> bool:
+        """Branches in a row with one outcome are counted: the dialect's form of repeated history."""
+        return self.repeated_history and bool(self.dialect.run_rcodes)
+
+    @property
+    def address_mask(self) -> int:
+        """What of an address is sent, bit 0 left out."""
+        bits = self.xlen - 1
+        if self.dialect.address_bits:
+            bits = min(bits, self.dialect.address_bits - 1)
+        return (1 << bits) - 1
+
+
+_LOWEST = {
+    "icnt_limit": 1,
+    "hist_limit": MIN_HIST_LIMIT,
+    "sync_max": 0,
+    "return_depth": 1,
+    "partial_bits": 1,
+    "hrepeat_limit": 2,
+    "bcnt_limit": 1,
+    "timestamp_bits": 0,
+    "timestamp_sparse": 1,
+    "run_minimum": 1,
+    "field_padding": 0,
+    "idle_bytes": 0,
+    "idle_before_sync": 0,
+}
+
+
+def is_plain_htm(options: EncoderOptions) -> bool:
+    """Whether `_run` knows all that is asked for."""
+    follows = options.sequential_jump or options.all_jumps or options.implicit_return is not ImplicitReturn.OFF
+    varies = bool(options.hist_chunks) or options.hist_full_first or options.branch_runs or options.repeat_branch
+    tells = options.timestamps or options.context
+    placed = options.sync_placement is SyncPlacement.AT_ONCE
+    forms = options.indirect_without_hist or options.linear_sync is not None
+    return placed and not (options.btm or follows or varies or tells or forms)

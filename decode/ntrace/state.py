@@ -1,16 +1,15 @@
-"""What the decoder's automaton is made of: states, steps between them, and what there is to report on the way."""
+"""The states of the decoder's automaton, the steps between them, and what there is to report on the way."""
 
 from enum import Enum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.callstack import CallEffect
-from rvtrace_gdb.decode.events import Context, EventKind, Start, StartReason, Stop, StopReason, Trap
-from rvtrace_gdb.decode.history import Path
-from rvtrace_gdb.decode.ntrace.dialect import Dialect
-from rvtrace_gdb.decode.ntrace.layout import BType, Sync
-from rvtrace_gdb.decode.ntrace.message import Message
-from rvtrace_gdb.decode.reports import Report
-from rvtrace_gdb.decode.segments import NOWHERE
+from rvtrace_gdb.decode.history.builder import Report
+from rvtrace_gdb.decode.history.events import EventKind, Start, StartReason, Stop, StopReason, Trap
+from rvtrace_gdb.decode.history.history import Path
+from rvtrace_gdb.decode.ntrace.messages import BType, Message, Sync
+from rvtrace_gdb.decode.ntrace.options import Dialect
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
 
 
 class Mode(Enum):

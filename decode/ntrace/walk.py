@@ -1,18 +1,31 @@
-"""Following the program: which instructions a number of halfwords and a row of branch outcomes stand for.
+"""The walk over the program: which instructions a number of halfwords and a row of branch outcomes stand for.
 
 A walk goes from segment to segment. Rows of outcomes repeat even where messages do not, so what a few outcomes in a row
-lead over is kept too.
+lead over is remembered, too. Repeated outcomes (a HIST repeated HREPEAT times, a run of branches with one outcome) are
+walked until the walk is at a place where it was before.
 """
 
 from bisect import bisect_right
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.callstack import Calls, Mark, Stack
-from rvtrace_gdb.decode.history import Path, RepeatPath
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.segments import BRANCH, CONTINUES, DIRECT, JUMP, MISSING, NOWHERE, Segment, Segments
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.stepping.control_flow import (
+    BRANCH,
+    CONTINUES,
+    DIRECT,
+    JUMP,
+    MISSING,
+    NOWHERE,
+    Calls,
+    Mark,
+    Segment,
+    Segments,
+    Stack,
+    after,
+)
 
 RUN_BITS = 8
 """Outcomes in a row that are remembered together."""
@@ -313,3 +326,51 @@ def _go_round(since: _Place, rounds: int, parts: list[Part], walked: int, calls:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
         calls.repeat(since.calls, rounds)
     return walked + rounds * (walked - since.walked)
+
+
+_OUTCOMES = 1 << 16  # looked at one by one; a program that did not come back to a place after so many has none like it
+
+
+class _Visited(NamedTuple):
+    """Where repetition *done* began: after how many parts and halfwords, and with which calls under way."""
+
+    pc: int
+    done: int
+    parts: int
+    halfwords: int
+    calls: Mark
+
+
+def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) -> Walk:
+    """From *pc* on, *times* times the outcomes in *hist*.
+
+    The same place comes again sooner or later, and then all goes round, so any number takes few steps. (Places are
+    compared with one that is replaced after 1, 2, 4, 8, ... repetitions: Brent's algorithm.)
+    """
+    parts: list[Part] = []
+    calls = Calls(stack)
+    halfwords = done = steps = 0
+    outcomes = hist.bit_length()
+    while done < times:
+        if steps & steps - 1 == 0:
+            since = _Visited(pc, done, len(parts), halfwords, calls.mark())
+        steps += 1
+        walk = walker.walk(pc, hist, None, stack)
+        taken, left = tuple(walk.calls.taken), tuple(walk.calls.left)
+        calls.redo(taken, left)
+        stack = after(stack, len(taken), left)
+        parts += walk.parts
+        pc, halfwords, done = walk.pc, halfwords + walk.halfwords, done + 1
+        fault = walk.fault or ("HIST is repeated at ever other places" if steps * outcomes > _OUTCOMES else "")
+        if fault:
+            return Walk(parts, pc, halfwords, calls, walk.last, fault)
+        if pc == since.pc:
+            rounds = calls.rounds(since.calls, (times - done) // (done - since.done))
+            if rounds:
+                if parts[since.parts :]:
+                    parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
+                calls.repeat(since.calls, rounds)
+                stack = calls.stack()
+                halfwords += rounds * (halfwords - since.halfwords)
+                done += rounds * (done - since.done)
+    return Walk(parts, pc, halfwords, calls)

@@ -1,22 +1,82 @@
-"""Items of a trace in words: one line each, columns first.
+"""The items of a trace in words: one line each, columns first.
 
 A line is the message's name; its fields as they were sent, under the specification's names; in lower case what they
 stand for; after " # " the meaning. Values hold no blanks, so that columns can be taken apart at them. Meanings: N-Trace
-1.0, "N-Trace Messages (Details)" and the table of SYNC values; for SiFive's own messages, what their captures show.
+1.0, "N-Trace Messages (Details)" and the table of SYNC values. What the fields of the messages mean that only SiFive's
+encoders send is not published: their words are what their captures show, and the names their users know.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from rvtrace_gdb.decode.event_wording import STARTS, STOPS, TRAPS, context_words
-from rvtrace_gdb.decode.events import Context
-from rvtrace_gdb.decode.ntrace import wording_sifive
-from rvtrace_gdb.decode.ntrace.items import Item, has_address
-from rvtrace_gdb.decode.ntrace.layout import VENDOR_TCODES, BType, Rcode, Tcode
-from rvtrace_gdb.decode.ntrace.message import Message
+from rvtrace_gdb.decode.history.event_wording import STARTS, STOPS, TRAPS, context_words
+from rvtrace_gdb.decode.ntrace.items import CONTROL, COUNTERS, INFERABLE_CALL, Item, has_address
+from rvtrace_gdb.decode.ntrace.messages import VENDOR_TCODES, BType, Message, Process, ProcessFormat, Rcode, Tcode
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.process import Format, Process
-from rvtrace_gdb.decode.ntrace.wording_sifive import number
+from rvtrace_gdb.decode.program.csrs import Context
+
+_EVENTS = {
+    CONTROL: "control",
+    8: "external trigger",
+    INFERABLE_CALL: "call or return",
+    10: "exception",
+    11: "interrupt",
+    COUNTERS: "performance counters",
+    13: "context",
+    14: "watchpoint",
+    15: "PC sample",
+}
+"""By CKSRC."""
+
+_CONTROLS = {
+    2: "trace on",
+    3: "trace off",
+    4: "exit from debug mode",
+    5: "entry into debug mode",
+    6: "exit from reset",
+    8: "entry into reset",
+}
+_DATA_BYTES = {0: 4, 2: 2, 3: 1}  # by the low bits of IDTAG or ADDR: how much the program wrote
+_DECIMAL_BITS = 64
+_COUNTERS, _COUNTER_BITS = 8, 16
+
+
+def sifive_number(value: int) -> str:
+    """In decimal, unless it is absurdly long."""
+    return str(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
+
+
+def in_circuit_trace(message: Message, options: Options) -> str:
+    """The event; and its number (a trigger's, a cause, a context), which is CKDATA1, or CKDATA0 without an address."""
+    fields = message.fields
+    if fields["cksrc"] == COUNTERS:
+        return f"{_EVENTS[COUNTERS]}: {sifive_counters(fields['ckdata0'])}"
+    event = _EVENTS.get(fields["cksrc"], f"event {fields['cksrc']}")
+    detail = fields.get("ckdata1", None if has_address(message) else fields["ckdata0"])
+    if detail is None or fields["cksrc"] == INFERABLE_CALL:
+        return event
+    if fields["cksrc"] == CONTROL:
+        return f"{event}: {_CONTROLS.get(detail) or sifive_number(detail)}"
+    return f"{event} {sifive_number(detail)}"
+
+
+def sifive_counters(value: int) -> str:
+    """The counters in CKDATA0, lowest first; those above the last one that is shown are 0, and not sent."""
+    count = max(-(-value.bit_length() // _COUNTER_BITS), 1)
+    shown = [f"{value >> _COUNTER_BITS * i & (1 << _COUNTER_BITS) - 1:#06x}" for i in range(min(count, _COUNTERS))]
+    return " ".join(shown) + (" .." if count > _COUNTERS else "")
+
+
+def sifive_data(message: Message, options: Options) -> str:
+    """What the program wrote to which stimulus port and, if it can be one, as text."""
+    place, value = message.fields.values()
+    port, size = sifive_number(place >> 2), _DATA_BYTES.get(place & 3)
+    if size is None or value >> 8 * size:
+        return f"written to port {port}"
+    written = value.to_bytes(size, "little")
+    shown = f": {written.decode('ascii')!a}" if written.isascii() and any(written) else ""
+    return f"{size} byte{'s' * (size > 1)} written to port {port}{shown}"
+
 
 _COUNTS = frozenset({"sync", "b_type", "icnt", "etype", "rcode", "hrepeat", "bcnt", "evcode", "cdf", "cksrc", "ckdf"})
 """Fields shown in decimal; the others are patterns of bits."""
@@ -107,7 +167,7 @@ def _places(item: Item, words: _Words) -> str:
 def _time(item: Item, message: Message) -> str:
     if message.tstamp is None:
         return ""
-    return " time=?" if item.time is None else f" time={number(item.time)}"
+    return " time=?" if item.time is None else f" time={sifive_number(item.time)}"
 
 
 def _raw(item: Item) -> str:
@@ -128,9 +188,9 @@ def _sent(message: Message, options: Options) -> Iterator[str]:
         if field.name in message.fields:
             value = message.fields[field.name]
             decimal = field.name in _COUNTS or (field.name == "rdata" and not _is_history(message))
-            yield f"{field.title}={number(value) if decimal else hex(value)}"
+            yield f"{field.title}={sifive_number(value) if decimal else hex(value)}"
     if message.tstamp is not None:
-        yield f"TSTAMP={number(message.tstamp)}"
+        yield f"TSTAMP={sifive_number(message.tstamp)}"
 
 
 def _meant(message: Message) -> Iterator[str]:
@@ -159,12 +219,12 @@ def branches(hist: int) -> str:
 
 
 def _context(process: Process) -> Iterator[str]:
-    if process.format is Format.RESERVED:
+    if process.format is ProcessFormat.RESERVED:
         return
     yield f"prv={process.prv}"
     yield f"v={process.v}"
-    if process.format in (Format.SCONTEXT, Format.HCONTEXT):
-        yield f"{process.format.name.lower()}={number(process.context)}"
+    if process.format in (ProcessFormat.SCONTEXT, ProcessFormat.HCONTEXT):
+        yield f"{process.format.name.lower()}={sifive_number(process.context)}"
 
 
 def _process(message: Message) -> Process | None:
@@ -201,12 +261,12 @@ def _coded(name: str, value: int, texts: Mapping[int, str], vendor: int) -> str:
 
 def _ownership(message: Message, options: Options) -> str:
     process = Process.of(message.fields["process"])
-    if process.format is Format.RESERVED:
+    if process.format is ProcessFormat.RESERVED:
         return "reserved FORMAT 1 of PROCESS"
     mode = context_words(Context(process.prv, bool(process.v)))
-    if process.format is Format.PRIVILEGE:
+    if process.format is ProcessFormat.PRIVILEGE:
         return mode
-    return f"{mode}, {process.format.name.lower()} {number(process.context)}"
+    return f"{mode}, {process.format.name.lower()} {sifive_number(process.context)}"
 
 
 def _direct_branch(message: Message, options: Options) -> str:
@@ -228,15 +288,15 @@ def _resource_full(message: Message, options: Options) -> str:
     if rcode == Rcode.HIST:
         return "HIST full"
     if rcode == Rcode.REPEATED_HIST:
-        return f"HIST full, {number(message.fields['hrepeat'])} times the same"
+        return f"HIST full, {sifive_number(message.fields['hrepeat'])} times the same"
     if rcode in options.dialect.run_rcodes:
         outcome = "taken" if options.dialect.run_rcodes[rcode] else "not taken"
-        return f"{number(rdata)} branches {outcome}"
+        return f"{sifive_number(rdata)} branches {outcome}"
     return _coded("RCODE", rcode, {}, vendor=8)
 
 
 def _repeat_branch(message: Message, options: Options) -> str:
-    return f"the branch message before, {number(message.fields['bcnt'])} times more"
+    return f"the branch message before, {sifive_number(message.fields['bcnt'])} times more"
 
 
 def _correlation(message: Message, options: Options) -> str:
@@ -252,10 +312,10 @@ _OWN: Mapping[int, Callable[[Message, Options], str]] = {
     Tcode.RESOURCE_FULL: _resource_full,
     Tcode.REPEAT_BRANCH: _repeat_branch,
     Tcode.PROG_TRACE_CORRELATION: _correlation,
-    Tcode.DATA_ACQUISITION: wording_sifive.data,
-    Tcode.AUX_ACCESS_WRITE: wording_sifive.data,
-    Tcode.IN_CIRCUIT_TRACE: wording_sifive.in_circuit,
-    Tcode.IN_CIRCUIT_TRACE_WS: wording_sifive.in_circuit,
+    Tcode.DATA_ACQUISITION: sifive_data,
+    Tcode.AUX_ACCESS_WRITE: sifive_data,
+    Tcode.IN_CIRCUIT_TRACE: in_circuit_trace,
+    Tcode.IN_CIRCUIT_TRACE_WS: in_circuit_trace,
 }
 
 

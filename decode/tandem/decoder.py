@@ -1,31 +1,174 @@
-"""Bytes of a tandem trace to what they tell: the history, and everything the hart's state was at any moment of it."""
+"""Bytes of a tandem trace to what they tell: the history, its accesses, and the hart's state at any moment of it.
 
+The loads, stores, atomic operations and CSR instructions of a trace (`TandemAccesses`) are made when they are asked
+for: which groups have one is found out once, the rest stands in the trace.
+
+`ArrivingDecoder` decodes a trace while its bytes arrive, in bounded memory: its history, without registers and memory.
+The groups of each piece are looked at as those of a trace by itself, which begins with what is known: the pc, and the
+last write to each register. These stand in empty groups before the piece's own, in the order they were made.
+"""
+
+from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import overload
 
-from rvtrace_gdb.decode.events import EventKind, Loss
-from rvtrace_gdb.decode.history import History
-from rvtrace_gdb.decode.streams import Program
-from rvtrace_gdb.decode.tandem.accesses import TandemAccesses
-from rvtrace_gdb.decode.tandem.csrs import PRIVILEGE
-from rvtrace_gdb.decode.tandem.flow import Flow
-from rvtrace_gdb.decode.tandem.group import (
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import EventKind, Loss
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.csrs import PRIVILEGE
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.instructions import (
+    ATOMIC,
+    CSR,
+    LOAD,
+    STORE_FAILURE,
+    Access,
+    Reach,
+    UndecodableInstruction,
+    reach,
+)
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, Effects
+from rvtrace_gdb.decode.tandem.group_grammar import plan_of
+from rvtrace_gdb.decode.tandem.history_builder import Flow
+from rvtrace_gdb.decode.tandem.index import Index, Indexer, index_of
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR_END,
+    GPR,
     AdditionalState,
+    AmoData,
     Element,
     FullRegister,
     IncrementalRegister,
     IncrementalRegisterOr,
+    Instr,
+    Parameters,
 )
-from rvtrace_gdb.decode.tandem.index import Index
-from rvtrace_gdb.decode.tandem.indexing import index_of
-from rvtrace_gdb.decode.tandem.layout import State as StateId
-from rvtrace_gdb.decode.tandem.memory import Store
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.decode.tandem.spaces import PHYSICAL
+from rvtrace_gdb.decode.tandem.protocol import State as StateId
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Registers
 from rvtrace_gdb.decode.tandem.state import Place, State
 from rvtrace_gdb.decode.tandem.trace import PIECE, Trace
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.support.errors import Progress, silent
 
-__all__ = ["Decoder", "Parameters", "Tandem", "decode"]
+_SC = 0b00011
+
+
+class _Reaches(dict[int, Reach | None]):
+    """What instructions access, by word."""
+
+    def __init__(self, xlen: int) -> None:
+        super().__init__()
+        self._xlen = xlen
+
+    def __missing__(self, word: int) -> Reach | None:
+        try:
+            found = reach(word, self._xlen)
+        except UndecodableInstruction:
+            found = None
+        self[word] = found
+        return found
+
+
+class TandemAccesses(Sequence[Access]):
+    """One for each instruction that retired and accesses something.
+
+    *groups*: the history's, by position; *gaps*: which of these positions are gaps, whose groups are others' or none.
+    """
+
+    def __init__(self, index: Index, groups: "array[int]", gaps: Iterable[int] = ()) -> None:
+        self._index, self._groups, self._gaps = index, groups, frozenset(gaps)
+        self._reaches = _Reaches(index.trace.parameters.xlen)
+
+    @cached_property
+    def _positions(self) -> "array[int]":
+        """The positions that have one."""
+        trace, retired, reaches, gaps = self._index.trace, self._index.retired, self._reaches, self._gaps
+        plans = [plan_of(shape) for shape in trace.automaton.shapes]
+        found = array("I")
+        for position, group in enumerate(self._groups):
+            if position in gaps or not retired[group]:
+                continue
+            plan = plans[trace.shapes[group]]
+            if plan is None:
+                word = next(element.word for element in trace.elements(group) if isinstance(element, Instr))
+            else:
+                word = plan.unpack(trace.data, trace.offsets[group])[plan.word]
+            if reaches[word] is not None:
+                found.append(position)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, key: int) -> Access: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Access]: ...
+    def __getitem__(self, key: int | slice) -> Access | list[Access]:
+        if isinstance(key, slice):
+            return [self._access(position) for position in self._positions[key]]
+        return self._access(self._positions[key])
+
+    def __iter__(self) -> Iterator[Access]:
+        return map(self._access, self._positions)
+
+    def at(self, position: int) -> Access | None:
+        """That of the instruction at a position, where one retired; None: it accesses nothing."""
+        if position in self._gaps:
+            return None
+        elements = self._index.trace.elements(self._groups[position])
+        word = next((element.word for element in elements if isinstance(element, Instr)), None)
+        return None if word is None or self._reaches[word] is None else self._access(position)
+
+    def _access(self, position: int) -> Access:
+        trace, group = self._index.trace, self._groups[position]
+        seen = Effects(group, trace.elements(group), trace.parameters, self._index.registers, loose=False)
+        assert seen.instr is not None
+        found = self._reaches[seen.instr.word]
+        assert found is not None
+        access = Access(
+            found.kind,
+            found.size,
+            found.operation,
+            offset=trace.offsets[group],
+            after=position,
+            sync=0,
+            position=position,
+        )
+        return self._of_csr(access, found, seen) if found.kind == CSR else self._of_memory(access, seen)
+
+    def _of_csr(self, access: Access, found: Reach, seen: Effects) -> Access:
+        """*value*: what the CSR became, where the group tells that it was written; else what was read."""
+        written = {element.regno: element.value for element in seen.elements if isinstance(element, FullRegister)}
+        return access._replace(address=found.number, value=written.get(found.number, seen.rd))
+
+    def _of_memory(self, access: Access, seen: Effects) -> Access:
+        addresses = seen.states(StateId.EFFECTIVE_ADDRESS) or seen.states(StateId.PHYSICAL_ADDRESS)
+        size = access.size or (seen.data[0][0] if seen.data else 0)
+        stored = seen.data[0][1] if seen.data else None
+        loaded = _truncated(_destination(seen), size)
+        access = access._replace(address=addresses[0] if addresses else None, size=size)
+        if access.kind == LOAD:
+            return access._replace(value=loaded)
+        if access.kind == ATOMIC:
+            told = self._index.trace.parameters.dialect.amo_data
+            return access._replace(value=loaded, operand=stored if told is AmoData.OPERAND else None)
+        assert seen.instr is not None
+        if seen.instr.word & 0x7F == 0x2F and seen.instr.word >> 27 == _SC and seen.rd:
+            return access._replace(kind=ATOMIC, operation=STORE_FAILURE, value=stored)
+        return access._replace(value=stored)
+
+
+def _destination(seen: Effects) -> int | None:
+    """The new value of the register an instruction loaded."""
+    registers = (element for element in seen.elements if isinstance(element, FullRegister))
+    return next((element.value for element in registers if GPR < element.regno < FPR_END), None)
+
+
+def _truncated(value: int | None, size: int) -> int | None:
+    return None if value is None or not size else value & (1 << 8 * size) - 1
 
 
 class Tandem:
@@ -194,3 +337,78 @@ class Decoder:
         """The end of the trace. Raises only what *progress* raises."""
         self._trace.finish()
         return Tandem(self._trace, self._program, self._progress)
+
+
+_WAITING = 1 << 16  # bytes without a group
+
+
+class ArrivingDecoder:
+    """Decodes a trace fed in pieces of any size; *builder* collects the history, and may be emptied between pieces.
+
+    *stop_at_error*: up to the first loss.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Parameters,
+        builder: HistoryBuilder,
+        *,
+        wrapped: bool = False,
+        stop_at_error: bool = False,
+    ) -> None:
+        self._trace = Trace(parameters, wrapped=wrapped)
+        self._index = Index(self._trace)
+        self._indexer = Indexer(self._index)
+        self._flow = Flow(self._index, program, builder=builder, stop_at_error=stop_at_error)
+        self._base = self._first = self._before = 0
+        self._state = self._indexer.state
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes."""
+        self._trace.feed(data)
+        if len(self._trace) > self._first or len(self._trace.data) > _WAITING:
+            self._forget(self._follow(more=True))
+
+    def finish(self) -> None:
+        """The end of the trace."""
+        self._trace.finish()
+        self._follow(more=False)
+        self._flow.finish()
+
+    def _follow(self, *, more: bool) -> int:
+        """Before which group it ended: those behind it wait for more."""
+        self._indexer.renew(self._index, self._state)
+        self._indexer.run(self._first, len(self._trace))
+        if not more:
+            self._indexer.finish()
+        pcs = self._index.pcs[:]  # as the groups tell them, believed or not
+        waits = more and len(self._trace.data) <= _WAITING
+        stop = self._flow.follow(self._first, more=more, waits=waits)
+        self._state = self._indexer.state if stop == len(pcs) else (pcs[stop - 1], self._indexer.state[1])
+        return stop
+
+    def _forget(self, stop: int) -> None:
+        """What the next pieces do not need: they begin with group *stop*, which is looked at again with them."""
+        old, self._index = self._index, Index(self._trace)
+        keep = max(_carry(old.registers, self._index.registers, stop), 1)
+        self._base += self._trace.forget(stop, keep)
+        self._index.pcs.extend([NOWHERE] * keep)
+        self._index.retired.extend(bytes(keep))
+        self._first, self._before = keep, self._before + stop - keep
+        self._flow.renew(self._index, self._base, self._before)
+
+
+def _carry(old: Registers, new: Registers, stop: int) -> int:
+    """Tells *new* the last writes before group *stop* to each register in *old*; in how many groups they are now."""
+    writes = [(regno, column.last(stop - 1)) for regno, column in old.columns.items()]
+    lost, dirty = old.marks(stop)
+    numbers = sorted({write.group for _, write in writes if write is not None} | {*lost, *dirty})
+    places = {number: place for place, number in enumerate(numbers)}
+    for regno, write in writes:
+        if write is not None:
+            new.add(places[write.group], regno, write.value)
+    for number in lost:
+        new.forget(places[number])
+    new.dirty.extend(places[number] for number in dirty)
+    return len(numbers)

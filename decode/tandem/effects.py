@@ -1,11 +1,37 @@
-"""What one group says and implies, element by element: its trap, its pc, the registers it changed."""
+"""What an instruction can do, and what one group says and implies of it: its pc, its trap, its stores, its registers.
 
-from collections.abc import Sequence
+An instruction leaves few places where the pc may go on (`Steps`). What it stores, or what a transaction on the bus
+stores, is looked at closely because atomic operations and conditional stores do not always store. `Effects` reads a
+group element by element.
+
+Sources: RISC-V ISA, "A Extension", "Zacas"; Trace Protocol Specification 2018-11-20, chapter 2 (memory requests).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
-from rvtrace_gdb.decode.tandem import csrs
-from rvtrace_gdb.decode.tandem.group import (
+from rvtrace_gdb.decode.history.events import Trap, TrapKind
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.instructions import (
+    ATOMIC,
+    STORE,
+    IType,
+    UndecodableInstruction,
+    classify,
+    length,
+    reach,
+)
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR,
+    FPR_END,
+    GPR,
+    SIZES,
+    STORE_DATA,
+    SUCCESS,
     AdditionalState,
+    AmoData,
     Element,
     FullRegister,
     HartReset,
@@ -13,13 +39,221 @@ from rvtrace_gdb.decode.tandem.group import (
     IncrementalRegisterOr,
     IncrementPc,
     Instr,
+    MemoryOp,
     MemoryRequest,
+    MemoryResponse,
+    Parameters,
+    State,
     StateInitialization,
 )
-from rvtrace_gdb.decode.tandem.index import UNTOLD_CAUSE, Trapped
-from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR, STORE_DATA, State
-from rvtrace_gdb.decode.tandem.parameters import Parameters
 from rvtrace_gdb.decode.tandem.registers import Registers
+
+NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
+"""In place of an address that is not known. No instruction can be there: it is odd."""
+
+_REMEMBERED = 1 << 16
+
+
+class Anywhere:
+    """Contains every distance there can be between two instructions."""
+
+    def __contains__(self, distance: object) -> bool:
+        return not isinstance(distance, int) or not distance & 1
+
+
+_ANYWHERE = Anywhere()
+Distances = frozenset[int] | Anywhere
+
+
+class Steps(dict[int, Distances]):
+    """How far from itself an instruction can go on without a trap, by instruction word; modulo 2**XLEN.
+
+    *without*: words whose answer is empty, for who wants to see to them otherwise.
+    """
+
+    def __init__(self, xlen: int, without: Iterable[int] = ()) -> None:
+        super().__init__()
+        self._xlen, self._mask, self._without = xlen, (1 << xlen) - 1, frozenset(without)
+
+    def __missing__(self, word: int) -> Distances:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        found = self[word] = self._distances(word)
+        return found
+
+    def origin(self, word: int, next_pc: int) -> int:
+        """The address of an instruction that went on at *next_pc*; NOWHERE where there is more than one answer."""
+        distances = self[word]
+        if isinstance(distances, Anywhere) or len(distances) != 1:
+            return NOWHERE
+        (distance,) = distances
+        return next_pc - distance & self._mask
+
+    def target(self, word: int, pc: int) -> int:
+        """Where an instruction at *pc* goes on; NOWHERE where there is more than one answer."""
+        distances = self[word]
+        if isinstance(distances, Anywhere) or len(distances) != 1:
+            return NOWHERE
+        (distance,) = distances
+        return pc + distance & self._mask
+
+    def _distances(self, word: int) -> Distances:
+        if word in self._without:
+            return frozenset()
+        try:
+            size = length(word & 0xFFFF)
+            instruction = classify(word, self._xlen)
+            may_be_zcm = classify(word, self._xlen, zcm=True) != instruction
+        except UndecodableInstruction:
+            return _ANYWHERE
+        if instruction.custom or instruction.is_uninferable or instruction.itype is IType.EXCEPTION or may_be_zcm:
+            return _ANYWHERE  # ecall and ebreak go on where the trap does, whether or not the group tells of a trap
+        if instruction.is_inferable_jump:
+            return _ANYWHERE if instruction.offset is None else frozenset({instruction.offset & self._mask})
+        if instruction.offset is not None:
+            return frozenset({size, instruction.offset & self._mask})
+        return frozenset({size})
+
+
+_AMO = 0x2F
+_LR, _SC, _CAS = 0b00010, 0b00011, 0b00101
+_AMOS = {
+    0b00001: MemoryOp.AMO_SWAP, 0b00000: MemoryOp.AMO_ADD, 0b00100: MemoryOp.AMO_XOR, 0b01100: MemoryOp.AMO_AND,
+    0b01000: MemoryOp.AMO_OR, 0b10000: MemoryOp.AMO_MIN, 0b10100: MemoryOp.AMO_MAX, 0b11000: MemoryOp.AMO_MINU,
+    0b11100: MemoryOp.AMO_MAXU,
+}  # fmt: skip
+"""By funct5."""
+
+
+class Stored(NamedTuple):
+    """*size* bytes at *address*; *value* None: something the trace does not tell. *physical*: whatever is in force."""
+
+    address: int
+    size: int
+    value: int | None
+    physical: bool = False
+
+
+class StoredSizes(dict[int, int]):
+    """How many bytes an instruction stores, by its word: 0 none; -1 more than one piece, or no one knows how many."""
+
+    def __init__(self, xlen: int) -> None:
+        super().__init__()
+        self._xlen = xlen
+
+    def __missing__(self, word: int) -> int:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        found = self[word] = _stored_size(word, self._xlen)
+        return found
+
+
+def _stored_size(word: int, xlen: int) -> int:
+    try:
+        found = reach(word, xlen)
+    except UndecodableInstruction:
+        return 0
+    if found is None or found.kind not in (STORE, ATOMIC):
+        return 0
+    return found.size if found.size and found.times == 1 else -1
+
+
+def is_atomic(word: int) -> bool:
+    """Whether the instruction is one of the A extension, whose store data need not be what it writes."""
+    return word & 0x7F == _AMO
+
+
+def bus_operation(word: int) -> MemoryOp | None:
+    """What an instruction of the A extension is on the system bus; None: it is none, or one the protocol lacks."""
+    if not is_atomic(word):
+        return None
+    return {_LR: MemoryOp.LOAD_RESERVED, _SC: MemoryOp.STORE_CONDITIONAL, **_AMOS}.get(word >> 27)
+
+
+def atomic_store(word: int, stored: Stored, rd: int | None, amo_data: AmoData) -> Stored | None:
+    """What an atomic instruction really stores, whose group has this store data; None: nothing.
+
+    *rd*: the new value of its destination register, None where the group has none.
+    """
+    funct5 = word >> 27
+    if funct5 == _LR:
+        return None
+    if funct5 == _SC:
+        if rd is None:
+            return stored._replace(value=None)
+        return None if rd else stored
+    if funct5 not in _AMOS:  # amocas: it may have failed; load-acquire and store-release do not come with rd
+        return stored if funct5 == 0b00111 else stored._replace(value=None)
+    if amo_data is AmoData.RESULT:
+        return stored
+    if amo_data is AmoData.UNTOLD or rd is None or stored.value is None:
+        return stored._replace(value=None)
+    return stored._replace(value=amo_result(_AMOS[funct5], rd, stored.value, stored.size))
+
+
+def amo_result(op: MemoryOp, old: int, operand: int, size: int) -> int:
+    """What an atomic operation on *size* bytes writes."""
+    mask, sign = (1 << 8 * size) - 1, 1 << 8 * size - 1
+    old, operand = old & mask, operand & mask
+    as_signed = [(value ^ sign) - sign for value in (old, operand)]
+    results = {
+        MemoryOp.AMO_SWAP: operand, MemoryOp.AMO_ADD: old + operand, MemoryOp.AMO_XOR: old ^ operand,
+        MemoryOp.AMO_AND: old & operand, MemoryOp.AMO_OR: old | operand, MemoryOp.AMO_MIN: min(as_signed),
+        MemoryOp.AMO_MAX: max(as_signed), MemoryOp.AMO_MINU: min(old, operand), MemoryOp.AMO_MAXU: max(old, operand),
+    }  # fmt: skip
+    return results[op] & mask
+
+
+def bus_stores(elements: Sequence[Element]) -> Iterator[Stored]:
+    """What the memory requests of a group store, at physical addresses."""
+    for request, follower in pairwise([*elements, None]):
+        if isinstance(request, MemoryRequest) and request.data is not None:
+            response = follower if isinstance(follower, MemoryResponse) else None
+            stored = Stored(request.addr, SIZES[request.size], request.data, physical=True)
+            value = _bus_value(request, response)
+            if value is not NOTHING:
+                yield stored._replace(value=value)
+
+
+NOTHING = -1
+
+
+def _bus_value(request: MemoryRequest, response: MemoryResponse | None) -> int | None:
+    """What a transaction leaves behind; NOTHING: it is known to have failed; None: it is not told."""
+    failed = response is not None and response.result != SUCCESS
+    if request.op == MemoryOp.STORE:
+        return None if failed else request.data
+    if request.op == MemoryOp.STORE_CONDITIONAL:
+        return None if response is None else NOTHING if failed else request.data
+    if failed or response is None or response.data is None or request.data is None:
+        return None
+    return amo_result(MemoryOp(request.op), response.data, request.data, SIZES[request.size])
+
+
+UNTOLD_CAUSE = -1
+"""`Trapped.cause` where the trace does not say it."""
+
+
+class Trapped(NamedTuple):
+    """A group that took a trap. *epc*, *tval*, *handler*: None where the trace does not say.
+
+    *interrupt*: where the cause is not told, what it was most often; `fact` has what is known.
+    """
+
+    group: int
+    cause: int
+    interrupt: bool
+    epc: int | None
+    tval: int | None
+    handler: int | None
+
+    @property
+    def fact(self) -> Trap:
+        """What the trace tells of it."""
+        if self.cause == UNTOLD_CAUSE:
+            return Trap(TrapKind.UNKNOWN)
+        return Trap.of(self.cause, self.tval, interrupt=self.interrupt)
+
 
 _STATES: dict[int, int] = {
     State.PRIVILEGE_MODE: csrs.PRIVILEGE,

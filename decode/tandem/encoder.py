@@ -9,13 +9,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.tandem import csrs
-from rvtrace_gdb.decode.tandem.dialect import AmoData
-from rvtrace_gdb.decode.tandem.errors import BadElement
-from rvtrace_gdb.decode.tandem.group import (
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.tandem.effects import bus_operation, is_atomic
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR,
+    FPR_END,
+    GPR,
+    SIZES,
+    STORE_DATA,
+    SUCCESS,
     AdditionalState,
+    AmoData,
     Element,
     Ending,
+    Form,
     FullRegister,
     Group,
     HartReset,
@@ -23,21 +30,13 @@ from rvtrace_gdb.decode.tandem.group import (
     IncrementalRegisterOr,
     IncrementPc,
     Instr,
+    MemoryOp,
     MemoryRequest,
     MemoryResponse,
-    StateInitialization,
-)
-from rvtrace_gdb.decode.tandem.layout import (
-    FPR,
-    FPR_END,
-    GPR,
-    SIZES,
-    STORE_DATA,
-    SUCCESS,
-    Form,
-    MemoryOp,
     Opcode,
+    Parameters,
     State,
+    StateInitialization,
     Widths,
     plain_forms,
     register_form,
@@ -45,9 +44,17 @@ from rvtrace_gdb.decode.tandem.layout import (
     response_form,
     state_forms,
 )
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.decode.tandem.stores import bus_operation, is_atomic
 from rvtrace_gdb.decode.tandem.wording import words
+from rvtrace_gdb.support.errors import RvtraceError
+
+
+class BadElement(RvtraceError):
+    """No trace can have this element, or not in this place. *words*: the element in words, where there are some."""
+
+    def __init__(self, element: Element | None, why: str, words: str = "") -> None:
+        self.element, self.why = element, why
+        super().__init__(f"a tandem trace cannot have {words or element}: {why}" if element is not None else why)
+
 
 _BEGIN, _END = bytes([Opcode.BEGIN_GROUP]), bytes([Opcode.END_GROUP])
 _PLAIN = plain_forms()

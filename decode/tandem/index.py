@@ -1,42 +1,80 @@
-"""What the groups of a trace did, sorted by what they changed."""
+"""What the groups of a trace did, sorted by what they changed, in one pass over the groups.
+
+Nothing is stored for a group but what it changed, so that the state at any group is a handful of bisections. Where the
+trace does not tell what something became, a write of an unknown value is recorded: it is unavailable from there on.
+Loads show what memory held: bytes the trace need not have a store to, known from when they were read (`loads_of`).
+"""
 
 from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.event_wording import words
-from rvtrace_gdb.decode.events import Loss, Note, Stop, Trap, TrapKind
-from rvtrace_gdb.decode.tandem.loads import loads_of
-from rvtrace_gdb.decode.tandem.memory import MemoryWrites
-from rvtrace_gdb.decode.tandem.physical import PhysicalMemory
-from rvtrace_gdb.decode.tandem.registers import Registers
-from rvtrace_gdb.decode.tandem.spaces import UNKNOWN
-from rvtrace_gdb.decode.tandem.steps import NOWHERE
+from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.events import Loss, LossCause, Note, Stop, StopReason
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.instructions import LOAD, UndecodableInstruction, reach
+from rvtrace_gdb.decode.tandem.effects import (
+    NOWHERE,
+    Effects,
+    Steps,
+    Stored,
+    StoredSizes,
+    Trapped,
+    atomic_store,
+    bus_stores,
+    impossible,
+    is_atomic,
+)
+from rvtrace_gdb.decode.tandem.group_grammar import FULL, Plan, plan_of
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites, PhysicalMemory
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR,
+    FPR_END,
+    GPR,
+    AdditionalState,
+    FullRegister,
+    Instr,
+    MemoryRequest,
+    State,
+)
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN, Registers, space_of
 from rvtrace_gdb.decode.tandem.trace import Trace
+from rvtrace_gdb.support.errors import Progress, silent
 
-UNTOLD_CAUSE = -1
-"""`Trapped.cause` where the trace does not say it."""
+_ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
 
 
-class Trapped(NamedTuple):
-    """A group that took a trap. *epc*, *tval*, *handler*: None where the trace does not say.
+def loads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> dict[int, MemoryWrites]:
+    """The values loaded, by address space, as if the loads had stored them. *retired*, *spaces*: as in `Index`."""
+    with_address = [any(form.identifier in _ADDRESSES for form in shape.forms) for shape in trace.automaton.shapes]
+    found: dict[int, MemoryWrites] = {}
+    sizes: dict[int, int] = {}
+    for group, shape in enumerate(trace.shapes):
+        if not with_address[shape] or not retired[group]:
+            continue
+        elements = trace.elements(group)
+        word = next(element.word for element in elements if isinstance(element, Instr))
+        if word not in sizes:
+            sizes[word] = _loaded(word, trace.parameters.xlen)
+        values = [e.value for e in elements if isinstance(e, FullRegister) and GPR < e.regno < FPR_END]
+        addresses = [e.value for e in elements if isinstance(e, AdditionalState) and e.identifier in _ADDRESSES]
+        if sizes[word] and values and addresses:
+            space = spaces[bisect_right(spaces, group - 1, key=itemgetter(0)) - 1][1]
+            value = values[0] & (1 << 8 * sizes[word]) - 1
+            found.setdefault(space, MemoryWrites()).add(group, addresses[0], sizes[word], value)
+    return found
 
-    *interrupt*: where the cause is not told, what it was most often; `fact` has what is known.
-    """
 
-    group: int
-    cause: int
-    interrupt: bool
-    epc: int | None
-    tval: int | None
-    handler: int | None
-
-    @property
-    def fact(self) -> Trap:
-        """What the trace tells of it."""
-        if self.cause == UNTOLD_CAUSE:
-            return Trap(TrapKind.UNKNOWN)
-        return Trap.of(self.cause, self.tval, interrupt=self.interrupt)
+def _loaded(word: int, xlen: int) -> int:
+    """How many bytes an instruction loads, 0 for what is no load."""
+    try:
+        found = reach(word, xlen)
+    except UndecodableInstruction:
+        return 0
+    return found.size if found is not None and found.kind == LOAD and found.times == 1 else 0
 
 
 class Break(NamedTuple):
@@ -99,3 +137,305 @@ class Index:
         if found is not None:
             return found
         return self.pcs[group - 1] if group else NOWHERE
+
+
+_PIECE = 1 << 16  # groups between two reports of progress
+_MACHINE = 3
+_MAY_MOVE = frozenset({csrs.SATP, csrs.MSTATUS, csrs.SSTATUS, csrs.PRIVILEGE})
+"""What decides in which address space loads and stores are."""
+_UNTOLD = -1
+_NOT_A_NUMBER = 0xFFE0  # the bits of a register address that say it is an integer register
+_SPECIAL, _STATUS, _FLOATING = 1, 2, 4
+"""Kinds of registers: those that say more than their value, mstatus, and those that make it dirty."""
+
+
+def index_of(trace: Trace, progress: Progress = silent) -> Index:
+    """What the groups of a whole trace did. Raises only what *progress* raises."""
+    index = Index(trace)
+    indexer = Indexer(index)
+    for start in range(0, len(trace), _PIECE):
+        progress("sorting (groups)", start, len(trace))
+        indexer.run(start, min(start + _PIECE, len(trace)))
+    indexer.finish()
+    return index
+
+
+def _kinds(pc_register: int) -> bytearray:
+    """The kinds of all registers, by number."""
+    kinds = bytearray(0x10000)
+    kinds[FPR:FPR_END] = bytes([_FLOATING]) * (FPR_END - FPR)
+    for regno in csrs.FLOATING:
+        kinds[regno] = _FLOATING
+    for regno in csrs.STATUS:
+        kinds[regno] = _STATUS
+    for regno in (GPR, csrs.SATP, *csrs.TRAP_OF_CAUSE, *([pc_register] if pc_register >= 0 else [])):
+        kinds[regno] = _SPECIAL
+    return kinds
+
+
+class Indexer:
+    """Fills an index, group by group, in order."""
+
+    def __init__(self, index: Index) -> None:
+        self._index, self._trace = index, index.trace
+        parameters = index.trace.parameters
+        self._xlen, self._mask = parameters.xlen, (1 << parameters.xlen) - 1
+        self._dialect = parameters.dialect
+        self._kinds = _kinds(parameters.dialect.pc_register)
+        self._mprv = False  # mstatus has it, or may have
+        self._steps = Steps(parameters.xlen)
+        self._plain_steps = Steps(parameters.xlen, without=csrs.XRETS)
+        self._stored_sizes = StoredSizes(parameters.xlen)
+        self._plans: list[Plan | None] = []
+        self._pc = NOWHERE
+        self._unknown = UNKNOWN if parameters.supervisor else PHYSICAL
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of memory, and these losses are to come."""
+        self._index.spaces[0] = (-1, self._unknown)
+        self._stores = self._in(self._unknown)
+        self._losses = iter(self._trace.losses)
+        self._loss = next(self._losses, None)
+
+    @property
+    def state(self) -> tuple[int, bool]:
+        """What is known before the next group, besides registers."""
+        return self._pc, self._mprv
+
+    def renew(self, index: Index, state: tuple[int, bool]) -> None:
+        """Goes on in another index of the same trace, which was told what is known of registers."""
+        self._pc, self._mprv = state
+        if index.pcs:
+            index.pcs[-1] = self._pc
+        self._index = index
+        self._begin()
+
+    def run(self, start: int, stop: int) -> None:
+        """Groups *start* to *stop* - 1."""
+        while start < stop:
+            while self._loss is not None and self._loss.group == start:
+                self._break(start, self._loss.cause, self._loss.offset, loss=True)
+                self._loss = next(self._losses, None)
+            end = stop if self._loss is None else min(stop, self._loss.group)
+            self._run(start, end)
+            start = end
+
+    def finish(self) -> None:
+        """What is lost at the end."""
+        for loss in filter(None, (self._loss, *self._losses)):
+            self._break(loss.group, loss.cause, loss.offset, loss=True)
+
+    def _run(self, start: int, stop: int) -> None:
+        """Groups between which nothing is lost. Plain ones are taken here, others in `_general`."""
+        trace, index, steps, mask = self._trace, self._index, self._plain_steps, self._mask
+        data, columns, dialect, stored_sizes = trace.data, index.registers.columns, self._dialect, self._stored_sizes
+        add_pc, add_retired = index.pcs.append, index.retired.append
+        automaton, plans, kinds, dirty = trace.automaton, self._plans, self._kinds, index.registers.dirty
+        plans += map(plan_of, automaton.shapes[len(plans) :])
+        in_physical = self._in(PHYSICAL)
+        untraced_below = dialect.untraced_below
+        pc = self._pc
+        group = start - 1
+        for offset, shape in zip(trace.offsets[start:stop], trace.shapes[start:stop], strict=True):
+            group += 1
+            plan = plans[shape]
+            if plan is None or pc == NOWHERE or pc < untraced_below:
+                pc = self._general(group, pc)
+                continue
+            unpack, pc_kind, pc_at, word_at, length, registers, address_at, data_at, size, physical, both = plan
+            values = unpack(data, offset)
+            word = values[word_at]
+            next_pc = values[pc_at] if pc_kind == FULL else pc + length & mask
+            is_odd = stored_sizes[word] if data_at < 0 else both and self._stores is not in_physical
+            if is_odd or next_pc - pc & mask not in steps[word]:
+                pc = self._general(group, pc)
+                continue
+            rd = None
+            if registers:
+                kind = 0
+                for regno_at, _ in registers:
+                    kind |= kinds[values[regno_at]]
+                if kind & (_SPECIAL | _STATUS) and (kind & _SPECIAL or self._may_move(values, registers)):
+                    pc = self._general(group, pc)
+                    continue
+                if kind & _FLOATING and not kind & _STATUS:
+                    dirty.append(group)
+                for regno_at, value_at in registers:
+                    regno, value = values[regno_at], values[value_at]
+                    column = columns[regno]
+                    column.groups.append(group)
+                    column.values.append(value)
+                    if regno & _NOT_A_NUMBER == GPR:
+                        rd = value
+            if data_at >= 0:
+                self._store(group, Stored(values[address_at], size, values[data_at], physical), word, rd)
+            add_pc(next_pc)
+            add_retired(1)
+            pc = next_pc
+        self._pc = pc
+
+    def _may_move(self, values: Sequence[int], registers: tuple[tuple[int, int], ...]) -> bool:
+        """Whether a new mstatus may bring loads and stores into another address space: with MPRV in it, or before."""
+        return self._mprv or any(values[at] & csrs.MPRV for _, at in registers)
+
+    def _general(self, group: int, pc: int) -> int:
+        """Any group, after which the pc is returned; *pc* is the one before it."""
+        index, trace = self._index, self._trace
+        loose = trace.shape(group).loose
+        seen = Effects(group, trace.elements(group), trace.parameters, index.registers, loose=loose)
+        noise = impossible(seen)
+        if noise:
+            return self._noise(group, noise)
+        if seen.is_reset:
+            self._reset(group)
+            pc = NOWHERE
+        if seen.initializes:
+            index.initializations.append(group)
+        origin = self._origin(seen, pc)
+        if origin != (index.pcs[-1] if index.pcs else NOWHERE):
+            index.origins[group] = origin
+        self._memory(seen)
+        written = seen.registers()
+        for regno, value in written.items():
+            index.registers.add(group, regno, value)
+        if seen.dirties(written):
+            index.registers.dirty.append(group)
+        next_pc = self._next_pc(seen, origin)
+        if seen.trap is not None:
+            index.traps.append(seen.trap._replace(handler=None if next_pc == NOWHERE else next_pc))
+        index.pcs.append(next_pc)
+        index.retired.append(seen.retires)
+        if written.keys() & _MAY_MOVE or seen.is_reset:
+            self._move(group)
+        return next_pc
+
+    def _noise(self, group: int, what: str) -> int:
+        """A group that tells what cannot be tells nothing."""
+        index = self._index
+        self._break(group, Loss(LossCause.IMPOSSIBLE, (what,)), self._trace.offsets[group], loss=False)
+        index.origins[group] = NOWHERE
+        index.pcs.append(NOWHERE)
+        index.retired.append(0)
+        return NOWHERE
+
+    def _origin(self, seen: Effects, pc: int) -> int:
+        """Where the hart was before the group. Notes a break where it cannot have been at *pc*."""
+        instr, own = seen.instr, seen.own
+        if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own:
+            own = seen.pc
+        if seen.trap is not None and own is None:
+            own = seen.trap.epc
+        if own is None and instr is not None and seen.trap is None and seen.pc is not None:
+            found = self._steps.origin(instr.word, seen.pc)
+            if pc == NOWHERE or found == pc:
+                return found
+            if pc < self._dialect.untraced_below:
+                self._miss(seen.group, pc, "")
+                return found
+            if seen.pc - pc & self._mask not in self._steps[instr.word]:
+                self._miss(seen.group, pc, f"0x{seen.pc:x}, where the instruction 0x{instr.word:x} cannot go")
+                return found
+        if own is None:
+            return pc
+        if pc not in (NOWHERE, own) and not seen.initializes:
+            self._miss(seen.group, pc, f"an instruction at 0x{own:x}")
+        return own
+
+    def _miss(self, group: int, pc: int, found: str) -> None:
+        cause: Loss | Stop = Loss(LossCause.GROUPS_MISSING, (pc, found))
+        if self._dialect.untraced_below:
+            cause = Stop(StopReason.GROUPS_MISSING, detail=(pc, found))
+        if pc < self._dialect.untraced_below:
+            cause = Stop(StopReason.UNTRACED, detail=(self._dialect.untraced_below, pc))
+        self._break(group, cause, self._trace.offsets[group], loss=False)
+
+    def _next_pc(self, seen: Effects, origin: int) -> int:
+        """Where the hart goes on after the group."""
+        instr = seen.instr
+        if instr is not None and instr.word in csrs.XRETS and self._dialect.xret_pc_is_own and seen.trap is None:
+            target = self._index.registers.value(csrs.XRETS[instr.word], seen.group)
+            return NOWHERE if target is None else target
+        if seen.pc is not None:
+            return seen.pc
+        if seen.trap is not None or seen.is_reset:
+            return NOWHERE
+        if instr is None or origin == NOWHERE:
+            return origin
+        if seen.increments:
+            return origin + instr.length & self._mask
+        return self._steps.target(instr.word, origin)
+
+    def _memory(self, seen: Effects) -> None:
+        """What the group stored."""
+        word = 0 if seen.instr is None else seen.instr.word
+        size = 0 if seen.instr is None else self._stored_sizes[word]
+        if not seen.tells_memory and not size:
+            return
+        on_bus = list(bus_stores(seen.elements))
+        for stored in on_bus:
+            self._in(PHYSICAL).add(seen.group, stored.address, stored.size, stored.value)
+        if seen.instr is not None and not seen.retires:
+            return
+        data = seen.data
+        effective, physical = seen.states(State.EFFECTIVE_ADDRESS), seen.states(State.PHYSICAL_ADDRESS)
+        if size and not data and not any(isinstance(element, MemoryRequest) for element in seen.elements):
+            if not (effective or physical) or size < 0:
+                self._index.memory_forgotten.append(seen.group)
+            data = [(size, _UNTOLD)] if size > 0 else []
+        own = self._stores
+        if own is not self._in(PHYSICAL) or not physical:
+            first = len(own)
+            self._store_all(seen, effective, data, word, physical=False)
+            if own is not self._in(PHYSICAL) and (physical or on_bus):
+                own.placed.update(range(first, len(own)))
+        self._store_all(seen, physical, data, word, physical=True)
+
+    def _store_all(
+        self, seen: Effects, addresses: list[int], data: list[tuple[int, int]], word: int, *, physical: bool
+    ) -> None:
+        for address, (length, value) in zip(addresses, data, strict=False):
+            stored = Stored(address, length, None if value == _UNTOLD else value, physical)
+            self._store(seen.group, stored, word, seen.rd)
+
+    def _store(self, group: int, stored: Stored, word: int, rd: int | None) -> None:
+        if is_atomic(word):
+            found = atomic_store(word, stored, rd, self._dialect.amo_data)
+            if found is None:
+                return
+            stored = found
+        stores = self._in(PHYSICAL) if stored.physical else self._stores
+        stores.add(group, stored.address, stored.size, stored.value)
+
+    def _in(self, space: int) -> MemoryWrites:
+        found = self._index.memory.get(space)
+        if found is None:
+            found = self._index.memory[space] = MemoryWrites()
+        return found
+
+    def _reset(self, group: int) -> None:
+        self._index.resets.append(group)
+        self._index.registers.forget(group)
+        self._index.registers.add(group, csrs.PRIVILEGE, _MACHINE)
+
+    def _break(self, group: int, cause: Loss | Stop | Note, offset: int, *, loss: bool) -> None:
+        self._index.breaks.append(Break(group, offset, cause, loss))
+        self._index.registers.forget(group)
+        self._index.memory_forgotten.append(group)
+        self._index.spaces.append((group - 1, self._unknown))
+        self._stores = self._in(self._unknown)
+        self._pc = NOWHERE
+
+    def _move(self, group: int) -> None:
+        """Loads and stores may be in another address space from here on."""
+        index = self._index
+        if not self._trace.parameters.supervisor:
+            return
+        status = index.registers.value(csrs.MSTATUS, group)
+        self._mprv = status is None or bool(status & csrs.MPRV)
+        last_break = index.breaks[-1].group if index.breaks else 0
+        since_reset = bool(index.resets) and index.resets[-1] >= last_break
+        space = space_of(index.registers, group, self._xlen, since_reset=since_reset)
+        if space != index.spaces[-1][1]:
+            index.spaces.append((group, space))
+            self._stores = self._in(space)

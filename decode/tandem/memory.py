@@ -1,13 +1,22 @@
-"""What was stored to memory, and when. A byte's last writer before any group is found by bisections.
+"""What was stored to memory, and when, at virtual and at physical addresses.
 
-Stores are kept in the order of the trace, in arrays; for looking up they are sorted by size and address, once, when
-first asked for. An address space is a `MemoryWrites` of its own.
+A byte's last writer before any group is found by bisections. Stores are kept in the order of the trace, in arrays; for
+looking up they are sorted by size and address, once, when first asked for. Each address space is a `MemoryWrites`.
+
+Physical memory is what was stored to it at physical addresses, and at virtual ones that the page tables tell. A store
+whose physical address is not known may have changed any byte: what physical memory held before it is not known either.
+Page tables are known as far as the trace has the stores that made them. Source: RISC-V Privileged Architecture, "Sv32",
+"Sv39", "Sv48", "Sv57" (Virtual Address Translation Process), "Svnapot". Permissions are not looked at: what is asked
+about was accessed.
 """
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
 from typing import NamedTuple
+
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 
 
 class Store(NamedTuple):
@@ -136,3 +145,148 @@ class MemoryWrites:
             self._sorted = [_OfSize(size, self.addresses, numbers) for size, numbers in sorted(by_size.items())]
             self._of = len(self.groups)
         return self._sorted
+
+
+PAGE = 1 << 12
+_V, _R, _W, _X = 1, 2, 4, 8
+_PPN_SHIFT = 10
+_NAPOT = 1 << 63
+_LEVELS = {8: 3, 9: 4, 10: 5}
+"""Of page tables, by satp.MODE on RV64."""
+
+ReadEntry = Callable[[int, int], int | None]
+"""What is at a physical address, so many bytes; None: not known."""
+
+
+def physical_address(read: ReadEntry, satp: int, address: int, xlen: int) -> int | None:
+    """Where a virtual address is in physical memory; None: not known, or not mapped."""
+    if xlen == 32:
+        levels, index_bits, entry_size, ppn_bits = 2, 10, 4, 22
+    else:
+        levels, index_bits, entry_size, ppn_bits = _LEVELS.get(satp >> 60, 0), 9, 8, 44
+        if not levels or not _is_canonical(address, 12 + index_bits * levels):
+            return None
+    ppn_mask, index_mask = (1 << ppn_bits) - 1, (1 << index_bits) - 1
+    table = satp & ppn_mask
+    for level in reversed(range(levels)):
+        shift = 12 + index_bits * level
+        entry = read(table * PAGE + (address >> shift & index_mask) * entry_size, entry_size)
+        if entry is None or not entry & _V or entry & (_R | _W) == _W:
+            return None
+        ppn = entry >> _PPN_SHIFT & ppn_mask
+        if entry & (_R | _X):
+            if entry & _NAPOT and not level:
+                ppn = ppn & ~0xF | address >> 12 & 0xF  # 16 pages together
+            offset = (1 << shift) - 1
+            return None if ppn * PAGE & offset & -PAGE else ppn * PAGE | address & offset
+        table = ppn
+    return None
+
+
+def _is_canonical(address: int, bits: int) -> bool:
+    """Whether all bits of a virtual address above so many are the same as the highest of those."""
+    return address >> bits - 1 in (0, (1 << 65 - bits) - 1)
+
+
+_WORD = 8  # bytes kept together
+
+
+class PhysicalMemory:
+    """All stores to physical memory, in order.
+
+    writes  those whose place is known
+    doubts  groups that stored nobody knows where
+    """
+
+    def __init__(self, spaces: dict[int, MemoryWrites], forgotten: Sequence[int], xlen: int) -> None:
+        others = [space for space, writes in spaces.items() if space != PHYSICAL and len(writes)]
+        self.doubts = array("I")
+        self.writes = spaces.get(PHYSICAL, MemoryWrites())
+        if others:
+            self.writes = MemoryWrites()
+            _Merger(self, spaces, forgotten, xlen).run()
+
+
+class _Merger:
+    """Takes all stores in order, keeps what memory holds meanwhile, and looks into its page tables."""
+
+    def __init__(
+        self, result: PhysicalMemory, spaces: dict[int, MemoryWrites], forgotten: Sequence[int], xlen: int
+    ) -> None:
+        self._result, self._spaces, self._xlen = result, spaces, xlen
+        self._forgotten = [*forgotten, 1 << 62]
+        self._next = 0
+        self._words: dict[int, tuple[int, int]] = {}  # by word address: value, mask of the bits that are known
+        self._pages: dict[tuple[int, int], int | None] = {}  # by satp and virtual page
+        self._entries: set[int] = set()  # words with page table entries that were looked at
+
+    def run(self) -> None:
+        """All stores."""
+        for group, space, number in merge(*(self._of(space) for space in self._spaces)):
+            if group >= self._forgotten[self._next]:
+                self._forget(group)
+            self._take(space, self._spaces[space].store(number))
+
+    def _of(self, space: int) -> Iterator[tuple[int, int, int]]:
+        writes = self._spaces[space]
+        return ((group, space, number) for number, group in enumerate(writes.groups) if number not in writes.placed)
+
+    def _forget(self, group: int) -> None:
+        while group >= self._forgotten[self._next]:
+            self._next += 1
+        self._forget_all()
+
+    def _take(self, space: int, store: Store) -> None:
+        """One store: one piece, or two where it goes over the end of a page."""
+        if space == PHYSICAL:
+            self._put(store, store.address)
+            return
+        here = min(store.size, PAGE - store.address % PAGE)
+        for at, size in ((0, here), (here, store.size - here)):
+            if size:
+                value = None if store.value is None else store.value >> 8 * at & (1 << 8 * size) - 1
+                place = self._place(space, store.address + at)
+                if place is None:
+                    self._result.doubts.append(store.group)
+                    self._forget_all()
+                else:
+                    self._put(Store(store.group, store.address + at, size, value), place)
+
+    def _forget_all(self) -> None:
+        self._words.clear()
+        self._pages.clear()
+
+    def _place(self, space: int, address: int) -> int | None:
+        if space == UNKNOWN:
+            return None
+        page = space, address // PAGE
+        if page not in self._pages:
+            self._pages[page] = physical_address(self._read, space, address & -PAGE, self._xlen)
+        found = self._pages[page]
+        return None if found is None else found + address % PAGE
+
+    def _read(self, address: int, size: int) -> int | None:
+        word, shift = address // _WORD, address % _WORD * 8
+        self._entries.add(word)
+        value, known = self._words.get(word, (0, 0))
+        mask = (1 << 8 * size) - 1
+        return value >> shift & mask if known >> shift & mask == mask else None
+
+    def _put(self, store: Store, address: int) -> None:
+        self._result.writes.add(store.group, address, store.size, store.value)
+        end = address + store.size
+        for word in range(address // _WORD, (end - 1) // _WORD + 1):
+            shift = 8 * (address - word * _WORD)
+            mask = (((1 << 8 * store.size) - 1) << shift if shift >= 0 else (1 << 8 * store.size) - 1 >> -shift) & _ALL
+            value, known = self._words.get(word, (0, 0))
+            if store.value is None:
+                self._words[word] = value, known & ~mask
+            else:
+                bits = store.value << shift if shift >= 0 else store.value >> -shift
+                self._words[word] = value & ~mask | bits & mask, known | mask
+            if word in self._entries:
+                self._pages.clear()
+                self._entries.clear()
+
+
+_ALL = (1 << 8 * _WORD) - 1

@@ -1,14 +1,76 @@
-"""What registers held after any group, as far as the trace determines it."""
+"""What registers held after any group, as far as the trace determines it, and the address space that follows from them.
+
+What was written to one register, and when, is in two arrays (`Column`), so that the last write before any group is a
+bisection. An address space says whether the address of a load or store is a physical one, or which page tables
+translate it. Source: RISC-V Privileged Architecture, "Supervisor Address Translation and Protection (satp) Register",
+"Memory Privilege in mstatus Register" (MPRV).
+"""
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.tandem.columns import Columns, Written
-from rvtrace_gdb.decode.tandem.csrs import FS_DIRTY, FS_SHIFT, MIDELEG, MSTATUS, PC_PHYSICAL, Part, is_counter, parts
-from rvtrace_gdb.decode.tandem.dialect import Dialect
-from rvtrace_gdb.decode.tandem.layout import GPR
+from rvtrace_gdb.decode.program.csrs import (
+    FS_DIRTY,
+    FS_SHIFT,
+    MIDELEG,
+    MPP_SHIFT,
+    MPRV,
+    MSTATUS,
+    PC_PHYSICAL,
+    PRIVILEGE,
+    SATP,
+    Part,
+    is_counter,
+    parts,
+)
+from rvtrace_gdb.decode.tandem.protocol import GPR, Dialect
+
+
+class Written(NamedTuple):
+    """A write. *group*: which one made it; *value*: None where the trace does not say what it was."""
+
+    group: int
+    value: int | None
+
+
+class Column:
+    """The writes to one register, in order."""
+
+    __slots__ = ("groups", "unknown", "values")
+
+    def __init__(self) -> None:
+        self.groups = array("I")
+        self.values = array("Q")
+        self.unknown: set[int] = set()
+        """Which of the values are not known."""
+
+    def add(self, group: int, value: int | None) -> None:
+        """Written by *group*, not before the last one."""
+        if value is None:
+            self.unknown.add(len(self.groups))
+        self.groups.append(group)
+        self.values.append(value or 0)
+
+    def last(self, group: int) -> Written | None:
+        """The last write up to and with *group*."""
+        return self.number(bisect_right(self.groups, group) - 1)
+
+    def number(self, index: int) -> Written | None:
+        """The write with this index, None if there is none."""
+        if not 0 <= index < len(self.groups):
+            return None
+        return Written(self.groups[index], None if index in self.unknown else self.values[index])
+
+
+class Columns(dict[int, Column]):
+    """Columns by register number, made when first asked for."""
+
+    def __missing__(self, regno: int) -> Column:
+        column = self[regno] = Column()
+        return column
+
 
 _MOST_MIDELEGS = 32
 """How many values of mideleg are looked back through."""
@@ -169,3 +231,32 @@ def _overlaid(writes: list[_Seen], mask: int | None, shift: int) -> int | None:
         else:
             bits, known = bits & ~seen.mask | seen.bits & seen.mask, known | seen.mask
     return None if mask is None or known & mask != mask else (bits & mask) >> shift
+
+
+PHYSICAL = 0
+UNKNOWN = -1
+"""The privilege mode, or satp, is not known: addresses are taken as they are, in a space of their own."""
+
+_MACHINE = 3
+
+
+def space_of(registers: Registers, group: int, xlen: int, *, since_reset: bool) -> int:
+    """The space of data accesses after *group*: PHYSICAL, UNKNOWN, or the satp in force.
+
+    In M-mode an mstatus that is not known counts as one without MPRV, which is 0 after a reset. *since_reset*: nothing
+    was lost since there was one, so that a satp which was never written is that of a hart without page tables.
+    """
+    mode = registers.value(PRIVILEGE, group)
+    if mode is None:
+        return UNKNOWN
+    if mode == _MACHINE:
+        status = registers.value(MSTATUS, group)
+        if status is None or not status & MPRV:
+            return PHYSICAL
+        mode = status >> MPP_SHIFT & 3
+        if mode == _MACHINE:
+            return PHYSICAL
+    satp = registers.value(SATP, group)
+    if satp is None:
+        return PHYSICAL if since_reset and registers.last_write(SATP, group) is None else UNKNOWN
+    return satp if satp >> (31 if xlen == 32 else 60) else PHYSICAL

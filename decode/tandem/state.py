@@ -1,4 +1,4 @@
-"""The shadow state: what registers, CSRs and memory held after any group of a trace, and who wrote it last.
+"""The state of a hart: what registers, CSRs and memory held after any group of a trace, and who wrote it last.
 
 What the trace does not determine is None: registers before their first write, bytes never stored to, counters, what a
 trap or a return changed without the trace saying how, and everything after a loss until it is written again.
@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.tandem import csrs
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.tandem.effects import NOWHERE
 from rvtrace_gdb.decode.tandem.index import Index
-from rvtrace_gdb.decode.tandem.layout import FPR, GPR
-from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
-from rvtrace_gdb.decode.tandem.spaces import PHYSICAL, UNKNOWN
-from rvtrace_gdb.decode.tandem.steps import NOWHERE
-from rvtrace_gdb.decode.tandem.translation import PAGE, physical_address
+from rvtrace_gdb.decode.tandem.memory import PAGE, MemoryWrites, Store, physical_address
+from rvtrace_gdb.decode.tandem.protocol import FPR, GPR
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
 
 NOT_WRITTEN = "the trace does not have a write to it before"
 LOST = "what was written to it is not known to hold any longer: the trace lost something since"

@@ -1,15 +1,222 @@
-"""A trace taken apart: its groups by number, read from the bytes when they are asked for."""
+"""A trace taken apart: its groups by number, read from the bytes when they are asked for.
 
+Framing finds where each group begins and which shape it has, in two arrays; what is no group is a loss. After bytes
+that are none of the protocol's, reading goes on at the next place from which several groups in a row can be read. The
+bytes themselves are kept: they are the most compact form of what is in them.
+"""
+
+from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history import Accounting
-from rvtrace_gdb.decode.tandem.framing import Cause, Framer, Hole
-from rvtrace_gdb.decode.tandem.group import Element, Ending, Group, maker_of
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.decode.tandem.problems import Problem, problems_of
-from rvtrace_gdb.decode.tandem.shapes import Automaton, Shape
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.events import Accounting, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.tandem.group_grammar import Automaton, Bad, Problem, Shape, problems_of
+from rvtrace_gdb.decode.tandem.protocol import Element, Ending, Group, Opcode, Parameters, maker_of
+from rvtrace_gdb.support.errors import Progress, silent
+
+_BEGIN = int(Opcode.BEGIN_GROUP)
+_RESET = bytes((Opcode.BEGIN_GROUP, Opcode.HART_RESET, Opcode.END_GROUP))  # what a port sends first
+_GROUPS_TO_TRUST = 4  # in a row, before reading goes on after damage
+_BYTES_TO_TRUST = 128  # which those have at most, each; real encoders send 72 at most
+
+
+CUT_OFF, NO_BEGIN = Note(NoteCause.GROUP_CUT_OFF), Note(NoteCause.NO_BEGIN)
+
+Cause = Loss | Note
+"""Why bytes are no group. A note: nothing is lost by it."""
+
+
+class Hole(NamedTuple):
+    """Bytes that are no group: *length* from *offset* on, before group number *group*."""
+
+    group: int
+    offset: int
+    length: int
+    cause: Cause
+
+    @property
+    def why(self) -> str:
+        """The cause, in words."""
+        return words(self.cause)
+
+
+class Framer:
+    """Takes a trace apart, fed in pieces of any size.
+
+    *wrapped*: it is the rest of a longer one, as of a ring buffer that wrapped: where it begins need not be a group,
+    though it looks like one.
+
+    data     all bytes so far
+    offsets  of each group
+    shapes   of each group, numbers of `automaton.shapes`
+    losses   in order
+    """
+
+    def __init__(self, automaton: Automaton, *, wrapped: bool = False) -> None:
+        self.automaton = automaton
+        self.data = bytearray()
+        self.offsets = array("Q")
+        self.shapes = array("H")
+        self.losses: list[Hole] = []
+        self._start = self._at = 0  # of the group that is being read, and of the element
+        self._node = automaton.root
+        self._begun = False
+        self._forgotten = 0  # bytes before those in `data`
+        self._damaged: Cause | None = NO_BEGIN if wrapped else None  # looking for where to go on, since this was found
+        self._candidate = 0
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes."""
+        if data and not self._begun:
+            self._begun = True
+            self._damaged = self._damaged if data[0] == _BEGIN else NO_BEGIN
+        self.data += data
+        self._go_on(last=False)
+
+    def finish(self) -> None:
+        """There are no more: a group that is not complete is a loss."""
+        self._go_on(last=True)
+        if self._start < len(self.data):
+            self._lose(len(self.data), CUT_OFF)
+
+    @property
+    def pending(self) -> int:
+        """Where the bytes begin that are in no group and no loss yet; before 0 where some of them were let go of."""
+        return self._start
+
+    def give_up(self, rest: bytes, why: Cause) -> None:
+        """What comes behind the end is lost."""
+        self.data += rest
+        self._lose(len(self.data), why)
+
+    def forget(self, stop: int, keep: int) -> int:
+        """Lets go of the groups before *stop*; how many bytes they had. *keep* empty groups stand for all of them.
+
+        Offsets count from behind those bytes from then on: a loss that goes on has begun at a negative one.
+        """
+        count = len(self.offsets)
+        done = self.offsets[stop] if stop < count else self._done
+        self.losses = [
+            loss._replace(group=loss.group - stop + keep, offset=loss.offset - done)
+            for loss in self.losses
+            if loss.group >= stop
+        ]
+        self._forgotten += done
+        shape = self.shapes[stop - 1] if stop else 0
+        offsets = [offset - done for offset in self.offsets[stop:]]
+        del self.data[:done], self.offsets[:], self.shapes[:stop]
+        self.offsets.extend([*[0] * keep, *offsets])
+        self.shapes[:0] = array("H", [shape] * keep)
+        self._start, self._at, self._candidate = self._start - done, self._at - done, self._candidate - done
+        return done
+
+    @property
+    def _done(self) -> int:
+        """Up to where nothing is needed any more, where no group is."""
+        return min(self._start if self._damaged is None else max(self._start, self._candidate), len(self.data))
+
+    @property
+    def lost(self) -> int:
+        """Bytes in losses."""
+        return sum(loss.length for loss in self.losses)
+
+    def _go_on(self, *, last: bool) -> None:
+        while True:
+            if self._damaged is not None and not self._resynchronize(last=last):
+                return
+            try:
+                self._read()
+            except Bad as bad:
+                self._damaged = Loss(LossCause.NO_GROUP, (bad.why, self._forgotten + self._at))
+                self._candidate = self._start + 1
+            else:
+                return
+
+    def _read(self) -> None:
+        """Groups, as far as there are bytes. Raises Bad."""
+        data, node, at, start = self.data, self._node, self._at, self._start
+        add_offset, add_shape, total = self.offsets.append, self.shapes.append, len(self.data)
+        try:
+            while True:
+                size, following, split, shape = node[data[at]]
+                while split:
+                    size, following, split, shape = following[data[at + split]]
+                at += size
+                if shape is None:
+                    node = following
+                    continue
+                if at > total:  # an element outside of groups is not complete
+                    at -= size
+                    break
+                add_offset(start)
+                add_shape(shape.number)
+                start, node = at, following
+        except IndexError:
+            pass
+        finally:
+            self._node, self._at, self._start = node, at, start
+
+    def _resynchronize(self, *, last: bool) -> bool:
+        """Looks for the next groups; whether reading can go on."""
+        assert self._damaged is not None
+        while True:
+            begin = self.data.find(_BEGIN, self._candidate)
+            if begin < 0:
+                self._candidate = len(self.data)
+                if last:
+                    self._lose(len(self.data), self._damaged)
+                    self._damaged = None
+                return False
+            self._candidate = begin
+            trusted = self._is_group(begin, last=last)
+            if trusted is None:
+                return False
+            if trusted:
+                self._lose(begin, self._damaged)
+                self._damaged = None
+                return True
+            self._candidate = begin + 1
+
+    def _is_group(self, begin: int, *, last: bool) -> bool | None:
+        """Whether groups begin here; None when more bytes are needed to tell."""
+        if begin == 0 and not self._forgotten and self.data.startswith(_RESET):
+            return True  # all of the trace is here, however long the groups are that tell the state it begins with
+        at = begin
+        for count in range(_GROUPS_TO_TRUST):
+            end = self._end_of(at)
+            if isinstance(end, bool):
+                return end
+            if end is None:
+                return count > 0 if last else None
+            at = end
+        return True
+
+    def _end_of(self, begin: int) -> int | bool | None:
+        """Where the group ends that begins here; None: not yet known; False: it is none."""
+        data, node, at = self.data, self.automaton.root, begin
+        if begin < len(data) and data[begin] != _BEGIN:
+            return False
+        try:
+            while at - begin < _BYTES_TO_TRUST:
+                size, node, split, shape = node[data[at]]
+                while split:
+                    size, node, split, shape = node[data[at + split]]
+                at += size
+                if shape is not None:
+                    return at if shape.forms and not shape.problems else False
+        except IndexError:
+            return None
+        except Bad:
+            return False
+        return False
+
+    def _lose(self, end: int, why: Cause) -> None:
+        if end > self._start:
+            self.losses.append(Hole(len(self.offsets), self._start, end - self._start, why))
+        self._start = self._at = end
+        self._node = self.automaton.root
+
 
 PIECE = 1 << 20  # bytes read between two reports of progress
 

@@ -1,16 +1,27 @@
-"""Elements in words, as the examples of the specification's Appendix C have them.
+"""Elements and registers in words. Elements look as in the examples of the specification's Appendix C:
 
-begin group
-increment pc
-32-bit instruction 0x006281b3
-full register gp (x3) = 0x0000000000001234
-end group
+    begin group
+    increment pc
+    32-bit instruction 0x006281b3
+    full register gp (x3) = 0x0000000000001234
+    end group
+
+Names and numbers of registers are those of the Debug Specification, "Abstract Register Numbers", the RISC-V ELF psABI,
+"Register Convention", and gdb's names for the same CSRs.
 """
 
+import re
 from collections.abc import Iterator
 
-from rvtrace_gdb.decode.tandem import csrs
-from rvtrace_gdb.decode.tandem.group import (
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import CSRS, MTIME, PRIVILEGE
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR,
+    FPR_END,
+    GPR,
+    SIZES,
+    STORE_DATA,
+    SUCCESS,
     AdditionalState,
     Element,
     Ending,
@@ -21,12 +32,55 @@ from rvtrace_gdb.decode.tandem.group import (
     IncrementalRegisterOr,
     IncrementPc,
     Instr,
+    MemoryOp,
     MemoryRequest,
+    Parameters,
+    State,
     StateInitialization,
 )
-from rvtrace_gdb.decode.tandem.layout import FPR, FPR_END, GPR, SIZES, STORE_DATA, SUCCESS, MemoryOp, State
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from rvtrace_gdb.decode.tandem.register_names import F, X
+from rvtrace_gdb.support.text import number_in
+
+X = (
+    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{i}" for i in range(8)),
+    *(f"s{i}" for i in range(2, 12)), "t3", "t4", "t5", "t6",
+)  # fmt: skip
+F = (
+    *(f"ft{i}" for i in range(8)), "fs0", "fs1", *(f"fa{i}" for i in range(8)), *(f"fs{i}" for i in range(2, 12)),
+    *(f"ft{i}" for i in range(8, 12)),
+)  # fmt: skip
+_OTHERS = {"sptbr": "satp", "mbadaddr": "mtval", "sbadaddr": "stval", "dscratch": "dscratch0"}
+NUMBERS = {
+    **{name: GPR + n for n, name in enumerate(X)},
+    **{name: FPR + n for n, name in enumerate(F)},
+    **{f"x{n}": GPR + n for n in range(32)},
+    **{f"f{n}": FPR + n for n in range(32)},
+    **CSRS,
+    **{other: CSRS[name] for other, name in _OTHERS.items()},
+    "fp": GPR + 8,
+    "priv": PRIVILEGE,
+}
+"""Of the names gdb and its stubs use."""
+_STATE_NUMBERS = {"privilege": PRIVILEGE, "mtime": MTIME}
+_UNNAMED = re.compile("csr([0-9]{1,4})")
+_NUMBER = re.compile("0x[0-9a-f]{1,16}|[0-9]{1,20}")
+
+
+def regno_of(name: str) -> int | None:
+    """The number of a register as gdb and stubs name it: csr2048 is the CSR 0x800. None: no register of a trace."""
+    found = _UNNAMED.fullmatch(name)
+    if found and int(found[1]) < GPR:
+        return int(found[1])
+    return NUMBERS.get(name)
+
+
+def number_of(text: str) -> int | None:
+    """As `regno_of`, of what a user writes: $MSTATUS, 0x300, privilege, mtime, too."""
+    name = text.removeprefix("$").lower()
+    if _NUMBER.fullmatch(name):
+        number = number_in(name)
+        return number if number < FPR_END else None
+    return _STATE_NUMBERS.get(name, regno_of(name))
+
 
 _MODES = {0: "user mode", 1: "supervisor mode", 3: "machine mode"}
 _STATES = {
@@ -49,7 +103,7 @@ def register_name(regno: int) -> str:
     """A register as people know it, with its number where that is another name: gp (x3), mepc."""
     if GPR <= regno < FPR:
         return f"{X[regno - GPR]} (x{regno - GPR})"
-    return f"{F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.name(regno)
+    return f"{F[regno - FPR]} (f{regno - FPR})" if FPR <= regno < FPR_END else csrs.csr_name(regno)
 
 
 def lines(group: Group, parameters: Parameters) -> Iterator[str]:

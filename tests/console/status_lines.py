@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from rvtrace_gdb.console.engine_trace import TraceState
+from rvtrace_gdb.console.gdb_driver.state import TraceState
 
 _LINE = re.compile(r"^(?P<topic>\w+): +(?P<text>.*)$")
 _ENCODER = re.compile(r"^(?P<name>\S+) at 0x[0-9a-f]+: (?P<state>[^,]+),")

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main, parser
-from rvtrace_gdb.decode.executed.log import Log
-from rvtrace_gdb.decode.tandem.commits import CommitLog, encode_log
+from rvtrace_gdb.decode.executed.readers import Log
 from rvtrace_gdb.decode.tandem.encoder import Encoder
-from rvtrace_gdb.decode.tandem.parameters import Parameters
-from tests.decode import esp32_images
-from tests.decode.etrace_vectors import ROOT
-from tests.executed.logs import PROGRAMS, spike_log
-from tests.session import devicetrees
-from tests.simulated.build import build
+from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog, encode_log
+from tests.decode.etrace.esp32 import images
+from tests.decode.etrace.vectors import ROOT
+from tests.decode.executed.logs import PROGRAMS, spike_log
+from tests.session.description import devicetrees
+from tests.transport.simulated.hart.programs import build
 
 HOME = Path(__file__).resolve().parent.parent.parent
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
@@ -83,9 +83,9 @@ def _tandem(folder: Path) -> None:
 def _esp32(folder: Path) -> None:
     """With what docs/esp32.md names."""
     folder.mkdir()
-    (folder / "app.elf").write_bytes(esp32_images.ELF.read_bytes())
-    buffer = esp32_images.stream("pt10")
-    (folder / "core.elf").write_bytes(esp32_images.elf_core([esp32_images.Described(buffer + bytes(48), len(buffer))]))
+    (folder / "app.elf").write_bytes(images.ELF.read_bytes())
+    buffer = images.stream("pt10")
+    (folder / "core.elf").write_bytes(images.elf_core([images.Described(buffer + bytes(48), len(buffer))]))
     command = ["import", str(folder / "core.elf"), "--elf", str(folder / "app.elf"), "-o", str(folder / "crash.rvt")]
     assert main(command) == 0
 

@@ -9,9 +9,9 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.session import Session
-from tests.console.under_way import meanwhile
-from tests.decode.tandem_corpus import DATA
-from tests.hostile import OF_TESTS, SHOWN, hostile, renamed, unfit
+from tests.console.interruption import meanwhile
+from tests.decode.tandem.corpus import DATA
+from tests.helpers.hostile_program import OF_TESTS, SHOWN, hostile, renamed, unfit
 from tests.session.board import board
 
 COMMANDS = (["decode"], ["decode", "/r"], ["decode", "--events"], ["dump"])
@@ -50,9 +50,9 @@ def test_rows(
 ) -> None:  # fmt: skip
     """*program*: who disassembles."""
     if program != "gdb":
-        monkeypatch.setattr("rvtrace_gdb.views.gdb_text.NAMES", ())
+        monkeypatch.setattr("rvtrace_gdb.views.instruction_text.GDB_NAMES", ())
     if not program:
-        monkeypatch.setattr("rvtrace_gdb.views.objdump_text.NAMES", ())
+        monkeypatch.setattr("rvtrace_gdb.views.instruction_text.OBJDUMP_NAMES", ())
     printed = []
     for file in captures:
         assert main([words[0], str(file), *words[1:]]) == 0

@@ -15,14 +15,21 @@ import pytest
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.main import COMMANDS, main
 from rvtrace_gdb.console.output import Output
-from rvtrace_gdb.support.lines import hint, warning
-from tests import reference
-from tests.gdb.running import HOME
+from rvtrace_gdb.support.text import hint, warning
+from tests.gdbext.gdb_process import HOME
+from tests.helpers import reference_streams
 
 PAGE = (HOME / "docs" / "json.md").read_text(encoding="utf-8")
-STREAM, ELF = str(reference.FOLDER / "median.1.nex"), str(reference.FOLDER / "median.elf")
+STREAM, ELF = str(reference_streams.FOLDER / "median.1.nex"), str(reference_streams.FOLDER / "median.elf")
 RAW = [STREAM, "--ntrace", "--elf", ELF]
-LOG = ["--elf", str(reference.FOLDER / "t1.elf"), "--pcs", str(reference.FOLDER / "t1.pcs.gz"), "--limit", "2000"]
+LOG = [
+    "--elf",
+    str(reference_streams.FOLDER / "t1.elf"),
+    "--pcs",
+    str(reference_streams.FOLDER / "t1.pcs.gz"),
+    "--limit",
+    "2000",
+]
 Run = Callable[..., tuple[str, str]]
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console import tandem
-from rvtrace_gdb.console.commands import Command, CommandParser
+from rvtrace_gdb.console.commands import Command, CommandParser, tandem
 from rvtrace_gdb.console.main import COMMANDS as TABLE
 from rvtrace_gdb.console.main import main, parser
-from tests import reference
+from tests.helpers import reference_streams
 
 HOME = Path(__file__).resolve().parent.parent.parent
 
@@ -45,11 +44,11 @@ except SystemExit:
     at_start = loaded("--version")
     assert len(at_start) <= 15
     assert loaded("--help") == at_start
-    assert set(loaded("gdb-script", "--help")) == {*at_start, "rvtrace_gdb.console.gdb_script"}
+    assert set(loaded("gdb-script", "--help")) == {*at_start, "rvtrace_gdb.console.commands.gdb_script"}
     commands = {f"rvtrace_gdb.console.{command.module}" for command in (*TABLE, *tandem.COMMANDS)}
     assert commands & set(at_start) == set()
-    assert commands & set(loaded("import-dt", "--help")) == {"rvtrace_gdb.console.importing_dt"}
-    assert commands & set(loaded("tandem", "--help")) == {"rvtrace_gdb.console.tandem"}
+    assert commands & set(loaded("import-dt", "--help")) == {"rvtrace_gdb.console.commands.import_dt"}
+    assert commands & set(loaded("tandem", "--help")) == {"rvtrace_gdb.console.commands.tandem"}
 
 
 @pytest.mark.parametrize("command", [*TABLE, *tandem.COMMANDS], ids=lambda command: str(command.name))
@@ -112,13 +111,13 @@ def test_the_help_fits_80_columns(
     assert [line for line in lines if len(line) > 80] == []
 
 
-STREAM, ELF = reference.FOLDER / "median.1.nex", reference.FOLDER / "median.elf"
+STREAM, ELF = reference_streams.FOLDER / "median.1.nex", reference_streams.FOLDER / "median.elf"
 COMMANDS: list[list[object]] = [
     ["dump", STREAM, "--ntrace"],
     ["dump", STREAM, "--ntrace", "1,2"],
     ["decode", STREAM, "--ntrace", "--elf", ELF],
     ["decode", STREAM, "--ntrace", "--elf", ELF, "--events"],
-    ["encode", "--elf", reference.FOLDER / "t1.elf", "--pcs", reference.FOLDER / "t1.pcs.gz", "--dump"],
+    ["encode", "--elf", reference_streams.FOLDER / "t1.elf", "--pcs", reference_streams.FOLDER / "t1.pcs.gz", "--dump"],
     ["gdb-script"],
     ["decode", "--help"],
     ["--version"],
@@ -192,8 +191,8 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("rvtrace_gdb.console.decode.run", full)
-    monkeypatch.setattr("rvtrace_gdb.support.memory._limit", lambda: 700000 << 10)
+    monkeypatch.setattr("rvtrace_gdb.console.commands.decode.run", full)
+    monkeypatch.setattr("rvtrace_gdb.support.system._limit", lambda: 700000 << 10)
     assert main(["decode", "x.rvt"]) == 1
     assert capsys.readouterr() == (
         "",

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.progress import ProgressLine
-from rvtrace_gdb.console.terminal import Terminal
-from rvtrace_gdb.decode.image import Image
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.gdbext.bars import Bar, BarLine, speaks_utf8
-from rvtrace_gdb.session import capture
-from rvtrace_gdb.session.importing import Raw, capture_of
-from tests import reference
-from tests.gdb.running import GDB, HOME, SOURCE, gdb_environ
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.gdbext.progress_bar import Bar, BarLine, speaks_utf8
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of
+from tests.gdbext.gdb_process import GDB, HOME, SOURCE, gdb_environ
+from tests.helpers import reference_streams
+from tests.terminal import Terminal
 
 UTF8 = {"TERM": "xterm", "LANG": "de_DE.UTF-8"}
 
@@ -285,12 +285,12 @@ BAR = re.compile(r"^decoding \|█.*\| +\d+%  .*MiB", re.M)
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("long") / "long.nex"
-    file.write_bytes((reference.FOLDER / "dhrystone.0.nex").read_bytes() * TIMES)
+    file.write_bytes((reference_streams.FOLDER / "dhrystone.0.nex").read_bytes() * TIMES)
     return file
 
 
 def words(stream: Path) -> list[str]:
-    elf = str(reference.FOLDER / "dhrystone.elf")
+    elf = str(reference_streams.FOLDER / "dhrystone.elf")
     return ["decode", str(stream), "--ntrace", "--btm", "--elf", elf]
 
 
@@ -328,8 +328,10 @@ def test_ctrl_c_is_one_line(stream: Path, tmp_path: Path) -> None:
 
 
 def test_gdb_shows_the_same(stream: Path, tmp_path: Path) -> None:
-    elf, file = reference.FOLDER / "dhrystone.elf", str(tmp_path / "long.rvt")
-    capture.save(capture_of(Raw("long.nex", stream.read_bytes(), Options(btm=True), Image.from_elf(str(elf)))), file)
+    elf, file = reference_streams.FOLDER / "dhrystone.elf", str(tmp_path / "long.rvt")
+    capture_file.save(
+        capture_of(Raw("long.nex", stream.read_bytes(), Options(btm=True), Image.from_elf(str(elf)))), file
+    )
     command = [GDB, "-q", "-nx", "-ex", "set height 0", "-ex", SOURCE, "-ex", f"trace open {file}", str(elf)]
     environ = {**gdb_environ(), "LC_ALL": "C.UTF-8"}
     with Terminal(command, 100, 24, environ) as terminal:

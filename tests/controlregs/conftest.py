@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlregs.breaking import no_waiting
+from tests.controlregs.interruptions import no_waiting
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,9 +6,9 @@ Numbers and bits are spelled out here rather than taken from the tables under te
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from rvtrace_gdb.controlregs.csr_access import Access, Answer
 from rvtrace_gdb.controlregs.errors import HartRuns
-from rvtrace_gdb.support.progress import Progress, silent
+from rvtrace_gdb.controlregs.target import Access, Answer
+from rvtrace_gdb.support.errors import Progress, silent
 
 TSELECT, TDATA1, TDATA2, TDATA3 = 0x7A0, 0x7A1, 0x7A2, 0x7A3
 MCONTROL, ICOUNT, ITRIGGER, ETRIGGER, MCONTROL6, DISABLED = 2, 3, 4, 5, 6, 15

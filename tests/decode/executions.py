@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history import Context
-from rvtrace_gdb.decode.ingress import Block, Trap
-from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.synthetic import Program
 from tests.decode.synthetic_code import BRANCHES, DIRECT, INDIRECT, Spot
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history import GAP, GAP_KINDS, Context, EventKind, History
-from rvtrace_gdb.decode.ingress import Block, Trap
-from rvtrace_gdb.decode.instructions import IType
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import IType
 from tests.decode.executions import MACHINE, Item
 from tests.decode.synthetic import Program
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from rvtrace_gdb.decode.history import GAP, History
-from rvtrace_gdb.decode.ingress import Trap
+from rvtrace_gdb.decode.executed.encoder_ingress import Trap
+from rvtrace_gdb.decode.history.history import GAP, History
 from tests.decode import assembler as asm
-from tests.decode.ntrace_messages import image_of
+from tests.decode.ntrace.messages import image_of
 
 JUMPS, LEADS = "jumps", "leads"
 """How a stretch ends: with a jump whose target is in a register, or where the code tells what comes next."""

@@ -7,7 +7,7 @@ assembled and where that may go on.
 import random
 from collections.abc import Sequence
 
-from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.program.image import Image
 from tests.decode import assembler as asm
 from tests.decode.synthetic_code import BRANCHES, DIRECT, REACH, Line, Spot, place
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.calls.index import CallHistory
-from rvtrace_gdb.decode.elf import Elf, Section, Symbol
-from rvtrace_gdb.decode.history import EventKind, History, HistoryBuilder, Path, RepeatPath
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.search import Search
-from rvtrace_gdb.decode.wanted import Wanted, arrivals, entries_of, executions
-from rvtrace_gdb.support.errors import Cancelled
-from rvtrace_gdb.support.progress import Progress, silent
-from tests.decode.call_histories import in_small_blocks
-from tests.decode.test_history import NOTHING, built, flat
-from tests.facts import INTERRUPT, lost
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
+from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.search import Search, Wanted, arrivals, entries_of, executions
+from rvtrace_gdb.support.errors import Cancelled, Progress, silent
+from tests.decode.calls.call_histories import in_small_blocks
+from tests.decode.history.test_history import NOTHING, built, flat
+from tests.helpers.event_facts import INTERRUPT, lost
 
 small_blocks = pytest.fixture(in_small_blocks, autouse=True, scope="module")
 

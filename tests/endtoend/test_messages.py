@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.rig import Rig
-from tests.compiling import compile_program, demo
-from tests.endtoend.walking import Code
-from tests.gdb.running import SOURCE, killed, run_gdb
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.endtoend.reverse.walk_model import Code
+from tests.gdbext.gdb_process import SOURCE, killed, run_gdb
+from tests.helpers.cross_compiler import compile_program, demo
 
 OTHER = """
 int finish(int v) { return v + 1; }

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.rig import Rig, RigError, held_port
-from tests.compiling import demo
+from rvtrace_gdb.console.bench.rig import Rig, RigError, held_port
+from tests.helpers.cross_compiler import demo
 
 # Its ports are the test's, which keeps other programs from them when it is gone. It ends with its standard input.
 HOLDER = """
 import sys
 from pathlib import Path
-from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.bench.rig import Rig
 class Given(Rig):
     def hold_ports(self, held):
         self.gdb_port, self.tcl_port = map(int, sys.argv[3:])

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.support.errors import RvtraceError
-from tests.fuzz import mutations
+from tests.fuzz.damage import mutations
 
 
 class Input(NamedTuple):

@@ -5,29 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.decode import DecodeError, _hart
-from rvtrace_gdb.console.etrace_file import BadParametersFile
-from rvtrace_gdb.console.etrace_file import read as read_parameters
+from rvtrace_gdb.console.commands.decode import DecodeError, _hart
+from rvtrace_gdb.console.commands.sim.devices import _document
+from rvtrace_gdb.console.options.etrace import BadParametersFile, read_parameters
 from rvtrace_gdb.console.scripts.language import ScriptError, parse
 from rvtrace_gdb.console.scripts.verbs import read
-from rvtrace_gdb.console.sim_devices import _document
-from rvtrace_gdb.decode.cfi import CallFrames
-from rvtrace_gdb.decode.elf import BadElf, read_elf
-from rvtrace_gdb.decode.etrace.esp32.descriptors import BadSnapshot
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.decode.source_lines import SourceLines
-from rvtrace_gdb.decode.tandem.register_names import number_of
-from rvtrace_gdb.session.description import DescriptionError
-from rvtrace_gdb.session.description_file import parse as parse_description
-from rvtrace_gdb.session.methods import Methods
-from rvtrace_gdb.session.params import BadRequest
+from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot
+from rvtrace_gdb.decode.program.debug_info import CallFrames, SourceLines
+from rvtrace_gdb.decode.program.elf import BadElf
+from rvtrace_gdb.decode.program.image import Image, read_elf
+from rvtrace_gdb.decode.tandem.wording import number_of
+from rvtrace_gdb.session.description.file import parse as parse_description
+from rvtrace_gdb.session.description.model import DescriptionError
+from rvtrace_gdb.session.rpc.protocol import BadRequest
+from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.session.tandem.masks import masks_of
-from rvtrace_gdb.support.progress import silent
+from rvtrace_gdb.session.verify.masks import masks_of
+from rvtrace_gdb.support.errors import silent
 from rvtrace_gdb.support.text import is_number
 from rvtrace_gdb.transport.qemu.launch import harts
-from tests.decode import esp32_images
-from tests.fuzz.of_requests import Requests
+from tests.decode.etrace.esp32 import images
+from tests.fuzz.kinds.requests import Requests
 
 LONG = "9" * 5000
 """More digits than `int` takes."""
@@ -134,7 +132,7 @@ def test_more_frames_than_python_counts(count: int) -> None:
 def test_memory_of_a_chip_that_is_not_what_was_asked_for() -> None:
     session = Session()
     methods = Methods(session)
-    begun = {"context": {"elf": str(esp32_images.ELF)}, "address": 0x4080_0000}
+    begun = {"context": {"elf": str(images.ELF)}, "address": 0x4080_0000}
     ((_, size),) = methods.call("snapshot", begun, silent)["need"]
     with pytest.raises(BadRequest, match=r"^snapshot: the answer has 0 pieces of memory, and 1 were asked for$"):
         methods.call("snapshot", {"answer": []}, silent)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import containers, mutations, texts
+from tests.fuzz.damage import containers, mutations, texts
 from tests.fuzz.exercise import generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, HOME, TRACEBACK
 from tests.fuzz.kinds import BY_NAME, KINDS
-from tests.fuzz.smaller import smaller
+from tests.fuzz.minimize import smaller
 
 COUNT = 100
 """Inputs of each kind, in `make test`; fewer of those that take a process."""
@@ -44,7 +44,7 @@ def test_some_of_each_kind(said: dict[str, str], kind: str) -> None:
 @pytest.fixture(scope="module")
 def wrong() -> tuple[str, dict[str, dict[str, Any]]]:
     """The line of the inputs that go wrong on purpose, and of each way what was found."""
-    line, *findings = output("tests.fuzz.wrong").splitlines()
+    line, *findings = output("tests.fuzz.faulty_exercises").splitlines()
     return line, {found["variant"]: found for found in map(json.loads, findings)}
 
 

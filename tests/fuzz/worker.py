@@ -18,7 +18,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 from tests.fuzz import findings
 from tests.fuzz.exercise import Exercise, Input, generator, made
 from tests.fuzz.findings import CRASH, GROWTH, HANG, TRACEBACK, Finding
-from tests.fuzz.smaller import smaller
+from tests.fuzz.minimize import smaller
 
 _MIB = 1 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.compiling import demo
-from tests.gdb.running import GDB, gdb_environ
+from tests.gdbext.gdb_process import GDB, gdb_environ
+from tests.helpers.cross_compiler import demo
 from tests.installation.installing import HOME, ROOMS, STRANGERS, Environment, built, done, tracked
 
 MINE = 'raise SystemExit("a module of the user was taken for one of rvtrace")\n'

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.progress import Progress, silent
-from rvtrace_gdb.transport.simulated.hart import DebugCause
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.transport.simulated.hart.hart import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
-from tests.transcripts import FOLDER
+from tests.helpers.gdb_transcripts import FOLDER
 
 DEMO = FOLDER / "demo64.elf"
 SMALL_RAM = MemoryMap(ram_size=1 << 20)
@@ -28,7 +27,7 @@ class CableOut(RvtraceError):
 
 
 class BoardLink:
-    """The link to a `Board`; satisfies session.link.Link."""
+    """The link to a `Board`; satisfies session.target.link.Link."""
 
     def __init__(self, board: "Board") -> None:
         self._board = board

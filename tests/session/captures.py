@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from rvtrace_gdb.controlregs.ctr.in_force import CtrInForce
-from rvtrace_gdb.controlregs.request import EncoderInForce, SinkInForce
-from rvtrace_gdb.decode.ntrace.dialect import DIALECTS
-from rvtrace_gdb.session.captured import (
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.ntrace.options import DIALECTS
+from rvtrace_gdb.session.capture.etrace_settings import values_of
+from rvtrace_gdb.session.capture.model import (
     Capture,
     CapturedEncoder,
     CapturedImage,
@@ -18,7 +19,6 @@ from rvtrace_gdb.session.captured import (
     PlacedElf,
     Unregistered,
 )
-from rvtrace_gdb.session.etrace import values_of
 from tests.session.etraces import etraces
 
 SMALL = Capture(

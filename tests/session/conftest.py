@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compiling import compile_program
+from tests.helpers.cross_compiler import compile_program
 from tests.session.board import executed
 
 

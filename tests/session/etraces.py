@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from rvtrace_gdb.session.etrace import ETrace
+from rvtrace_gdb.session.capture.etrace_settings import ETrace
 
 _booleans = {field.name: st.booleans() for field in fields(Modes)}
 

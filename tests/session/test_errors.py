@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.image import BadElf
+from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.description import DescriptionError
+from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import BadOption, Busy, HartUnreachable, NoElf, NoTrace, WrongXlen
-from rvtrace_gdb.session.live import LiveTrace
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources.trace_control import LiveTrace
 from rvtrace_gdb.support.errors import RvtraceError
+from tests.helpers.gdb_transcripts import FOLDER
 from tests.session.board import BUFFER, DEMO, ENCODER, SINK, Board, board
-from tests.transcripts import FOLDER
 
 NOBODY: dict[str, str] = {}
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode import merged
-from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
-from rvtrace_gdb.session.interleaved import Interleaved, Run
-from rvtrace_gdb.session.ranges import RangeError, Selection
-from tests.decode.test_merged import history
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import Accounting
+from rvtrace_gdb.decode.history.history import History, Path, interleaved_runs
+from rvtrace_gdb.session.lists import Interleaved, Run
+from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from tests.decode.history.test_interleaved_runs import history
 
 Place = tuple[int, int]
 """(hart, number in its history)."""
@@ -68,7 +69,7 @@ def test_where_a_row_of_a_hart_is_in_the_list(harts: dict[int, History]) -> None
 
 @given(_harts)
 def test_it_is_the_order_that_the_shell_lists(harts: dict[int, History]) -> None:
-    shell = chain.from_iterable((run.hart, k + 1) for run in merged.runs(harts) for k in range(run.begin, run.end))
+    shell = chain.from_iterable((run.hart, k + 1) for run in interleaved_runs(harts) for k in range(run.begin, run.end))
     assert list(shell) == list(chain.from_iterable(naive(harts)))
 
 

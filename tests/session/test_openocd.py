@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.console.rig import Rig
+from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.transport.openocd import OpenOcd
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 NOBODY: dict[str, str] = {}
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.controlregs.ram_sink import DATA
-from rvtrace_gdb.decode.image import CodeMissing
+from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_DATA
+from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.session.program import CodeOnTarget, Program
-from rvtrace_gdb.transport.openocd import OpenOcd
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.session.board import DEMO
 
 ENCODER, SINK = range(0x2000_0000, 0x2000_1000), range(0x2000_1000, 0x2000_2000)
@@ -25,7 +25,7 @@ class Asked(OpenOcd):
         return bytes(nbytes)
 
 
-@pytest.mark.parametrize("address", [0x2000_0000, 0x2000_0FFE, 0x2000_1000 + DATA.offset, 0x2000_1FFE])
+@pytest.mark.parametrize("address", [0x2000_0000, 0x2000_0FFE, 0x2000_1000 + RAM_DATA.offset, 0x2000_1FFE])
 def test_registers_of_trace_components_are_not_read(address: int) -> None:
     link = Asked()
     image = Program(str(DEMO), target=CodeOnTarget(link, (ENCODER, SINK))).image()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.image import Image
-from rvtrace_gdb.views import gdb_text, objdump_text
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.views import instruction_text
 from rvtrace_gdb.views.disassembly import Disassembler
 from rvtrace_gdb.views.listing import line
-from tests.transcripts import FOLDER
+from tests.helpers.gdb_transcripts import FOLDER
 
 GDB = "gdb-multiarch"
 LONG_ENCODINGS = """
@@ -57,7 +57,7 @@ def long_encodings(tmp_path: Path) -> Path:
 def only(monkeypatch: pytest.MonkeyPatch, *found: str) -> None:
     """As if only programs with one of *found* in their names were installed."""
     real = shutil.which
-    for module in (gdb_text, objdump_text):
+    for module in (instruction_text, instruction_text):
         monkeypatch.setattr(
             module.shutil, "which", lambda name: real(name) if any(part in name for part in found) else None
         )
@@ -135,7 +135,7 @@ def test_an_address_without_code_says_so() -> None:
 def test_each_address_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with Disassembler(Image.from_elf(FOLDER / "demo64.elf")) as disassembler:
         first = dict(disassembler.texts([0x80000020, 0x80000022]))
-        monkeypatch.setattr(gdb_text.GdbText, "disassemble", None)
+        monkeypatch.setattr(instruction_text.GdbText, "disassemble", None)
         assert disassembler.texts([0x80000022, 0x80000020]) == first
 
 

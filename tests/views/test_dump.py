@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.ntrace.dialect import SIFIVE
 from rvtrace_gdb.decode.ntrace.items import Item
-from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.options import SIFIVE, Options
 from rvtrace_gdb.views.dump import lines
-from tests.decode.ntrace_messages import groups, message
+from tests.decode.ntrace.messages import groups, message
 
 REFERENCE = Path(__file__).resolve().parent.parent / "data" / "ntrace-reference"
 PLAIN = Options()

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from rvtrace_gdb.decode.events import (
-    Context,
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import (
+    Accounting,
     ContextChange,
     EventKind,
     Fact,
@@ -16,14 +17,15 @@ from rvtrace_gdb.decode.events import (
     Trap,
     TrapKind,
 )
-from rvtrace_gdb.decode.history import Accounting, History, HistoryBuilder, Path
-from rvtrace_gdb.decode.memory_access import CSR, LOAD, Access
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import CSR, LOAD, Access
 from rvtrace_gdb.views import json_rows
+from rvtrace_gdb.views.instruction_text import Text
 from rvtrace_gdb.views.json_rows import HistoryRows
 from rvtrace_gdb.views.listing import lines, merged_lines
-from rvtrace_gdb.views.text import Text
-from tests.facts import ENABLED, INTERRUPT, lost, note
-from tests.views.test_accesses import ACCESSES, history, program
+from tests.helpers.event_facts import ENABLED, INTERRUPT, lost, note
+from tests.views.test_access_lines import ACCESSES, history, program
 
 HERE = {"addr": "0x80000000", "func": "main", "offset": 0}
 

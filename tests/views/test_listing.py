@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.contexts import ContextImages
-from rvtrace_gdb.decode.history import Accounting, Context, EventKind, History, HistoryBuilder
-from rvtrace_gdb.decode.history import Path as Flow
-from rvtrace_gdb.decode.image import Image
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import Accounting, EventKind
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.history.history import Path as Flow
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import ContextImages, Image
 from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers
 from rvtrace_gdb.views.listing import ModifierError, Modifiers, lines, merged_lines
-from tests.facts import lost
-from tests.transcripts import FOLDER, exchanges, history_rows
+from tests.helpers.event_facts import lost
+from tests.helpers.gdb_transcripts import FOLDER, exchanges, history_rows
 
 COMMAND = "record instruction-history "
 SIZES = {

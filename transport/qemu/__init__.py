@@ -1,1 +1,1 @@
-"""QEMU as a target: starting it, and what it ran, from a plugin of ours or from its own log."""
+"""QEMU as a target: starting it, and reading what it ran, from our plugin (plugin/) or from its own log."""

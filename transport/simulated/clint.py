@@ -1,11 +1,23 @@
-"""The core-local interruptor: software interrupt and timer of one hart; `clint_shared` has that of several.
+"""The core-local interruptor (CLINT) of one or of several harts, and the host-target interface (HTIF).
 
-Layout as in SiFive's CLINT (FU540-C000 manual, chapter 9) and the RISC-V ACLINT specification 1.0: msip at 0x0000,
-mtimecmp at 0x4000, mtime at 0xBFF8. Time is deterministic: mtime advances by one with every retired instruction, and
-jumps to mtimecmp when the hart waits for the timer in WFI. As in Spike mtimecmp resets to 0, so the timer interrupt is
-pending until a program writes mtimecmp.
+CLINT: software interrupt and timer. Layout as in SiFive's CLINT (FU540-C000 manual, chapter 9) and the RISC-V ACLINT
+specification 1.0, for hart i: msip at 0x0000 + 4 * i, mtimecmp at 0x4000 + 8 * i; mtime, at 0xBFF8, is there once.
+Time is deterministic: mtime advances by one with every retired instruction, and jumps to mtimecmp when the hart waits
+for the timer in WFI. As in Spike mtimecmp resets to 0, so the timer interrupt is pending until a program writes
+mtimecmp.
+
+Several harts take turns, and time passes for a hart as it retires instructions: in the middle of a round some are
+ahead of others. At the end of it (`align`) those that were slower, slept or were halted catch up, so that mtime
+advances as fast as the fastest hart. When all sleep it jumps to where the first of them wakes up (`skip_to_timer`).
+
+HTIF: how test programs print and end (`tohost`, `fromhost`). A 64-bit command in `tohost` is device (bits 63:56),
+command (55:48), payload. Device 0: an odd payload ends the program with status payload >> 1, an even one is the
+address of a system call block of 64-bit words [number, arguments...]. Device 1, command 1 prints a character. Every
+command but the end is answered at once by a non-zero `fromhost` and a cleared `tohost`. Source: riscv-isa-sim `fesvr`
+as of 1.1.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from rvtrace_gdb.transport.simulated.bus import Bus, BusError
@@ -112,3 +124,150 @@ class Clint:
                     raise BusError(offset, nbytes)
                 return value, start
         return 0, offset
+
+
+_MSIP_SIZE, _MTIMECMP_SIZE = 4, 8
+
+
+class SleepingHart(TimedHart, Protocol):
+    """What the CLINT needs of a hart that may sleep while others run."""
+
+    def situation_changed(self) -> None:
+        """The time it is for this hart makes a jump."""
+
+
+class HartClint(Clint):
+    """The part of one hart."""
+
+    def __init__(self, hart: SleepingHart) -> None:
+        super().__init__(hart, None)
+        self._sleeper = hart
+
+    @property
+    def can_wake(self) -> bool:
+        """WFI sleeps: whether time may jump is not for one hart to say."""
+        return False
+
+    @property
+    def wakes_after(self) -> int | None:
+        """How long until the timer expires; None: never."""
+        return max(0, self.due - self._sleeper.now) if super().can_wake else None
+
+    @property
+    def elapsed(self) -> int:
+        return self._sleeper.now + self.idle
+
+    def catch_up(self, elapsed: int) -> None:
+        if elapsed > self.elapsed:
+            self._sleep(elapsed - self.elapsed)
+            self._sleeper.situation_changed()
+
+    def shift(self, ticks: int) -> None:
+        """mtime was written."""
+        self._skew += ticks
+        self._reschedule()
+
+    def reset(self) -> None:
+        """A hart by itself is reset, and the CLINT is not."""
+
+    def restart(self) -> None:
+        """All is reset."""
+        super().reset()
+
+
+class SharedClint:
+    """`reading`: whose time it is that mtime shows, the hart's that executes."""
+
+    def __init__(self, harts: Sequence[SleepingHart], bus: Bus, base: int) -> None:
+        self.parts = tuple(HartClint(hart) for hart in harts)
+        self.reading = self.parts[0]
+        bus.add(base, SIZE, self._read, self._write)
+
+    def align(self) -> None:
+        """Harts that are behind catch up."""
+        elapsed = max(part.elapsed for part in self.parts)
+        for part in self.parts:
+            part.catch_up(elapsed)
+
+    def skip_to_timer(self, waiting: Sequence[HartClint]) -> None:
+        """Let the time pass until the timer of the first of *waiting* expires. All must be aligned."""
+        times = [after for part in waiting if (after := part.wakes_after) is not None]
+        if times:
+            for part in self.parts:
+                part.catch_up(part.elapsed + min(times))
+
+    def reset(self) -> None:
+        self.align()
+        for part in self.parts:
+            part.restart()
+
+    def _read(self, offset: int, nbytes: int) -> int:
+        part, inside = self._part(offset)
+        return part.read(inside, nbytes) if part is not None else 0
+
+    def _write(self, offset: int, nbytes: int, value: int) -> None:
+        part, inside = self._part(offset)
+        if part is None:
+            return
+        before = part.mtime
+        part.write(inside, nbytes, value)
+        for other in self.parts:
+            if other is not part:
+                other.shift(part.mtime - before)
+
+    def _part(self, offset: int) -> tuple[HartClint | None, int]:
+        """Whose register is at *offset*, and where it would be if the CLINT were this hart's only."""
+        if offset >= MTIME:
+            return self.reading, offset
+        first, size = (MTIMECMP, _MTIMECMP_SIZE) if offset >= MTIMECMP else (MSIP, _MSIP_SIZE)
+        index, rest = divmod(offset - first, size)
+        return (self.parts[index] if index < len(self.parts) else None), first + rest
+
+
+_SYS_WRITE, _SYS_EXIT = 64, 93
+_ENOSYS = 38
+
+
+class Htif:
+    """Carries out commands. `output` collects what the program printed."""
+
+    def __init__(self, bus: Bus, tohost: int, fromhost: int | None) -> None:
+        self._bus = bus
+        self._tohost = tohost
+        self._fromhost = fromhost
+        self.output = bytearray()
+
+    def command(self) -> int | None:
+        """Look at `tohost` after the program wrote it. Returns the exit status when the program ends."""
+        command = self._bus.read(self._tohost, 8)
+        device, payload = command >> 56, command & (1 << 48) - 1
+        if command == 0:
+            return None
+        if device == 0 and payload & 1:
+            return payload >> 1
+        status = None
+        if device == 0:
+            status = self._system_call(payload)
+        elif device == 1 and command >> 48 & 0xFF == 1:
+            self.output.append(payload & 0xFF)
+        self._answer()
+        return status
+
+    def _answer(self) -> None:
+        self._bus.write(self._tohost, 8, 0)
+        if self._fromhost is not None:
+            self._bus.write(self._fromhost, 8, 1)
+
+    def _system_call(self, block: int) -> int | None:
+        try:
+            number, _, buffer, size = (self._bus.read(block + 8 * i, 8) for i in range(4))
+            if number == _SYS_EXIT:
+                return self._bus.read(block + 8, 8)
+            result = -_ENOSYS
+            if number == _SYS_WRITE:
+                self.output += self._bus.read_bytes(buffer, size)
+                result = size
+            self._bus.write(block, 8, result)
+        except BusError:
+            pass  # the program handed over a wild address; it gets no answer in its block, as with a real host
+        return None

@@ -1,8 +1,26 @@
-"""Serves a machine to OpenOCD (remote_bitbang) over a socket, and lets its hart run in between.
+"""Serves a machine to OpenOCD (remote_bitbang) over a socket, lets its harts run in between, and has a backdoor.
 
 One thread does both, so the order matters: a debugger sends one scan per memory word and waits for the answer. Were
-the hart to run a slice after each, reading 64 KiB of a running target would take forty times as long. So the socket is
-looked at first, and after traffic the hart waits a moment for more; but never so long that it starves.
+the hart to run a slice after each, reading 64 KiB of a running target would take forty times as long. So the socket
+is looked at first, and after traffic the hart waits a moment for more; but never so long that it starves.
+
+The backdoor (`SideDoor`) leads past JTAG, over a unix socket: to big buffers, fast, and to what happens to trace
+components from outside. It reads the same bytes as a system bus access does, a thousand times faster. Its protocol, in
+full:
+
+    client: READ <address> <size>           decimal, or hexadecimal with 0x; size at most 16 MiB
+    server: OK <size>                       followed by <size> raw bytes
+        or: ERROR <what is wrong>           and the connection goes on
+    client: OVERFLOW <encoder>              it loses trace once
+            JAM <component>                 this sink, bridge or funnel takes nothing any more
+            UNJAM <component>               it does again
+            TRIGGER <encoder> <input>       an external trigger input fires
+    server: OK 0                            done; nothing follows
+        or: ERROR <what is wrong>
+
+Any number of requests may follow one another, and be sent before the answers have come. Only memory (RAM) can be read,
+not devices, so reading changes nothing. Components are called as in the target description. Any other line is answered
+by ERROR. A line of more than 200 bytes ends the connection.
 """
 
 import contextlib
@@ -12,12 +30,136 @@ import socket
 import stat
 import struct
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import XTI_CONTROL
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import TRIG_EXT_IN_CONTROL
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.transport.simulated.bitbang import Pins
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.transport.simulated.assembly import AnyEncoder
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.debug.jtag import Pins
+from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
+from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.devices.output import TraceConsumer
 from rvtrace_gdb.transport.simulated.machine import Machine
-from rvtrace_gdb.transport.simulated.side_door import SideDoor
+
+LARGEST = 16 << 20
+_LONGEST_LINE = 200
+_ANSWER_TIMEOUT = 10
+_NONE: Mapping[str, TraceComponent] = {}
+_DONE = b"OK 0\n"
+
+
+class SideDoor:
+    """Answers the clients of *listener*, which is the caller's to close; the owner polls `filenos`.
+
+    *components*: by name, those there are.
+    """
+
+    def __init__(self, bus: Bus, listener: socket.socket, components: Mapping[str, TraceComponent] = _NONE) -> None:
+        self._bus = bus
+        self._components = components
+        self._listener = listener
+        self._clients: dict[int, tuple[socket.socket, bytearray]] = {}
+        self._filenos = frozenset({listener.fileno()})
+
+    def filenos(self) -> frozenset[int]:
+        """The sockets to wait for."""
+        return self._filenos
+
+    def handle(self, fileno: int) -> None:
+        """One of them is ready."""
+        if fileno == self._listener.fileno():
+            client, _ = self._listener.accept()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _ANSWER_TIMEOUT, 0))
+            self._clients[client.fileno()] = client, bytearray()
+        else:
+            client, pending = self._clients[fileno]
+            if not self._talk(client, pending):
+                client.close()
+                del self._clients[fileno]
+        self._filenos = frozenset({self._listener.fileno(), *self._clients})
+
+    def disconnect(self) -> None:
+        """Close all clients."""
+        for client, _ in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self._filenos = frozenset({self._listener.fileno()})
+
+    def _talk(self, client: socket.socket, pending: bytearray) -> bool:
+        """Read what there is and answer the whole lines in it. False: the connection is over."""
+        try:
+            data = client.recv(1 << 16)
+            pending += data
+            *lines, rest = pending.split(b"\n")
+            pending[:] = rest
+            for line in lines:
+                client.sendall(self.answer(bytes(line)))
+        except OSError:
+            return False
+        return bool(data) and len(pending) <= _LONGEST_LINE
+
+    def answer(self, line: bytes) -> bytes:
+        """The reply to one request line (without its newline)."""
+        command, *words = line.decode("ascii", "replace").split() or [""]
+        if command in ("OVERFLOW", "TRIGGER"):
+            return self._disturb(command, words)
+        if command in ("JAM", "UNJAM"):
+            return self._jam(words, command == "JAM")
+        return self._read(command, words)
+
+    def _read(self, command: str, words: list[str]) -> bytes:
+        try:
+            start, count = (int(word, 0) for word in words)
+        except ValueError:
+            return b"ERROR not understood; say READ <address> <size>\n"
+        if command != "READ" or start < 0 or not 0 <= count <= LARGEST:
+            return b"ERROR not understood; say READ <address> <size>, size at most %d\n" % LARGEST
+        try:
+            return b"OK %d\n" % count + self._bus.read_bytes(start, count)
+        except BusError as error:
+            return f"ERROR {error}\n".encode()
+
+    def _disturb(self, command: str, words: list[str]) -> bytes:
+        """Something happens to an encoder."""
+        encoder = self._components.get(words[0]) if words else None
+        if not isinstance(encoder, AnyEncoder):
+            return _unknown(
+                "encoder", [name for name, each in self._components.items() if isinstance(each, AnyEncoder)]
+            )
+        if command == "OVERFLOW" and len(words) == 1:
+            if encoder.enabled:
+                encoder.overflow()
+            return _DONE
+        count = _trigger_inputs(encoder)
+        number = int(words[1]) if len(words) == 2 and is_number(words[1]) else count
+        if command == "TRIGGER" and number < count:
+            encoder.external_trigger(number)
+            return _DONE
+        inputs = f"{words[0]} has {count} trigger inputs"
+        return f"ERROR say OVERFLOW <encoder>, or TRIGGER <encoder> <input>; {inputs}\n".encode()
+
+    def _jam(self, words: list[str], jammed: bool) -> bytes:
+        component = self._components.get(words[0]) if len(words) == 1 else None
+        if not isinstance(component, TraceConsumer):
+            known = [name for name, each in self._components.items() if isinstance(each, TraceConsumer)]
+            return _unknown("sink, bridge or funnel", known)
+        component.jammed = jammed
+        return _DONE
+
+
+def _trigger_inputs(encoder: AnyEncoder) -> int:
+    """How many it has: each has 4 bits in a register."""
+    register = TRIG_EXT_IN_CONTROL if isinstance(encoder, TraceEncoder) else XTI_CONTROL
+    return encoder.legal(register).bit_count() // 4
+
+
+def _unknown(what: str, known: list[str]) -> bytes:
+    return f"ERROR name one {what}: {', '.join(known) or 'there is none'}\n".encode()
+
 
 _HEAD_START = 0.0002  # seconds the hart waits for the next scan after traffic
 _HEAD_STARTS = 3  # slices after traffic before which it does

@@ -1,1 +1,1 @@
-"""RISC-V debug modules over USB, with no OpenOCD in between: USB devices, JTAG adapters, the DMI, harts and memory."""
+"""RISC-V debug modules over USB, without OpenOCD: USB devices, JTAG adapters, the DMI, harts and memory."""

@@ -10,8 +10,8 @@ import struct
 import time
 from collections.abc import Sequence
 
-from rvtrace_gdb.transport.usb.dtm import MOST_IDLE, Access, Dtm
 from rvtrace_gdb.transport.usb.errors import AccessRefused, DebugModuleProblem
+from rvtrace_gdb.transport.usb.jtag import MOST_IDLE, Access, Dtm
 
 SBCS, SBADDRESS0, SBADDRESS1, SBDATA0 = 0x38, 0x39, 0x3A, 0x3C
 SBBUSYERROR, SBBUSY = 1 << 22, 1 << 21

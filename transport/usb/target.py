@@ -1,6 +1,6 @@
 """A target reached over USB: registers and memory on its system bus, its harts, and their registers.
 
-It has what a session needs of a transport (`session.link.Link`), so it takes the place of OpenOCD.
+It has what a session needs of a transport (`session.target.link.Link`), so it takes the place of OpenOCD.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,13 +9,11 @@ from threading import RLock
 from types import TracebackType
 from typing import Protocol, Self
 
-from rvtrace_gdb.support.progress import Progress, silent
-from rvtrace_gdb.transport.usb.debug import DebugModule
-from rvtrace_gdb.transport.usb.dtm import Dtm
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.transport.usb.debug_module import DebugModule
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, HartNotHalted, NoTcl, UsbError, UsbLost
-from rvtrace_gdb.transport.usb.hart_memory import HartMemory
-from rvtrace_gdb.transport.usb.jtag import Chain
-from rvtrace_gdb.transport.usb.registers import Answer, HartRegisters, Register
+from rvtrace_gdb.transport.usb.hart import Answer, HartMemory, HartRegisters, Register
+from rvtrace_gdb.transport.usb.jtag import Chain, Dtm
 from rvtrace_gdb.transport.usb.system_bus import SystemBus, system_bus
 
 CHUNK_WORDS = 1024  # of a long read: some hundredths of a second, so that it can be watched and cancelled
@@ -297,7 +295,7 @@ class UsbTarget:
 
 
 class UsbCsrs:
-    """The CSRs of one hart: has what `controlregs.csr_access.CsrAccess` asks for, but raises HartNotHalted."""
+    """The CSRs of one hart: has what `controlregs.target.CsrAccess` asks for, but raises HartNotHalted."""
 
     def __init__(self, target: UsbTarget, hart: int) -> None:
         self._target, self._hart = target, hart

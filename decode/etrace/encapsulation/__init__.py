@@ -1,9 +1,22 @@
-"""How packets travel: every transport E-Trace packets come in, to packets and back.
+"""The transports E-Trace packets come in, to packets and back.
 
-`Encapsulation` says which; its deframer and framer do the work.
+`Encapsulation` says which transport it is and how it is set up, as a user or a capture says it; its deframer and framer
+do the work.
 """
 
-from rvtrace_gdb.decode.etrace.encapsulation.choice import NAMES, Encapsulation
+from dataclasses import dataclass
+
+from rvtrace_gdb.decode.etrace.encapsulation import encap, vendors
+from rvtrace_gdb.decode.etrace.encapsulation.encap import (
+    BlockFramer,
+    EncapFramer,
+    Fields,
+    Layout,
+    Reader,
+    Seams,
+    SmiFramer,
+    StreamDeframer,
+)
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
     CutOff,
@@ -12,10 +25,11 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     Idle,
     Item,
     Kind,
+    Nowhere,
     Packets,
     Places,
 )
-from rvtrace_gdb.decode.streams import Lost
+from rvtrace_gdb.decode.history.builder import Lost
 
 __all__ = [
     "NAMES",
@@ -31,3 +45,129 @@ __all__ = [
     "Packets",
     "Places",
 ]
+
+NAMES = ("encap", "smi", "atb", "esp32", "pulp", "qemu")
+"""The transports."""
+
+_LIMITS = {
+    "src_bits": (0, 16),
+    "timestamp_bytes": (0, 8),
+    "type_bits": (0, 8),
+    "extend_bit": (5, 7),
+    "atb_bytes": (1, 16),
+    "block_size": (0, 1 << 30),
+    "block_start": (0, 1 << 62),
+}
+_FIXED = ("src_bits", "timestamp_bytes", "type_bits", "bit_packed", "block_size")
+_ABSENT = {"atb": ("src_bits", "block_size"), "esp32": _FIXED, "pulp": _FIXED, "qemu": _FIXED}
+
+
+@dataclass(frozen=True)
+class Encapsulation:
+    """How packets are put into a trace.
+
+    name              one of `NAMES`. "smi" without the three next: the header of the reference models, which tells
+                      instruction from data trace; with one of them: index, timestamp and type behind the header
+    src_bits          of srcID or index (trTeSrcBits; 0 if trTeInhibitSrc)
+    timestamp_bytes   in packets that have a timestamp (trTsWidth / 8)
+    type_bits         of type
+    instruction_type  the value of type in instruction trace packets; None: 0 where type is one bit, 2 where it is more
+    data_type         the same for data trace; None: the next
+    extend_bit        the bit of the header that announces a timestamp; 5 in E-Trace's example for ATB
+    atb_bytes         of ATDATA in a record
+    bit_packed        payloads end at any bit: no whole bytes, as E-Trace has them
+    block_size        no packet straddles a multiple of so many bytes; 0: they may
+    block_start       bytes of the trace before the first such block. "atb", "pulp": before the first record.
+                      "esp32", "qemu": before the end of the memory, where that is inside the trace
+    """
+
+    name: str = "encap"
+    src_bits: int = 0
+    timestamp_bytes: int = 0
+    type_bits: int = 0
+    instruction_type: int | None = None
+    data_type: int | None = None
+    extend_bit: int = 7
+    atb_bytes: int = 4
+    bit_packed: bool = False
+    block_size: int = 0
+    block_start: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what no trace has."""
+        if self.name not in NAMES:
+            raise ValueError(f"there is no encapsulation {self.name!r}: there are {', '.join(NAMES)}")
+        for field, (smallest, largest) in _LIMITS.items():
+            if not smallest <= getattr(self, field) <= largest:
+                raise ValueError(f"{field} {getattr(self, field)} is not {smallest} to {largest}")
+        for field in _ABSENT.get(self.name, ()):
+            if getattr(self, field):
+                raise ValueError(f"encapsulation {self.name} has no {field}")
+        types = (self.fields.instruction, self.fields.data)
+        if self.type_bits and (types[0] == types[1] or not all(0 <= type_ < 1 << self.type_bits for type_ in types)):
+            raise ValueError(f"instruction_type {types[0]} and data_type {types[1]} are no two values of type")
+
+    def deframer(self, *, wrapped: bool = False) -> Deframer:
+        """Takes packets out of a trace.
+
+        *wrapped*: of a ring buffer that wrapped, oldest byte first; the trace may start inside a packet.
+        """
+        if self.name == "atb":
+            return vendors.AtbDeframer(self.fields, self.atb_bytes, self.block_start, wrapped=wrapped)
+        if self.name == "esp32":
+            return vendors.esp32_deframer(wrapped=wrapped, end=self.block_start)
+        if self.name == "pulp":
+            return vendors.PulpDeframer(self.block_start if wrapped else 0)
+        if self.name == "qemu":
+            return vendors.qemu_deframer(wrapped=wrapped, end=self.block_start)
+        if self.name == "smi" and self._is_plain:
+            return self._stream(encap.smi_layout(), encap.smi_sorter(), wrapped)
+        return self._stream(self.fields.layout(), self.fields.sorter(), wrapped)
+
+    def framer(self) -> Framer:
+        """Puts packets into a trace."""
+        framer = self._framer()
+        return BlockFramer(framer, self.block_size, self.name) if self.block_size else framer
+
+    def _framer(self) -> Framer:
+        if self.name == "atb":
+            return vendors.AtbFramer(self.fields, self.atb_bytes)
+        if self.name == "esp32":
+            return vendors.Esp32Framer()
+        if self.name == "pulp":
+            return vendors.PulpFramer()
+        if self.name == "qemu":
+            return vendors.QemuFramer()
+        if self.name == "smi" and self._is_plain:
+            return SmiFramer()
+        return EncapFramer(self.name, self.fields)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of packets."""
+        first = 0 if self.type_bits < 2 else encap.TE_INST
+        instruction = first if self.instruction_type is None else self.instruction_type
+        data = instruction + 1 if self.data_type is None else self.data_type
+        return Fields(
+            self.src_bits,
+            self.timestamp_bytes,
+            self.type_bits,
+            instruction,
+            data,
+            1 << self.extend_bit,
+            self.bit_packed,
+        )
+
+    @property
+    def _is_plain(self) -> bool:
+        return not (self.src_bits or self.timestamp_bytes or self.type_bits)
+
+    def _stream(self, layout: Layout, reader: Reader, wrapped: bool) -> Deframer:
+        if not self.block_size:
+            return StreamDeframer(layout, reader, wrapped=wrapped)
+        seams = Seams(self._next_block, None, f"a packet goes on across blocks of {self.block_size} bytes")
+        inside = wrapped and self.block_start % self.block_size > 0
+        return StreamDeframer(layout, reader, wrapped=inside, search=lambda start: Nowhere(), seams=seams)
+
+    def _next_block(self, offset: int) -> int:
+        return offset + self.block_size - (offset - self.block_start) % self.block_size

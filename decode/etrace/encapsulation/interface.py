@@ -1,11 +1,19 @@
-"""What takes packets out of a trace and puts them in gives and takes, whatever the transport."""
+"""What all transports share: deframers and framers, sorted packets, and the search for where packets start.
 
-from collections.abc import Iterator, Sequence
+A `Deframer` takes packets out of a trace, a `Framer` puts them in, whatever the transport. A `Sorter` says what the
+packets mean that were cut out of a stream: sorted by source and kind, with filling apart. A `Search` finds where
+packets start in bytes that start anywhere: at the beginning of a ring buffer that wrapped, or after damage. Nothing is
+guessed: a place counts only when a packet must start there, provided the bytes looked at are undamaged.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import NamedTuple, Protocol, overload
 
-from rvtrace_gdb.decode.streams import Lost
+from rvtrace_gdb.decode.history.builder import Lost
 from rvtrace_gdb.support.errors import RvtraceError
 
 
@@ -136,3 +144,202 @@ class Places(Sizes):
 
     def _worked_out(self) -> list[int]:
         return list(accumulate(super()._worked_out(), initial=self._offset))[:-1]
+
+
+_FIRST = itemgetter(0)
+_KEY = itemgetter(0, 1)
+_PAYLOAD = itemgetter(2)
+_REMEMBERED = 1 << 16
+
+
+class Entry(NamedTuple):
+    """What one packet says, its timestamp apart."""
+
+    source: int
+    kind: Kind
+    payload: bytes
+
+
+Split = Callable[[list[bytes]], tuple[list[bytes], list[int | None]]]
+"""Packets to packets without timestamps, and these; None for a packet that had none."""
+
+
+class Sorter:
+    """Reads packets with *read*, which is given none with a timestamp: *split* has taken them out.
+
+    *idle*: first bytes of what is no packet.
+    """
+
+    def __init__(self, read: Callable[[bytes], Entry], idle: frozenset[int], split: Split | None = None) -> None:
+        self._read = read
+        self._idle = idle
+        self._split = split
+        self._known: dict[bytes, Entry] = {}
+
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
+        """See `stream.Reader`."""
+        if self._idle.isdisjoint(map(_FIRST, frames)):
+            yield from self._packets(frames, Places(frames, offset))
+            return
+        places = list(accumulate(map(len, frames), initial=offset))
+        packets = [i for i, frame in enumerate(frames) if frame[0] not in self._idle]
+        if packets:
+            yield from self._packets([frames[i] for i in packets], [places[i] for i in packets])
+        yield from (Idle(places[i], len(frame)) for i, frame in enumerate(frames) if frame[0] in self._idle)
+
+    def _packets(self, frames: list[bytes], offsets: Sequence[int]) -> Iterator[Packets]:
+        """Each source's packets in order, consecutive ones of a kind together."""
+        plain, times = self._split(frames) if self._split else (frames, None)
+        entries = self._entries(plain)
+        if len(set(map(_KEY, entries))) == 1:
+            source, kind, _ = entries[0]
+            payloads = list(map(_PAYLOAD, entries))
+            yield Packets(source, kind, payloads, offsets, sum(map(len, frames)), times, Sizes(frames))
+            return
+        own: dict[int, list[int]] = defaultdict(list)
+        for i, entry in enumerate(entries):
+            own[entry.source].append(i)
+        for source, indices in own.items():
+            for kind, run in groupby(indices, lambda i: entries[i].kind):
+                some = list(run)
+                yield Packets(
+                    source,
+                    kind,
+                    [entries[i].payload for i in some],
+                    [offsets[i] for i in some],
+                    sum(len(frames[i]) for i in some),
+                    [times[i] for i in some] if times else None,
+                    [len(frames[i]) for i in some],
+                )
+
+    def _entries(self, frames: Sequence[bytes]) -> list[Entry]:
+        known = self._known
+        try:
+            return [known[frame] for frame in frames]
+        except KeyError:
+            if len(known) > _REMEMBERED:
+                known.clear()
+            for frame in set(frames).difference(known):
+                known[frame] = self._read(frame)
+            return [known[frame] for frame in frames]
+
+
+class UniformSorter(Sorter):
+    """As `Sorter`, for packets of which the first byte tells the kind, and which all have one source and no time.
+
+    *payload*: of a packet. *kinds*: by first byte.
+    """
+
+    def __init__(
+        self, payloads: Callable[[list[bytes]], list[bytes]], kinds: Sequence[Kind], idle: frozenset[int]
+    ) -> None:
+        super().__init__(lambda frame: Entry(0, kinds[frame[0]], payloads([frame])[0]), idle)
+        self._payloads = payloads
+        self._instructions = frozenset(
+            first for first, kind in enumerate(kinds) if kind is Kind.INSTRUCTION and first not in idle
+        )
+
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
+        """See `stream.Reader`."""
+        if self._instructions.issuperset(map(_FIRST, frames)):
+            length = sum(map(len, frames))
+            yield Packets(
+                0, Kind.INSTRUCTION, self._payloads(frames), Places(frames, offset), length, None, Sizes(frames)
+            )
+        else:
+            yield from super().sort(frames, offset)
+
+
+_NOWHERE = "there is no place at which a packet must start"
+
+
+class Search(Protocol):
+    """Looks for a place where a packet starts.
+
+    nothing  what to say when the trace ends before there is one
+    filling  so many bytes just before the place found are filling for certain
+    """
+
+    nothing: str
+    filling: int = 0
+
+    def find(self, data: bytes, at: int, offset: int) -> int | None:
+        """The index in *data* (at most its length) where a packet starts.
+
+        data[at:] continues what was looked at before; *offset*: where in the trace data[0] is.
+        """
+        ...
+
+
+class Merging(Search):
+    """Follows the packets from every place where the first could start, until all ways have led to the same place.
+
+    Headers say how long packets are, so from each place there is one way, and ways that meet stay together: where only
+    one is left a packet starts, whichever was the true one. A way ends at a byte that is no header. This needs no
+    synchronization sequence, and no more than one: in a row of null bytes as long as a packet all ways meet
+    (e-trace-encap, "Synchronization").
+    """
+
+    nothing = _NOWHERE
+
+    def __init__(self, sizes: Sequence[int], start: int, *, unit: int = 1, phase: int = 0) -> None:
+        """*sizes*: of a packet, by its first byte; 0: no packet starts so. *start*: where in the trace to begin.
+
+        Packets start where (offset - *phase*) is a multiple of *unit*.
+        """
+        self._sizes = sizes
+        first = start + (phase - start) % unit
+        self._ways = set(range(first, start + max(sizes), unit))  # one of these is the first place
+
+    def find(self, data: bytes, at: int, offset: int) -> int | None:
+        """See `Search`."""
+        end = offset + len(data)
+        for place in range(offset + at, end):
+            if len(self._ways) == 1:
+                break
+            if place in self._ways:
+                self._ways.remove(place)
+                if size := self._sizes[data[place - offset]]:
+                    self._ways.add(place + size)
+        if len(self._ways) == 1:
+            (only,) = self._ways
+            return only - offset if only <= end else None
+        return None
+
+
+class AfterZeros(Search):
+    """Looks for *count* bytes of 0: what comes behind them is filling or the start of a packet.
+
+    Where they are not the first bytes looked at, some of them may be the end of a packet.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.nothing = f"there are no {count} zero bytes in a row, behind which a packet starts"
+        self._count = count
+        self._zeros = 0  # at the end of what was looked at
+        self._only_zeros = True  # were looked at
+
+    def find(self, data: bytes, at: int, offset: int) -> int | None:
+        """See `Search`."""
+        leading = len(data) - at - len(data[at:].lstrip(b"\0"))
+        if self._zeros + leading >= self._count:
+            self.filling = self._count if self._only_zeros else 0
+            return at + self._count - self._zeros
+        found = data.find(bytes(self._count), at)
+        if found >= 0:
+            return found + self._count
+        trailing = len(data) - len(data.rstrip(b"\0"))
+        only_zeros = leading == len(data) - at
+        self._zeros = self._zeros + leading if only_zeros else trailing
+        self._only_zeros = self._only_zeros and only_zeros
+        return None
+
+
+class Nowhere(Search):
+    """Waits for the next seam: where blocks begin there is no other way to know."""
+
+    nothing = _NOWHERE
+
+    def find(self, data: bytes, at: int, offset: int) -> int | None:
+        """See `Search`."""
+        return None

@@ -9,7 +9,7 @@
  * How it knows what ran. Before each instruction that can leave a translation block in its midst (one that may trap),
  * code that is part of the block stores the instruction's number, and behind the last of these the number of them all;
  * when a block is entered, the number left behind says how far the one before it came. Whether that last instruction
- * retired, the reader of the ring tells from where execution went on: see session/qemu/records.py. While nothing is
+ * retired, the reader of the ring tells from where execution went on: see session/sources/qemu/records.py. While nothing is
  * recorded, blocks call nobody.
  * Traps come from QEMU's log (-d int): a line is there before the handler's first block is entered. The log is a sparse
  * file, read here through a mapping, so looking for a line costs one load; what was read is given back to the system.

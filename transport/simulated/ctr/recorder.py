@@ -1,24 +1,290 @@
 """The CTR recorder of one hart: what it records, where it stands in its buffer, when it stops.
 
-It is told of transfers (`transfer`) and of whatever else changes the mode (`enter`); `registers` is its CSR side. All
-privilege modes are here, though the simulated hart has M and U only.
+It is told of transfers (`transfer`) and of whatever else changes the mode (`enter`); `hart_side` has its CSRs. All
+privilege modes are here, though the simulated hart has M and U only. A `CtrBuild` says how a recorder is built: what
+its document leaves to the implementation. The `CycleCounter` (CtrCycleCounter) counts the active cycles since the
+last record. The `Buffer` has as many entries as can be selected, the place to write next, and the registers of an
+entry.
 
 Where the documents leave a choice: a change of depth keeps what the buffer holds, and WRPTR as far as it fits; FROZEN
-is set by the traps that set it whether or not a mode is enabled (QEMU does the same); clearing zeroes the whole buffer.
-Where the draft does not say which control register counts when V changes, it is the one of the mode that was left.
+is set by the traps that set it whether or not a mode is enabled (QEMU does the same); clearing zeroes the whole
+buffer. Where the draft does not say which control register counts when V changes, it is the one of the mode that was
+left.
 
-Sources: CTR 1.0, "Behavior"; CTR 0.1.4, chapter 5 and 2.4 for WRPTR and WRAP.
+Sources: CTR 1.0, "Behavior", "External Traps" (which modes are more privileged), "Cycle Counting", "RAS Emulation
+Mode", "Entry Registers", mctrctl, sctrdepth and sctrstatus; CTR 0.1.4, 2.1, 2.4 for WRPTR and WRAP, chapters 3, 5
+(5.2.1, 5.3 and 5.4, which do not name the counter) and 6.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
-from rvtrace_gdb.controlregs.ctr.layout import SOURCE
-from rvtrace_gdb.controlregs.ctr.transfers import FILTER_LSB, TransferType
-from rvtrace_gdb.transport.simulated.block import BREAKPOINT
-from rvtrace_gdb.transport.simulated.ctr.buffer import Buffer
-from rvtrace_gdb.transport.simulated.ctr.build import CtrBuild
-from rvtrace_gdb.transport.simulated.ctr.cycles import CycleCounter
-from rvtrace_gdb.transport.simulated.ctr.transfer import ABOVE, CALLS, TRAPS, UNWINDING, Mode, Transfer
+from rvtrace_gdb.controlregs.ctr.entries import (
+    DATA,
+    EXPONENT_BITS,
+    FILTER_LSB,
+    MANTISSA_BITS,
+    SOURCE,
+    TARGET,
+    Entry,
+    TransferType,
+    decode_cycles,
+    encode_cycles,
+)
+from rvtrace_gdb.controlregs.ctr.entries import DEPTHS as DEPTHS
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS as VERSIONS
+from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
+from rvtrace_gdb.transport.simulated.hart.block import BREAKPOINT
+
+
+class Mode(IntEnum):
+    """A privilege mode: its code in bits 1:0, the virtualization mode V in bit 2. S is HS where there is H."""
+
+    U = 0
+    S = 1
+    M = 3
+    VU = 4
+    VS = 5
+
+    @property
+    def virtual(self) -> bool:
+        """V=1."""
+        return bool(self & 4)
+
+
+ABOVE = {
+    Mode.VU: (Mode.VS, Mode.S, Mode.M),
+    Mode.VS: (Mode.S, Mode.M),
+    Mode.U: (Mode.S, Mode.M),
+    Mode.S: (Mode.M,),
+    Mode.M: (),
+}
+"""The more privileged modes that a trap from a mode can lead to, the nearest first."""
+
+TRAPS = (TransferType.EXCEPTION, TransferType.INTERRUPT)
+CALLS = (TransferType.INDIRECT_CALL, TransferType.DIRECT_CALL)
+UNWINDING = (TransferType.COROUTINE_SWAP, TransferType.FUNCTION_RETURN)
+"""What takes the youngest call off a stack; a swap puts another there."""
+
+
+class Transfer(NamedTuple):
+    """One transfer, at the moment it retires or the trap is taken.
+
+    source, target  addresses; of a trap the epc and the handler
+    now             cycles that have passed (the `mcycle` of a hart that nobody writes), the transfer's own included
+    cause           of a trap: xcause without the interrupt bit
+    """
+
+    type: TransferType
+    source: int
+    target: int
+    source_mode: Mode
+    target_mode: Mode
+    now: int
+    cause: int | None = None
+    mispredicted: bool = False
+
+
+_REQUIRED = {"1.0": {"M", "S", "U", "BPFRZ"}, "0.1.4": {"M", "S", "U", "CLR", "DEPTH"}}
+_NEVER = {"Custom"}
+_WITH_S_MODE = {"1.0": set[str](), "0.1.4": {"S", "STE"}}  # 1.0 demands S mode; its CSRs are here without it
+_ENTRY_FIELDS = {"TYPE", "MISP"}
+
+
+class CtrNotBuildable(ValueError):
+    """No CTR can be built like this; the text says what cannot be, and why."""
+
+
+@dataclass(frozen=True)
+class CtrBuild:
+    """One implementation.
+
+    version        "1.0" or "0.1.4"
+    depths         depths that can be selected, ascending
+    absent         fields it lacks, by their names in the document: of the control registers, TYPE, MISP
+    exponent_bits  bits of CCE there are, 0 to 4; None: no cycle counts
+    modes          the hart's privilege modes
+    """
+
+    version: str = "1.0"
+    depths: tuple[int, ...] = DEPTHS
+    absent: frozenset[str] = frozenset({"MISP"})
+    exponent_bits: int | None = max(EXPONENT_BITS)
+    modes: frozenset[Mode] = frozenset({Mode.M, Mode.U})
+
+    def __post_init__(self) -> None:
+        """Raises CtrNotBuildable."""
+        if self.version not in VERSIONS:
+            raise CtrNotBuildable(f"there is no version {self.version}: it is {' or '.join(VERSIONS)}")
+        if self.exponent_bits not in (None, *EXPONENT_BITS):
+            raise CtrNotBuildable(f"CCE has {EXPONENT_BITS[0]} to {EXPONENT_BITS[-1]} bits, not {self.exponent_bits}")
+        self._check_depths()
+        self._check_fields()
+
+    @property
+    def registers(self) -> CtrVersion:
+        return VERSIONS[self.version]
+
+    @property
+    def virtual(self) -> bool:
+        """There is a vsctrctl, or vsctrcontrol."""
+        return Mode.VS in self.modes
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Fields the control register has."""
+        return frozenset(self._known - self.absent)
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """Fields that `absent` may name."""
+        return frozenset(self._known - _REQUIRED[self.version] | _ENTRY_FIELDS)
+
+    @property
+    def _known(self) -> set[str]:
+        known = set(self.registers.machine.control.csr.by_name) - _NEVER
+        return known if Mode.S in self.modes else known - _WITH_S_MODE[self.version]
+
+    def _check_depths(self) -> None:
+        if not self.depths or self.depths != tuple(depth for depth in DEPTHS if depth in self.depths):
+            raise CtrNotBuildable(f"depths are some of {', '.join(map(str, DEPTHS))}, ascending")
+        first = DEPTHS.index(self.depths[0])
+        if self.registers.depth is None and self.depths != DEPTHS[first : first + len(self.depths)]:
+            raise CtrNotBuildable(f"the depths of version {self.version} are consecutive")
+
+    def _check_fields(self) -> None:
+        if odd := sorted(self.absent - self.optional):
+            raise CtrNotBuildable(f"{odd[0]} is none of the fields it may lack: {', '.join(sorted(self.optional))}")
+        version = self.registers
+        external = {version.external_enable, *version.machine.control.external.values()} & self._known
+        if self.absent & external and not external <= self.absent:
+            raise CtrNotBuildable(f"{', '.join(sorted(filter(None, external)))} are there together or not at all")
+
+
+class CycleCounter:
+    """*exponent_bits*: bits of CCE there are, None: no counts at all. `valid`: whether the next record gets CCV=1.
+
+    `mask`: the bits of ctrdata that exist for it.
+    """
+
+    def __init__(self, exponent_bits: int | None) -> None:
+        self._exponent_bits = exponent_bits
+        self.count = 0
+        self.valid = False
+        self.mask = 0
+        if exponent_bits is not None:
+            self.mask = DATA.mask("CCV", "CCM") | DATA.put(0, "CCE", (1 << exponent_bits) - 1)
+
+    def advance(self, cycles: int) -> None:
+        """So many cycles pass, or are added. That a counter of hardware is full at some point, `data` sees to."""
+        self.count += cycles
+
+    def invalidate(self) -> None:
+        """What was counted is meaningless until the next record: after a write to xctrctl, SCTRCLR."""
+        self.count, self.valid = 0, False
+
+    def take(self, elapsed: int = 0) -> int | None:
+        """The count for a record, None if it has none, after so many more cycles; counting begins anew."""
+        count = self.count + elapsed if self.valid else None
+        self.count, self.valid = 0, True
+        return count
+
+    def data(self, count: int | None) -> int:
+        """CCV and CC for a count, in their places of ctrdata."""
+        if count is None or self._exponent_bits is None:
+            return 0
+        exponent, mantissa = divmod(encode_cycles(count, self._exponent_bits), 1 << MANTISSA_BITS)
+        return DATA.pack(CCV=1, CCE=exponent, CCM=mantissa)
+
+    def give_back(self, data: int) -> None:
+        """A record goes (RAS emulation), its ctrdata being this: the next one counts from the one before it."""
+        if DATA.get(data, "CCV"):
+            self.advance(decode_cycles(DATA.get(data, "CCE") << MANTISSA_BITS | DATA.get(data, "CCM")))
+        else:
+            self.valid = False
+
+
+EMPTY = Entry(0, 0, 0)
+_PC = SOURCE.mask("PC")
+_VALID = SOURCE.mask("V")
+_Record = tuple[TransferType, int, int, int | None]
+"""Type, source, target with MISP, cycles: an entry as it was recorded, which is made registers of when it is read."""
+
+
+class Buffer:
+    """`depth` entries are in use. `wrptr` is the physical entry to be written next, `wrap` whether it has wrapped.
+    """
+
+    def __init__(self, build: CtrBuild, cycles: CycleCounter) -> None:
+        self._depths = build.depths
+        self._cycles = cycles
+        self._masks = Entry(
+            _VALID | _PC,
+            _PC if "MISP" in build.absent else _PC | TARGET.mask("MISP"),
+            cycles.mask if "TYPE" in build.absent else cycles.mask | DATA.mask("TYPE"),
+        )
+        self._entries: list[Entry | _Record] = [EMPTY] * build.depths[-1]
+        self.depth = build.depths[0]
+        self.wrptr = 0
+        self.wrap = False
+
+    def select(self, depth: int) -> None:
+        """The largest depth there is that is not above this one, else the smallest; WRPTR keeps the bits it has."""
+        self.depth = max((d for d in self._depths if d <= depth), default=self._depths[0])
+        self.wrptr &= self.depth - 1
+
+    def clear(self) -> None:
+        """All entries, also those above the present depth."""
+        self._entries = [EMPTY] * len(self._entries)
+
+    # -- recording
+
+    def push(self, type: TransferType, source: int, target: int, cycles: int | None) -> None:
+        """Bit 0 of *target* is MISP."""
+        self._entries[self.wrptr] = type, source, target, cycles
+        if self.wrptr == self.depth - 1:
+            self.wrptr, self.wrap = 0, True
+        else:
+            self.wrptr += 1
+
+    def overwrite(self, type: TransferType, source: int, target: int, cycles: int | None) -> None:
+        """Logical entry 0."""
+        self._entries[self._physical(0)] = type, source, target, cycles
+
+    def pop(self) -> None:
+        """Logical entry 0 is invalid and becomes entry depth-1."""
+        if self.wrptr == 0:
+            self.wrap = False
+        self.wrptr = self._physical(0)
+        youngest = self._at(self.wrptr)
+        self._entries[self.wrptr] = youngest._replace(source=youngest.source & ~_VALID)
+
+    def _at(self, place: int) -> Entry:
+        """The registers of a physical entry."""
+        entry = self._entries[place]
+        if not isinstance(entry, Entry):
+            type, source, target, cycles = entry
+            made = Entry(source | _VALID, target, type | self._cycles.data(cycles))
+            entry = Entry(*(value & mask for value, mask in zip(made, self._masks, strict=True)))
+        return entry
+
+    def _physical(self, logical: int) -> int:
+        return (self.wrptr - logical - 1) % self.depth
+
+    # -- the registers of the logical entries; those not below `depth` are read-only 0
+
+    def read(self, logical: int) -> Entry:
+        return self._at(self._physical(logical)) if logical < self.depth else EMPTY
+
+    def write(self, logical: int, word: int, value: int) -> None:
+        """One of an entry's registers (0 ctrsource, 1 ctrtarget, 2 ctrdata), as far as its bits exist."""
+        if logical < self.depth:
+            place = self._physical(logical)
+            words = list(self._at(place))
+            words[word] = value & self._masks[word]
+            self._entries[place] = Entry(*words)
+
 
 LCOFI = 13
 """Number of the local counter overflow interrupt (Sscofpmf)."""

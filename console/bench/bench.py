@@ -1,0 +1,365 @@
+"""The Python API of scripted captures: the verbs of `rvtrace run` as methods (docs/scripts.md).
+
+    import rvtrace_gdb
+
+    with rvtrace_gdb.Bench("app.elf", target="board.toml") as bench:
+        bench.connect(":3333")
+        bench.load()
+        bench.start()
+        bench.run_until("finish", within=5)
+        bench.stop()
+        assert bench.ran("on_timer") and not bench.losses()
+        bench.save("out.rvt")
+
+A gdb does the work, see `console.gdb_driver.engine`; nothing is known here that gdb does not say. `Gdb` is a gdb of its
+own with its commands, expressions and variables; `Target` is a target that is connected to, loaded, and run.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rvtrace_gdb.console.bench import trace_queries
+from rvtrace_gdb.console.bench.trace_queries import (
+    CheckFailed,
+    Instruction,
+    Latencies,
+    NotReached,
+    Ran,
+    Saved,
+    TraceEvent,
+)
+from rvtrace_gdb.console.gdb_driver.engine import Engine, Said
+from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
+from rvtrace_gdb.console.gdb_driver.state import LOST, Stop, TraceState, stop_of
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+__all__ = ["WITHIN", "Bench"]
+
+WITHIN = 30.0
+"""Seconds that a program may take to come to a place, if nothing else is said."""
+_NUMBER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)")
+_TRUTH = {"true": 1, "false": 0}
+# What the user must not change by the name of a variable, besides gdb's list of the target's registers.
+_ALIASES = frozenset({"pc", "sp", "fp", "ps", "s0", "trace_pos", *(f"x{n}" for n in range(32))})
+
+
+class Gdb:
+    """See `console.bench.bench.Bench`."""
+
+    def __init__(
+        self,
+        elf: str | os.PathLike[str] | None = None,
+        *,
+        target: str | os.PathLike[str] | None = None,
+        gdb: str | None = None,
+        within: float = WITHIN,
+        said: Said = lambda kind, text: None,
+        progress: Progress = silent,
+    ) -> None:
+        self._begin(Engine(elf, target, gdb=gdb, said=said, progress=progress), within)
+
+    @classmethod
+    def of(cls, engine: Engine, within: float = WITHIN) -> Self:
+        """A bench with a gdb that is there already."""
+        bench = cls.__new__(cls)
+        bench._begin(engine, within)
+        return bench
+
+    def _begin(self, engine: Engine, within: float) -> None:
+        self.within, self.engine = within, engine
+        self._registers: frozenset[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End gdb. A program that runs goes on."""
+        self.engine.close()
+
+    # gdb
+
+    def gdb(self, command: str) -> str:
+        """Any command of gdb; what it printed."""
+        return self.engine.execute(command)
+
+    def trace(self, command: str) -> str:
+        """Any `trace` command; what it printed."""
+        return self.engine.execute(f"trace {command}")
+
+    def value(self, expression: str) -> str:
+        """The value of an expression in the program's language, as gdb writes it."""
+        return self.engine.evaluate(expression)
+
+    def number(self, expression: str) -> int:
+        """The value of an expression that is a number, or a pointer. Raises RvtraceError if it is none."""
+        text = self.value(expression)
+        if text in _TRUTH:
+            return _TRUTH[text]
+        if _NUMBER.fullmatch(text):
+            return int(text, 0)
+        if text == "void":
+            raise RvtraceError(f"{expression} has no value")
+        whole = self.value(f"(long long)({expression})")
+        if not _NUMBER.fullmatch(whole):
+            raise RvtraceError(f"{expression} is {text}, not a number")
+        return int(whole, 0)
+
+    def set(self, name: str, value: str) -> None:
+        """Make gdb's variable $NAME the value of an expression. Raises RvtraceError for the name of a register."""
+        if self._registers is None:
+            found = self.engine.query("-data-list-register-names").get("register-names", [])
+            self._registers = _ALIASES | frozenset(found)
+        if name in self._registers:
+            raise RvtraceError(f"${name} is a register of the target, not a variable: take another name")
+        self.engine.query(f"-data-evaluate-expression {quoted(f'${name} = ({value})')}")
+
+    def interrupt(self) -> None:
+        """End what is under way: from another thread, or a signal handler. The method raises `Cancelled`."""
+        self.engine.interrupt()
+
+
+class Target(Gdb):
+    """See `console.bench.bench.Bench`."""
+
+    def connect(self, where: str = "") -> str:
+        """Connect to OpenOCD or QEMU at HOST:PORT (localhost:3333), through rvtrace; what gdb said."""
+        return self.engine.execute(f"trace connect {where}".rstrip())
+
+    def load(self, elf: str | os.PathLike[str] | None = None) -> int:
+        """Write the program into the target's memory; how many bytes that was. *elf*: take this one from now on."""
+        if elf is not None:
+            self.engine.query(f"-file-exec-and-symbols {quoted(str(Path(elf).resolve()))}")
+        return int(self.engine.query("-target-download").get("load-size", 0))
+
+    def reset(self) -> Stop:
+        """Reset the target and halt it there, with OpenOCD's `reset halt`, or QEMU's `system_reset`."""
+        self.engine.execute("monitor system_reset" if self._is_qemu() else "monitor reset halt")
+        self.engine.execute("maintenance flush register-cache")
+        return self.where()
+
+    def break_at(self, location: str) -> int:
+        """Set a breakpoint, for `run`; its number."""
+        return int(self._inserted(location, temporary=False)["number"])
+
+    def delete(self, number: int | None = None) -> None:
+        """Delete a breakpoint; None: all of them."""
+        self.engine.query(f"-break-delete {'' if number is None else number}".rstrip())
+
+    def run(self, within: float | None = None) -> Stop:
+        """Let the program run until it stops at a breakpoint. Raises `NotReached` if it does not within *within* s."""
+        stop = self._run(within, "no breakpoint was reached")
+        if stop.reason != "breakpoint-hit":
+            raise NotReached(f"no breakpoint was reached: the program stopped at {stop}", stop)
+        return stop
+
+    def run_until(self, location: str, within: float | None = None) -> Stop:
+        """Let the program run until it comes to a place: a function, FILE:LINE, or *EXPRESSION.
+
+        Raises `NotReached` if it stops elsewhere, or does not come there in *within* seconds; it is stopped then.
+        """
+        made = self._inserted(location, temporary=True)
+        try:
+            stop = self._run(within, f"{location} was not reached")
+            there = stop.reason == "breakpoint-hit" and (
+                stop.breakpoint == int(made["number"]) or stop.address in _addresses(made)
+            )
+            if not there:
+                raise NotReached(f"{location} was not reached: the program stopped at {stop}", stop)
+            return stop
+        finally:
+            with contextlib.suppress(RvtraceError):  # it has gone by itself if it was reached
+                self.engine.query(f"-break-delete {made['number']}")
+
+    def run_for(self, seconds: float) -> Stop:
+        """Let the program run for some time, and stop it. Raises `NotReached` if it stops by itself before that."""
+        before = self.engine.state.stops
+        with self.engine.lock:
+            began = time.monotonic()
+            self.engine.resume()
+            stop = self._awaited(before, seconds)
+            if stop is None:
+                return self.engine.halt()
+        ran = time.monotonic() - began
+        raise NotReached(f"the program stopped after {ran:.1f} s of {seconds:g} s, at {stop}", stop)
+
+    def where(self) -> Stop:
+        """Where the program stands."""
+        return stop_of({"frame": self.engine.query("-stack-info-frame").get("frame", {})})
+
+    # Below: how it is done
+
+    def _is_qemu(self) -> bool:
+        """Whether the stub is QEMU's: none else has an answer to this question (QEMU, gdbstub)."""
+        try:
+            return "ENABLE=" in self.engine.execute("maintenance packet qqemu.sstepbits")
+        except GdbError:
+            return False  # there is no stub: the reset says so
+
+    def _inserted(self, location: str, *, temporary: bool) -> dict[str, Any]:
+        flag = "-t " if temporary else ""
+        found = self.engine.query(f"-break-insert {flag}{quoted(location)}")["bkpt"]
+        made: dict[str, Any] = found[0] if isinstance(found, list) else found
+        return made
+
+    def _run(self, within: float | None, failed: str) -> Stop:
+        seconds = self.within if within is None else within
+        before = self.engine.state.stops
+        with self.engine.lock:
+            self.engine.resume()
+            stop = self._awaited(before, seconds)
+            if stop is None:
+                stop = self.engine.halt()
+                raise NotReached(f"{failed} within {seconds:g} s: the program is in {stop.place}", stop)
+        if stop.reason == LOST:
+            raise RvtraceError("the connection to the target was lost while the program ran")
+        return stop
+
+    def _awaited(self, before: int, seconds: float) -> Stop | None:
+        """The next stop; whatever ends the wait otherwise, the program is stopped."""
+        try:
+            return self.engine.await_stop(before, seconds)
+        except BaseException:
+            with contextlib.suppress(RvtraceError):
+                self.engine.halt()
+            raise
+
+
+def _addresses(made: dict[str, Any]) -> Sequence[int]:
+    """Where a breakpoint stops."""
+    places = made.get("locations", [made])
+    return [int(str(place["addr"]), 16) for place in places if str(place.get("addr", "")).startswith("0x")]
+
+
+class Bench(Target):
+    """One target on the bench, or one capture, with a gdb of its own. Use it in a `with` block.
+
+    *elf*: the program; *target*: the target description; *gdb*: the gdb to use, else $RVTRACE_GDB or one that is
+    installed; *within*: seconds that `run` and `run_until` wait, if nothing else is said there; *said*: gets what gdb
+    says as it comes, (kind, text); *progress*: gets (label, done, total) of work that takes long.
+
+    All methods raise `RvtraceError`, with one line: `GdbError` what gdb refused, `GdbGone`, `NoAnswer`, and
+    `CheckFailed` if the program did not do what it should.
+    """
+
+    # The trace
+
+    def start(self, *options: str) -> list[str]:
+        """Begin to trace, with the options of `trace start`; what was set up, a line each."""
+        return self.engine.execute(" ".join(["trace start", *options])).splitlines()
+
+    def stop(self) -> list[str]:
+        """End the trace and read out the rest; what there is to say, a line each."""
+        return self.engine.execute("trace stop").splitlines()
+
+    def pull(self) -> TraceState:
+        """Read out what was traced up to now; tracing goes on."""
+        with self._nothing_traced():
+            self.engine.execute("trace dump 1,+1")
+        return self.status()
+
+    def decode(self) -> int:
+        """Decode what was traced; how many instructions and gaps it is. A running trace is read out first."""
+        return trace_queries.length(self.engine)
+
+    def status(self) -> TraceState:
+        """The trace components as they are now."""
+        return self.engine.trace_state()
+
+    def save(self, path: str | os.PathLike[str]) -> Saved:
+        """Write a capture file."""
+        file = Path(path).resolve()
+        said = self.engine.query(f"-rvtrace-save {quoted(str(file))}").get("messages", [])
+        return Saved(file, file.stat().st_size, tuple(said))
+
+    def open(self, path: str | os.PathLike[str]) -> list[str]:
+        """Look at a capture file; no target is needed."""
+        file = Path(path).resolve()
+        return list(self.engine.query(f"-rvtrace-open {quoted(str(file))}").get("messages", []))
+
+    # What ran
+
+    def ran(self, location: str) -> bool:
+        """Whether a function was entered, or another place ran, in what was traced, or the program stands there."""
+        return self.calls(location) > 0
+
+    def calls(self, location: str) -> int:
+        """How often the program came there: also where it stands now, which is not in the trace yet."""
+        return self.came(location).came
+
+    def came(self, location: str) -> Ran:
+        """The same, with what is to be known about it."""
+        return trace_queries.ran(self.engine, location)
+
+    def losses(self) -> list[str]:
+        """What is missing in the history, a line each. The part that a full ring has overwritten is not."""
+        return trace_queries.losses(self.engine)
+
+    def latency(self, handler: str | None = None) -> Latencies:
+        """From each interrupt to the first instruction of *handler*; docs/scripts.md says exactly which."""
+        return Latencies(handler or "", trace_queries.latencies(self.engine, handler))
+
+    def check_order(self, *locations: str) -> None:
+        """That the first time each of these ran comes after the first time of the one before it.
+
+        Raises `CheckFailed`, also where a loss leaves that open.
+        """
+        before: tuple[str, int] | None = None
+        for location in locations:
+            found = trace_queries.first(self.engine, location)
+            if found is None:
+                raise CheckFailed(f"{location} did not run")
+            if before is None and trace_queries.loss_before(self.engine, found.position):
+                raise CheckFailed(f"something is missing in the trace before {location}: it may have run earlier")
+            if before is not None and found.position <= before[1]:
+                raise CheckFailed(f"{location} ran first @{found.position}, {before[0]} @{before[1]}")
+            before = (location, found.position)
+
+    def history(self, begin: int | None = None, count: int = 100) -> list[Instruction]:
+        """Instructions from number *begin* on; None: the newest. At most 4096 at once."""
+        first = "" if begin is None else f" --begin {begin}"
+        rows = self.engine.query(f"-rvtrace-history{first} --count {count}")["history"]
+        return [_instruction(row) for row in rows]
+
+    def events(self, *kinds: str) -> list[TraceEvent]:
+        """What happened between the instructions; *kinds*: of `trace events`."""
+        chosen = " ".join(f"--kind {kind}" for kind in kinds)
+        return [_event(row) for row in trace_queries.pages(self.engine, f"-rvtrace-events {chosen}".rstrip(), "events")]
+
+    @contextlib.contextmanager
+    def _nothing_traced(self) -> Iterator[None]:
+        """That there is nothing yet is no error."""
+        try:
+            yield
+        except GdbError:
+            if self.status().captured is None:
+                raise
+
+
+def _address(row: dict[str, Any]) -> int | None:
+    return int(row["addr"], 16) if "addr" in row else None
+
+
+def _instruction(row: dict[str, Any]) -> Instruction:
+    return Instruction(
+        int(row["number"]), _address(row), row.get("func", ""), int(row.get("offset", 0)),
+        row.get("fullname") or row.get("file", ""), int(row["line"]) if "line" in row else None,
+        row.get("gap") or row.get("inst") or row.get("error", ""),
+    )  # fmt: skip
+
+
+def _event(row: dict[str, Any]) -> TraceEvent:
+    return TraceEvent(
+        int(row["number"]), int(row["position"]), row["kind"], row.get("text", ""), _address(row),
+        row.get("func", ""), int(row["time"]) if "time" in row else None,
+    )  # fmt: skip

@@ -1,0 +1,373 @@
+"""Targets that are started as child processes, and the options that choose one: for test benches, demo and tests.
+
+`Rig` is the simulated target and a real OpenOCD connected to it. `QemuRig` is `rvtrace qemu` with a program that waits
+for gdb. `rvtrace console` and `rvtrace run` have the same options for what to connect to.
+"""
+
+import argparse
+import codecs
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rvtrace_gdb.support.errors import RvtraceError
+
+STARTUP_SECONDS = 60
+ENDING_SECONDS = 20  # killed before it has ended by itself, the simulated target leaves half a log
+
+
+class RigError(RvtraceError):
+    """A part of the rig did not start or ended; `log` is what it said."""
+
+    def __init__(self, what: str, log: str) -> None:
+        last = log.strip().splitlines()[-1] if log.strip() else "it said nothing"
+        super().__init__(f"{what}: {last}")
+        self.log = log
+
+
+@contextlib.contextmanager
+def held_port(port: int = 0) -> Iterator[int]:
+    """A local TCP port nobody listens on (*port*, or any), which no program is given by chance within the `with` block.
+
+    OpenOCD, QEMU and all that listen with SO_REUSEADDR can listen on it meanwhile (Linux). Raises OSError for a *port*
+    that is taken.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", port))
+        yield int(holder.getsockname()[1])
+
+
+class Processes:
+    """A target of child processes, for *elf*; their files are in *folder*. They end with the `with` block.
+
+    *target_file*: the target description; *gdb_port*: where gdb connects to. A subclass has `start`.
+    """
+
+    def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+        self.elf, self.folder = Path(elf), Path(folder)
+        self.target_file = self.folder / "rvtrace.toml"
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._held = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.hold_ports(self._held)
+            self.start()
+        except BaseException:  # leave no child behind, whatever happened
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._held:
+            self.stop()
+
+    def hold_ports(self, held: contextlib.ExitStack) -> None:
+        """Choose the ports. They are kept from other programs until one of ours listens, and when it starts again."""
+        self.gdb_port, self.tcl_port = held.enter_context(held_port()), held.enter_context(held_port())
+
+    def start(self) -> None:
+        """Start all, and wait until gdb can connect. Raises RigError."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End all; the last started first: OpenOCD aborts when its adapter goes away under it."""
+        with contextlib.ExitStack() as ends:  # all of them even when a wait is interrupted
+            for child in self._children:
+                ends.callback(_end, child)
+        self._children.clear()
+
+    def _start(self, command: list[str], log: Path, printed: int | None = None) -> subprocess.Popen[bytes]:
+        """To a file, because a pipe that nobody reads would stop a program that prints much.
+
+        *printed*: where its standard output goes instead.
+        """
+        with log.open("wb") as out:
+            child = subprocess.Popen(
+                [*_tied(), *command], stdout=out if printed is None else printed, stderr=out,
+                stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self._children.append(child)
+        return child
+
+
+class Rig(Processes):
+    """`with Rig(elf, folder) as rig:` - the program halted at its entry, OpenOCD listening on gdb_port and tcl_port.
+
+    The files (target description, OpenOCD configuration, logs) are written to *folder*. Raises RigError.
+
+    For a subclass to set: `openocd_commands`, what OpenOCD is to do after its configuration.
+    """
+
+    openocd_commands = "init; halt"
+
+    def __init__(self, elf: str | os.PathLike[str], folder: str | os.PathLike[str], *sim_options: str) -> None:
+        super().__init__(elf, folder)
+        self.openocd_log = self.folder / "openocd.log"
+        self._sim_options = sim_options
+
+    def start(self) -> None:
+        """Start the simulated target and OpenOCD."""
+        self.start_simulator()
+        self.start_openocd()
+
+    def start_simulator(self) -> None:
+        """Start `rvtrace sim` on a unix socket in the folder and wait until it listens."""
+        configuration = self.folder / "openocd.cfg"
+        log = self.folder / "sim.log"
+        command = [sys.executable, "-m", "rvtrace_gdb", "sim", "--elf", str(self.elf)]
+        command += ["--unix", str(self.folder / "jtag.sock"), "--write-target", str(self.target_file)]
+        command += ["--write-openocd", str(configuration), "--tcl-port", str(self.tcl_port)]
+        command += ["--gdb-port", str(self.gdb_port), *self._sim_options]
+        self.simulator = self._start(command, log)
+        wait_until(self.simulator, "the simulated target", log, lambda: b"listening on" in log.read_bytes())
+
+    def start_openocd(self) -> None:
+        """Start the real openocd, or start it again, and wait until it serves gdb and Tcl."""
+        openocd = shutil.which("openocd")
+        if openocd is None:
+            raise RigError("openocd is not installed", "apt install openocd")
+        command = [openocd, "-f", str(self.folder / "openocd.cfg")]
+        command += ["-c", self.openocd_commands]
+        self.openocd = self._start(command, self.openocd_log)
+        # The gdb port is opened by `init`; the Tcl port is opened last, after all commands.
+        ready = f"Listening on port {self.tcl_port} for tcl".encode()
+        wait_until(self.openocd, "openocd", self.openocd_log, lambda: ready in self.openocd_log.read_bytes())
+
+    def kill_openocd(self) -> None:
+        """As when it crashes: the simulated target stays, and `start_openocd` starts another."""
+        self.openocd.kill()
+        self.openocd.wait()
+
+
+def _tied() -> list[str]:
+    """Put before a command (Linux): it ends with this process even when that is killed and cannot end it."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(ENDING_SECONDS)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def listens(port: int) -> bool:
+    """Whether a local TCP port is listened on, without connecting: OpenOCD takes a connection for a gdb."""
+    wanted = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if not os.path.exists(table):
+            continue
+        with open(table, encoding="ascii") as file:
+            if any(f[1].endswith(wanted) and f[3] == "0A" for f in (line.split() for line in file) if len(f) > 3):
+                return True
+    return False
+
+
+def wait_until(child: subprocess.Popen[bytes], what: str, log: Path, ready: Callable[[], bool]) -> None:
+    """Until a child is *ready*. Raises RigError, with the last line of its *log*."""
+    deadline = time.monotonic() + STARTUP_SECONDS
+    while not ready():
+        if child.poll() is not None or time.monotonic() > deadline:
+            raise RigError(f"{what} did not start", log.read_text(errors="replace"))
+        time.sleep(0.02)
+
+
+_CHOSEN = {
+    "-gdb": "rvtrace chooses the port",
+    "-s": "rvtrace chooses the port",
+    "-S": "it waits for gdb as it is",
+    "-d": "the log is the recorder's",
+    "-D": "the log is the recorder's",
+    "-daemonize": "it ends with what it was started for",
+}
+"""Options of QEMU that are not the user's here."""
+_USUAL = (
+    (("-M", "-machine"), ("-M", "virt")),
+    (("-bios",), ("-bios", "none")),
+    (("-display", "-nographic"), ("-display", "none")),
+    (("-serial", "-nographic"), ("-serial", "stdio")),
+    (("-icount", "-accel", "-smp"), ("-icount", "shift=7,sleep=off")),  # 128 ns an instruction
+)
+"""What is said for the user, if none of the names is given."""
+_ERROR = re.compile(r"\S*(qemu-system-|rvtrace)[^ :]*: ")
+_LAST_WORDS = 5.0  # seconds for what was printed before the end
+
+
+class QemuRig(Processes):
+    """`with QemuRig(elf, folder, "-smp 2") as rig:` - the program at reset on QEMU, which waits for gdb at gdb_port.
+
+    *options*: of QEMU, as a shell takes them; they may begin with its program. What they do not say is as in
+    `machine`. *printed*: gets what the program prints, on another thread. Raises RigError, RvtraceError.
+    """
+
+    def __init__(
+        self, elf: str | os.PathLike[str], folder: str | os.PathLike[str], options: str = "",
+        printed: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(elf, folder)
+        self._words = machine(self.elf, options)
+        self._printed = printed
+        self._reader: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start QEMU with its recorder, and wait until it listens."""
+        log = self.folder / "qemu.log"
+        command = [sys.executable, "-m", "rvtrace_gdb", "qemu", "--quiet", "--write-target", str(self.target_file)]
+        command += ["--", *self._words, "-S", "-gdb", f"tcp:127.0.0.1:{self.gdb_port}"]
+        theirs = None if self._printed is None else self._pipe(self._printed)
+        try:
+            qemu = self._start(command, log, theirs)
+        finally:
+            if theirs is not None:
+                os.close(theirs)
+        try:
+            wait_until(qemu, "QEMU", log, lambda: self.target_file.exists() and listens(self.gdb_port))
+        except RigError as error:
+            raise RigError("QEMU did not start", _complaint(error.log)) from None
+
+    def stop(self) -> None:
+        """End QEMU, when all that the program printed was told."""
+        super().stop()
+        if self._reader is not None:
+            self._reader.join(_LAST_WORDS)
+            self._reader = None
+
+    def _pipe(self, printed: Callable[[str], None]) -> int:
+        """What is written into it *printed* gets."""
+        ours, theirs = os.pipe()
+        text = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+        def read() -> None:
+            with open(ours, "rb", buffering=0) as stream:
+                while data := stream.read(1 << 12):
+                    with contextlib.suppress(RvtraceError):  # nobody listens; QEMU goes on
+                        printed(text.decode(data))
+
+        self._reader = threading.Thread(target=read, daemon=True)
+        self._reader.start()
+        return theirs
+
+
+def _complaint(log: str) -> str:
+    """What is wrong stands before advice."""
+    lines = [line for line in log.splitlines() if _ERROR.match(line)]
+    return lines[-1] if lines else log
+
+
+def machine(elf: Path, options: str) -> list[str]:
+    """QEMU's arguments: the user's, and for what they do not say `-M virt -bios none -kernel ELF -display none`.
+
+    What the program prints goes to standard output; the clock of one hart goes by the instructions, so that each run is
+    the same.
+    Raises RvtraceError for what cannot be said here.
+    """
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        raise RvtraceError(f"--qemu {options}: {str(error).lower()}") from None
+    named = 1 if words and "qemu-system" in Path(words[0]).name else 0
+    said = {"-" + word.lstrip("-") for word in words[named:] if word.startswith("-")}
+    for word in said & _CHOSEN.keys():
+        raise RvtraceError(f"--qemu: {word} cannot be given here: {_CHOSEN[word]}")
+    if words[named:] and not words[named].startswith("-"):
+        raise RvtraceError(f"--qemu {options}: expected arguments of QEMU, as in --qemu '-M virt -smp 2'")
+    firmware = "-bios" in said and words[_behind(words, "-bios") : _behind(words, "-bios") + 1] != ["none"]
+    if firmware:
+        said.add("-kernel")  # it may be the program itself
+    missing = [word for names, wanted in _USUAL if not said & set(names) for word in wanted]
+    kernel = [] if "-kernel" in said else ["-kernel", str(elf)]
+    return [*words[:named], *missing, *kernel, *words[named:]]
+
+
+def _behind(words: Sequence[str], option: str) -> int:
+    return max(at for at, word in enumerate(words) if "-" + word.lstrip("-") == option) + 1
+
+
+_QEMU = "--qemu"
+
+
+def add_target_options(parser: argparse.ArgumentParser) -> None:
+    """Which program, on which target, and with which gdb."""
+    parser.add_argument("--elf", type=Path, metavar="FILE", help="the program")
+    parser.add_argument("--target", type=Path, metavar="FILE", help="the target description (TOML)")
+    parser.add_argument("--connect", default="", metavar="HOST:PORT", help="where OpenOCD or QEMU waits for gdb")
+    parser.add_argument("--sim", action="store_true", help="on a simulated target, started for this (needs openocd)")
+    parser.add_argument(
+        "--tandem", action="store_true",
+        help="of --sim: `trace start` reads a tandem trace, which has registers and memory of the past, too",
+    )  # fmt: skip
+    parser.add_argument(
+        _QEMU, nargs="?", const="", metavar="ARGUMENTS",
+        help="on QEMU, started for this: on its `virt` machine, or as its arguments say, which are one word",
+    )  # fmt: skip
+    parser.add_argument("--gdb", metavar="GDB", help="the gdb to use ($RVTRACE_GDB, else one that is installed)")
+    parser.prepare = _qemu_with_arguments  # type: ignore[attr-defined]
+
+
+def _qemu_with_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """What is behind --qemu is QEMU's if it looks like that, and neither a script nor an option of ours."""
+    if not isinstance(words, list):
+        return
+    for at, word in enumerate(words):
+        if word == _QEMU:
+            theirs = words[at + 1 : at + 2]
+            if theirs and _of_qemu(parser, theirs[0]):
+                del words[at + 1]
+                words[at] = f"{_QEMU}={theirs[0]}"
+            else:
+                words[at] = f"{_QEMU}="
+
+
+def _of_qemu(parser: argparse.ArgumentParser, word: str) -> bool:
+    ours = {option for action in parser._actions for option in action.option_strings}
+    first = word.split()[0] if word.split() else ""
+    return "qemu-system" in first or (word.startswith("-") and (" " in word or word.partition("=")[0] not in ours))
+
+
+@contextlib.contextmanager
+def target_of(
+    arguments: argparse.Namespace, printed: Callable[[str], None] | None = None
+) -> Iterator[tuple[Path | None, str]]:
+    """The target description, and where to connect: those that were named, or of a target started for this.
+
+    *printed*: gets what the program on QEMU prints, on another thread.
+    """
+    if arguments.tandem and not arguments.sim:
+        raise RvtraceError("--tandem: the simulated target of --sim has a tandem trace")
+    if not arguments.sim and arguments.qemu is None:
+        yield arguments.target, arguments.connect
+        return
+    option = "--sim" if arguments.sim else _QEMU
+    if arguments.sim and arguments.qemu is not None:
+        raise RvtraceError(f"--sim, {_QEMU}: one of them")
+    if arguments.elf is None or arguments.target is not None or arguments.connect:
+        raise RvtraceError(f"{option}: needs --elf, and has a target description and a port of its own")
+    if not arguments.elf.is_file():
+        raise RvtraceError(f"{arguments.elf}: {'is a folder' if arguments.elf.is_dir() else 'there is no such file'}")
+    with tempfile.TemporaryDirectory(prefix="rvtrace-") as name:
+        elf, folder = arguments.elf.resolve(), Path(name)
+        tandem = ["--tandem", str(folder / "tandem.tvt")] if arguments.tandem else []
+        rig: Processes = Rig(elf, folder, *tandem) if arguments.sim else QemuRig(elf, folder, arguments.qemu, printed)
+        with rig:
+            yield rig.target_file, f"localhost:{rig.gdb_port}"

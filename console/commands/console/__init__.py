@@ -1,0 +1,184 @@
+"""`rvtrace console`: gdb's commands with line editing, completion and a status line, or lines from a pipe."""
+
+import argparse
+import io
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+from rvtrace_gdb.console.bench.rig import add_target_options, target_of
+from rvtrace_gdb.console.commands.console.shell import Quit, Shell, Status
+from rvtrace_gdb.console.gdb_driver.engine import Engine
+from rvtrace_gdb.console.gdb_driver.mi import GdbGone
+from rvtrace_gdb.console.progress import ProgressLine, ending, on_signals
+from rvtrace_gdb.console.scripts.runner import UNNAMED
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.text import printable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the sub-command."""
+    parser.description = (
+        "The commands of gdb and rvtrace, typed or piped. Exit status of a pipe: 1 if a command failed."
+    )
+    add_target_options(parser)
+    parser.add_argument("-ex", action="append", default=[], metavar="COMMAND", help="do this first; repeatable")
+    parser.add_argument("--nx", action="store_true", help="do not read .gdbinit")
+    parser.add_argument("--stop-on-error", action="store_true", help="of a pipe: end with the first command that fails")
+    parser.add_argument("--quiet", action="store_true", help="no greeting, no progress")
+    parser.add_argument("--json", action="store_true", help="of a pipe: print a JSON object for each command")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; its exit status: 2 if gdb is gone or cannot be started."""
+    typed = sys.stdin.isatty() and not arguments.json
+    screen = Screen(progress=not (arguments.quiet or arguments.json), shown=not arguments.json)
+    try:
+        if typed:
+            _needs_the_prompt()
+        with (
+            ending(),
+            target_of(arguments, lambda text: screen.said("target", text)) as (target, connect),
+            Engine(
+                arguments.elf, target, gdb=arguments.gdb, init=not arguments.nx, said=screen.said,
+                progress=screen.progress,
+            ) as engine,
+        ):  # fmt: skip
+            engine.silence = None  # who types has Ctrl-C, and a pipe its own patience
+            begin = [f"trace connect {connect}"] if connect else []
+            console = _Console(engine, screen, arguments, typed=typed)
+            with on_signals((signal.SIGINT,), lambda number: engine.interrupt()):  # the command that runs, no more
+                return console.run([*begin, *arguments.ex])
+    except RvtraceError as error:
+        screen.clear()
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
+        return 2
+
+
+def _needs_the_prompt() -> None:
+    """Raises MissingLibrary before anything is started."""
+    import_module("rvtrace_gdb.console.commands.console.prompt")
+
+
+_LONG = re.compile(r"(?:rv)?trace\s|load\b")
+
+
+class Screen:
+    """Shows what gdb says as it comes, and progress besides. *shown*: False if nothing is to be shown now."""
+
+    def __init__(self, *, progress: bool, shown: bool) -> None:
+        self._wanted = progress
+        self._line = ProgressLine(wanted=False)
+        self._shown = shown
+        self.busy = ""
+        """The command that runs. Where a line is typed, nothing is drawn."""
+
+    def begins(self, command: str) -> None:
+        """A command is done; of those that may take long a bar is drawn even before they tell anything."""
+        self.busy = command.strip()
+        self._line = ProgressLine(self._wanted, self.busy if _LONG.match(self.busy) else "").__enter__()
+
+    def said(self, kind: str, text: str) -> None:
+        self._line.clear()
+        if kind == "log":
+            print(text.rstrip("\n"), file=sys.stderr)
+        elif self._shown or kind == "target":
+            print(text, end="", flush=True, file=sys.stdout if self._shown else sys.stderr)
+        if text.endswith("\n") and _LONG.match(self.busy):
+            self._line(self.busy, 0)
+
+    def progress(self, label: str, done: int, total: int | None = None) -> None:
+        """See `support.errors.Progress`."""
+        if self.busy:
+            self._line(self.busy if label == UNNAMED else label, done, total)
+
+    def clear(self) -> None:
+        """The command has ended: no more progress."""
+        self.busy = ""
+        self._line.__exit__(None, None, None)
+
+
+class _Console:
+    def __init__(self, engine: Engine, screen: Screen, arguments: argparse.Namespace, *, typed: bool) -> None:
+        self._engine, self._screen, self._arguments, self._typed = engine, screen, arguments, typed
+        self.status = Status(engine)
+        self.shell = Shell(engine, self.status.heard, typed=typed)
+        self._failed = False
+
+    def run(self, first: list[str]) -> int:
+        """All lines, to the end; the exit status."""
+        try:
+            if self._typed and not self._arguments.quiet:
+                gdb = self._version().partition("\n")[0]
+                print(f"{tool()}, {gdb}: `help console` for keys, `help trace` for commands")
+            for line in first:
+                self._do(line)
+            self._read_all(self._typed_lines() if self._typed else self._piped_lines())
+        except Quit as leave:
+            if leave.status is not None:
+                return leave.status
+        return 1 if self._failed and not self._typed else 0
+
+    def _version(self) -> str:
+        with self._engine.quietly():
+            return self._engine.execute("show version")
+
+    def _read_all(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._do(line)
+        if self.shell.waiting:
+            self._fail("the last command has no `end`", self.shell.drop)
+
+    def _typed_lines(self) -> Iterator[str]:
+        from rvtrace_gdb.console.commands.console.prompt import Prompt
+
+        prompt = Prompt(self.shell, self.status)
+        while True:
+            try:
+                lines = prompt.read().split("\n")
+                for line in lines:  # several: they were pasted; an empty one between them repeats nothing
+                    if line.strip() or len(lines) == 1 or self.shell.waiting:
+                        yield line
+            except KeyboardInterrupt:  # the line, or the block, that was typed
+                self.shell.drop()
+            except EOFError:
+                return
+
+    def _piped_lines(self) -> Iterator[str]:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")
+        for line in sys.stdin:
+            yield line.rstrip("\n")
+
+    def _do(self, line: str) -> None:
+        began, text, problem = time.monotonic(), "", ""
+        self._screen.begins(line)
+        try:
+            text = self.shell.line(line)
+        except GdbGone:
+            raise
+        except Cancelled:
+            problem = "interrupted"
+        except RvtraceError as error:
+            problem = str(error)
+        finally:
+            self._screen.clear()
+        if self._arguments.json and not self.shell.waiting and line.strip():
+            row = {"command": self.shell.done, "status": "error" if problem else "ok", "output": text, "error": problem}
+            print(json.dumps({**row, "seconds": round(time.monotonic() - began, 3)}), flush=True)
+        if problem:
+            self._fail(problem)
+
+    def _fail(self, problem: str, then: Callable[[], None] = lambda: None) -> None:
+        self._failed = True
+        then()
+        if not self._arguments.json:
+            print(problem, file=sys.stderr, flush=True)
+        if self._arguments.stop_on_error and not self._typed:
+            raise Quit(1)

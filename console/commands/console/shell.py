@@ -1,0 +1,362 @@
+"""What the console does with a line, whether it is typed or piped: nearly always, it gives the line to gdb.
+
+Commands of gdb that go on over several lines, to their `end`, are collected and given to gdb as a file. Source:
+"Command Files" and "User-defined Commands" in gdb's manual.
+
+The status line says what the target does, what the encoders do, and how many bytes were captured.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rvtrace_gdb.console.bench.bench import Bench
+from rvtrace_gdb.console.gdb_driver.engine import Engine
+from rvtrace_gdb.console.gdb_driver.mi import GdbError
+from rvtrace_gdb.console.gdb_driver.state import TraceState, stop_of, trace_state
+from rvtrace_gdb.console.scripts.language import file_name
+from rvtrace_gdb.console.scripts.runner import FAILED, Lines, Report, Runner, load
+from rvtrace_gdb.console.scripts.verbs import listing
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+
+_NESTING = re.compile(r"\s*(?:if|while|while-stepping|stepping|ws|commands|comm|define|def)(?=\s|$)")
+"""In these, others of their kind may stand."""
+_PLAIN = re.compile(r"\s*(?:(?:document|doc)\s|(?:python|py|guile|gu|compile code)\s*$)")
+"""In these, any text stands, up to the next `end`."""
+_END = re.compile(r"\s*end\s*$")
+_JOINED = re.compile(r"(?<!\\)\\$")
+
+
+class Block:
+    """Lines of one command. `add` them until `complete`."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._open: list[bool] = []  # for each block: whether any text stands in it
+        self._joined = False
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+        joined, self._joined = self._joined, bool(_JOINED.search(line))
+        if joined:
+            return
+        if self._open and _END.match(line):
+            self._open.pop()
+        elif self._open and self._open[-1]:
+            return
+        elif _PLAIN.match(line):
+            self._open.append(True)
+        elif _NESTING.match(line):
+            self._open.append(False)
+
+    @property
+    def complete(self) -> bool:
+        return not self._open and not self._joined
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def several(self) -> bool:
+        """Whether it is more than a line, so that gdb has to read it from a file."""
+        return len(self.lines) > 1
+
+
+PLACE_AT_LEAST = 24  # columns
+
+
+class Status:
+    """Kept up to date by what commands tell, and while tracing by asking again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._trace = TraceState()
+        self._place = ""
+        self._stale, self._moved, self._stops = False, True, -1
+
+    def heard(self, command: str, text: str) -> None:
+        """A command was done: what it printed is in it for who watches, what it told is asked for."""
+        self._moved = True
+        with contextlib.suppress(RvtraceError):  # gdb has gone, or works still: who typed knows
+            told = self._engine.told()
+            if told is not None:
+                self._learn(told)
+        self._stale = self._stale or self._trace.tracing
+
+    def _learn(self, told: Mapping[str, Any]) -> None:
+        state = trace_state(told)
+        if "ended" in told:
+            self._trace = state._replace(encoders=dict.fromkeys(self._trace.encoders, "stopped"))
+        elif "nothing" in told:
+            self._trace = TraceState()
+        elif state.known:
+            self._trace = state
+        self._stale = self._stale or "begun" in told
+
+    def refresh(self, *, traced: bool = True) -> bool:
+        """Ask, if there can be anything new; whether that was so. What cannot be asked stays as it was.
+
+        *traced*: the trace components, too, which takes longer.
+        """
+        before = (self._trace, self._place)
+        state = self._engine.state
+        try:
+            if not state.running and (self._moved or self._stops != state.stops):
+                self._moved, self._stops = False, state.stops
+                self._place = self._asked_place() if state.connected else ""
+            if traced and (self._stale or (state.running and self._trace.tracing)):
+                self._stale = False
+                self._trace = self._asked_trace()
+        except RvtraceError:
+            return False
+        return (self._trace, self._place) != before
+
+    def _asked_trace(self) -> TraceState:
+        try:
+            return self._engine.trace_state()
+        except GdbError as error:
+            if "session has ended" not in str(error):
+                raise
+            self._engine.said("log", f"{error}\n")  # it is said only once
+            return TraceState()
+
+    def text(self, columns: int) -> str:
+        """In so many columns: what does not fit is left out, the end of the place first."""
+        target, trace = self._target, str(self._trace)
+        room = max(columns - len(f" | {trace}"), PLACE_AT_LEAST)
+        if len(target) > room:
+            target = target[: room - 1] + "…"
+        return f"{target} | {trace}"[:columns]
+
+    def __str__(self) -> str:
+        return f"{self._target} | {self._trace}"
+
+    @property
+    def _target(self) -> str:
+        state = self._engine.state
+        return self._place if self._place and state.connected and not state.running else state.word
+
+    def _asked_place(self) -> str:
+        """Where the selected hart is, which need not be where the program stopped: in the past, after a reset ..."""
+        at = self._engine.query("-rvtrace-position")
+        if at.get("state") not in ("live", "past"):
+            return ""
+        frames = self._engine.query("-stack-list-frames 0 0").get("stack", [])
+        place = stop_of({"frame": frames[0]}).place if frames else "an unknown place"
+        hart = f"hart {at['hart']} " if "hart" in at and self._engine.state.several else ""
+        if at["state"] == "past":
+            return f"{hart}in the past, {at['number']} of {at['length']}, at {place}"
+        return f"{hart}stopped at {place}"
+
+
+KEYS = """The console takes the commands of gdb: `help`, `help trace`, `help trace start` explain them.
+Besides:
+    script FILE.rvts   run a script of `rvtrace run` here, with the connection there is
+    shell COMMAND      or !COMMAND: a command of the system's shell
+    quit [STATUS]      or Ctrl-D: end
+    help console       this
+    help script        what may stand in a script
+Commands that go on to an `end` (define, while, if, commands, python, document) are typed, or pasted, line by line.
+
+Keys: Tab completes commands, options, symbols and files; Ctrl-R searches the lines typed before, in earlier sessions,
+too; Ctrl-C ends the command that runs, or the line that is typed; an empty line repeats steps, and turns pages.
+"""
+SCRIPT = """Run a script of `rvtrace run` here, with the connection there is: script FILE.rvts
+`connect` without an argument is content with that. What fails is an error; its variables stay, as gdb's.
+docs/scripts.md explains what may stand in one, and so does `!rvtrace run --verbs`. In short:
+
+"""
+_OWN = ("script", "quit", "exit", "help console", "help script")
+_REPEATED = re.compile(
+    r"(?:s|si|n|ni|step|stepi|next|nexti|c|continue|fg|up|down|rs|rsi|rn|rni|rc"
+    r"|reverse-(?:step|stepi|next|nexti|continue))(?:\s.*)?"
+)
+_LISTED = re.compile(r"(?P<word>x|l|list)(?:/\S+)?(?:\s.*)?")
+_PAGED = re.compile(r"(?:rv)?trace\s+(?:history|functions|find|events|gaps|data|dump)(?P<arguments>\s.*)?")
+_RANGE = re.compile(r"\s[-+]?\d+(?:,\S*)?(?=\s|$)")
+_QUIT = re.compile(r"(?:q|quit|exit)(?:\s+(?P<status>.+))?")
+_SHELL = re.compile(r"(?:(?:shell|!)(?=\W|$)|!)\s*(?P<command>.*)|(?P<make>make(?:\s.*)?)", re.DOTALL)
+_TERMINAL = {
+    "pi": "python-interactive needs gdb's own terminal: `python` ... `end` does the same here",
+    "python-interactive": "python-interactive needs gdb's own terminal: `python` ... `end` does the same here",
+    "e": "edit needs gdb's own terminal: `shell` with your editor does the same here",
+    "edit": "edit needs gdb's own terminal: `shell` with your editor does the same here",
+}
+"""Commands that would read what is meant for gdb."""
+
+
+class Quit(Exception):
+    """The console ends, with this exit status, or that of what happened."""
+
+    def __init__(self, status: int | None = None) -> None:
+        super().__init__()
+        self.status = status
+
+
+class Shell:
+    """One console. *heard* gets each command that was done and what it printed; *typed*: by somebody at a terminal."""
+
+    def __init__(
+        self, engine: Engine, heard: Callable[[str, str], None] = lambda command, text: None, *, typed: bool = False
+    ) -> None:
+        self.engine = engine
+        self.done = ""
+        """The last command, all its lines."""
+        self._typed = typed
+        self._heard = heard
+        self._block = Block()
+        self._last = ""
+
+    @property
+    def waiting(self) -> bool:
+        """A command goes on: the next line is a part of it."""
+        return bool(self._block.lines)
+
+    def drop(self) -> None:
+        """Forget the lines of a command that is not complete."""
+        self._block = Block()
+
+    def line(self, line: str) -> str:
+        """Do what a line says, or keep it; what was printed. An empty line that is typed repeats the last one.
+
+        Raises Quit, RvtraceError (Cancelled after Ctrl-C; GdbGone ends the console).
+        """
+        if not self.waiting:
+            if not line.strip():
+                line = self._last if self._typed else ""
+            elif self._typed:
+                self._last = _again(line.strip())
+            if not line.strip():
+                return ""
+        self._block.add(line)
+        if not self._block.complete:
+            return ""
+        block, self._block = self._block, Block()
+        self.done = block.text
+        text = ""
+        try:
+            text = self._several(block) if block.several else self._command(block.text.strip())
+        finally:
+            self._heard(block.text, text)
+        return text
+
+    def complete(self, text: str) -> list[str]:
+        """The lines that Tab makes of this one."""
+        own = [word for word in _OWN if word.startswith(text) and text]
+        if text.startswith("script "):
+            return [f"script {name}" for name in _files(text.removeprefix("script ").lstrip(), ".rvts")]
+        return sorted({*own, *self.engine.complete(text)})
+
+    def _command(self, line: str) -> str:
+        leaves, shell = _QUIT.fullmatch(line), _SHELL.fullmatch(line)
+        if leaves is not None:
+            raise Quit(self._number(leaves["status"]) if leaves["status"] else None)
+        if shell is not None:
+            return self._shell(shell["make"] or shell["command"])
+        word, _, rest = line.partition(" ")
+        if word == "script":
+            return self._script(rest.strip())
+        own = {"console": KEYS, "script": f"{SCRIPT}{listing()}\n"}.get(" ".join(line.split()[1:]))
+        if line.split()[0] == "help" and own is not None:
+            self.engine.said("console", own)
+            return own
+        if word in _TERMINAL and not (rest and word.startswith("p")):
+            raise RvtraceError(_TERMINAL[word])
+        text = self.engine.load(rest.strip()) if word == "load" else self.engine.execute(line)
+        if word == "cd":  # what the shell and scripts are relative to
+            os.chdir(str(self.engine.query("-environment-pwd").get("cwd", ".")))
+        if line == "help":
+            self.engine.said("console", "\nType `help console` for what the console itself has, and its keys.\n")
+        return text
+
+    def _number(self, expression: str) -> int:
+        return Bench.of(self.engine).number(expression) & 0xFF
+
+    def _shell(self, command: str) -> str:
+        """On the console's own terminal: gdb has none. Without a command a shell to type at."""
+        command = command or (os.environ.get("SHELL", "/bin/sh") if self._typed else "")
+        if not command:
+            raise RvtraceError("shell: which command? `shell COMMAND`")
+        with _sigint_to_the_child():
+            done = subprocess.run(command, shell=True, check=False, stdin=None if self._typed else subprocess.DEVNULL)
+        if done.returncode in (-signal.SIGINT, 128 + signal.SIGINT):
+            raise Cancelled
+        if done.returncode < 0:
+            raise RvtraceError(f"shell: ended by signal {-done.returncode}")
+        if done.returncode:
+            raise RvtraceError(f"shell: exit status {done.returncode}")
+        return ""
+
+    def _several(self, block: Block) -> str:
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".gdb", prefix="rvtrace-", delete=False, encoding="utf-8", errors="surrogateescape"
+        ) as file:
+            file.write(block.text + "\n")
+        try:
+            return self.engine.execute(f"source {file.name}")
+        except GdbError as error:
+            where = re.compile(rf"{re.escape(file.name)}:(\d+): Error in sourced command file:\s*")
+            raise GdbError(where.sub(r"line \1: ", str(error))) from None
+        finally:
+            os.unlink(file.name)
+
+    def _script(self, name: str) -> str:
+        if not name:
+            raise RvtraceError("script: which? `script FILE.rvts`")
+        path = Path(file_name(name))
+        nodes = load(path)
+        report = Report(str(path), {"rvtrace": tool()})
+        runner = Runner(Bench.of(self.engine), report, Lines(shown=True))
+        with self.engine.quietly():
+            runner.run(nodes)
+        failed = [f"{path}:{check['line']}: {check['why']}" for check in report.asserts if not check["passed"]]
+        if report.problem is not None:
+            if report.problem["message"] == str(Cancelled()):
+                raise Cancelled
+            line = f":{report.problem['line']}" if "line" in report.problem else ""
+            failed.append(f"{path}{line}: {report.problem['message']}")
+        if failed:
+            raise RvtraceError(f"{FAILED}: " + "; ".join(failed))
+        return ""
+
+
+def _files(begun: str, ending: str) -> list[str]:
+    """The folders, and the files with this ending, that a name goes on to; names with spaces are as they are."""
+    quote = begun[0] if begun[:1] in ("'", '"') else ""
+    folder, slash, start = begun[len(quote) :].rpartition("/")
+    try:
+        found = sorted(Path(folder + slash or ".").expanduser().iterdir())
+    except (OSError, RuntimeError):
+        return []
+    shown = [it for it in found if it.name.startswith(start) and (start or not it.name.startswith("."))]
+    folders = {it for it in shown if it.is_dir()}
+    names = [it.name + ("/" if it in folders else quote) for it in shown if it in folders or it.suffix == ending]
+    return [f"{quote}{folder}{slash}{name}" for name in names]
+
+
+def _again(line: str) -> str:
+    """What an empty line after this one does; nothing for most."""
+    listed, paged = _LISTED.fullmatch(line), _PAGED.fullmatch(line)
+    if listed is not None:
+        return listed["word"]
+    if _REPEATED.fullmatch(line) or (paged is not None and not _RANGE.search(paged["arguments"] or "")):
+        return line
+    return ""
+
+
+@contextlib.contextmanager
+def _sigint_to_the_child() -> Iterator[None]:
+    """Ctrl-C goes to all on the terminal: the console lets the child have it."""
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # one that is ignored, the child would ignore
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

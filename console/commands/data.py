@@ -1,0 +1,89 @@
+"""`rvtrace data`: the accesses to memory in a trace, the same as `trace data` lists in gdb."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+
+from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands import decode
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.queries.search import absent, none_there
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.views import json_rows, listing
+
+
+class DataError(RvtraceError):
+    """Arguments of `rvtrace data` that make no sense."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace data`."""
+    parser.usage = "%(prog)s FILE [ADDRESS[,SIZE] | SYMBOL] [--hart N] [options]"
+    parser.description = (
+        "Prints the loads, stores and other accesses that an encoder with data trace has sent: number,"
+        " instruction, what was done. Only E-Trace and tandem traces have them."
+    )
+    what = 'a capture, or raw bytes with --etrace or --tandem; "-": standard input'
+    parser.add_argument("capture", metavar="FILE", help=what)
+    parser.add_argument(
+        "where", nargs="?", metavar="PLACE",
+        help="only accesses to this memory: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
+    )  # fmt: skip
+    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: all)")
+    output.add_arguments(parser, "each access")
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.set_defaults(run=run, stop_at_error=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the accesses. Raises what `Session.look_at` and `Session.harts` raise, and DataError."""
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = decode.open_trace(session, args)
+        decoded = session.harts(progress=shown.progress)
+        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        found = decoded.harts.histories
+        if args.hart is not None:
+            found = {args.hart: found[decoded.harts.number(args.hart)]}
+        shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
+        if not any(history.accesses for history in found.values()):
+            raise absent(next(iter(found.values())))
+        where = None if args.where is None else _place(args.where, decoded.image)
+        if not shown.rows(_rows(found, decoded, where, json=shown.json)) and where is not None:
+            shown.say([none_there((access for history in found.values() for access in history.accesses), where)])
+    return 0
+
+
+def _rows(
+    found: Mapping[int, History], decoded: Decoded, where: tuple[int, int] | None, *, json: bool
+) -> Iterator[str]:
+    for hart, history in found.items():
+        if json:
+            yield from json_rows.accesses(hart, history, decoded.program, where)
+            continue
+        before = f"hart {hart}\t" if len(found) > 1 else ""
+        yield from (before + line for line in listing.access_lines(history, decoded.program, where))
+
+
+def _place(text: str, image: Image) -> tuple[int, int]:
+    """(first byte, how many). Raises DataError."""
+    address, comma, size = text.partition(",")
+    try:
+        place = commands.address(address), int(size, 0) if comma else 1
+        if place[1] > 0:
+            return place
+    except commands.Unclear as error:
+        raise DataError(str(error)) from None
+    except ValueError:
+        for elf, bias in image.elves:
+            for section in elf.sections:
+                for symbol in section.symbols:
+                    if symbol.name == text:
+                        return symbol.address + bias, max(symbol.size, 1)
+    raise DataError(f"{text}: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of {image.path}")

@@ -1,0 +1,171 @@
+"""`rvtrace decode`: the listing of a capture file, the same as `trace history` prints in gdb."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.commands.decode import follow
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.history import history
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.formats import raw_import
+from rvtrace_gdb.session.formats.raw_import import is_imported
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.listing import Modifiers, Shape
+
+ALL = 0  # the size of a listing that has no limit
+
+
+class DecodeError(RvtraceError):
+    """Arguments of `rvtrace decode` that do not fit together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace decode`."""
+    parser.usage = (
+        "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--elf FILE]\n"
+        "                      [--hart N|all] [--events] [options]\n"
+        "       rvtrace decode --follow SOURCE\n"
+        "                      (--ntrace | --etrace | --tandem | --settings RVT)\n"
+        "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]"
+    )
+    parser.description = (
+        "Prints what ran, oldest first, as `trace history` does in gdb. Instruction text comes from gdb if"
+        " there is one, else from objdump, else the bare encodings are shown."
+    )
+    parser.add_argument(
+        "capture",
+        metavar="FILE",
+        help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input',
+    )
+    parser.add_argument(
+        "range", nargs="*", default=[], metavar="RANGE",
+        help="numbers to show, as in `trace history`; default: all. /r raw bytes, /f no function names",
+    )  # fmt: skip
+    parser.add_argument(
+        "--hart", default=None, metavar="N|all",
+        help='whose history; default: all of them, by time if the trace has any, each line after "hart N" and a tab',
+    )  # fmt: skip
+    parser.add_argument("--events", action="store_true", help="what happened between the instructions, a line each")
+    parser.add_argument("--stop-at-error", action="store_true", help="decode up to the first loss only")
+    output.add_arguments(parser, "each instruction and gap; with --events, for each event")
+    follow.add_arguments(parser)
+    inputs.add_program_arguments(parser)
+    raw.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the listing. Raises what `Session.look_at` and `Session.history` raise, DecodeError and ModifierError."""
+    modifiers, numbers = Modifiers.split(" ".join(args.range))
+    if args.events and args.range:
+        raise DecodeError(f"{' '.join(args.range)}: --events lists all of them")
+    hart = _hart(args.hart)
+    if args.follow:
+        return follow.run(args, hart)
+    follow.check_unused(args)
+    with Output(args, "reading the trace") as shown:
+        session = Session()
+        about = open_trace(session, args)
+        decoded = session.harts(progress=shown.progress)
+        hint = raw.hints_of_history(session.capture(), decoded, shown.progress)
+        if not hint:
+            _check_readable(args, session.capture(), decoded)
+        if hart is not None or len(decoded.harts.histories) == 1:
+            hart = decoded.harts.number(hart)
+        with Disassemblers(decoded.program) as source:
+            asked = _Asked(session, decoded, source, hart, shown.progress, shown.json)
+            try:
+                said, lines, count = asked.events() if args.events else asked.listing(modifiers, numbers)
+            except NoTrace:
+                shown.say(hint)
+                raise
+            shown.say([*about, *report.histories(decoded.harts), *said, *hint])
+            shown.rows(lines, "writing (lines)", count)
+    return 0
+
+
+def _check_readable(args: argparse.Namespace, capture: Capture, decoded: Decoded) -> None:
+    """Raises DecodeError for imported bytes that are no trace."""
+    if not raw.is_raw(args) and not is_imported(capture):
+        return
+    why = raw_import.empty_history(decoded.harts) or raw_import.why_unreadable(capture, decoded.harts)
+    if why is not None:
+        raise DecodeError(f"{raw.title(args.capture)}: {why}")
+
+
+class _Asked(NamedTuple):
+    """What is shown of a trace: all harts', or only *hart*'s. Lines come after what to say, and before how many."""
+
+    session: Session
+    decoded: Decoded
+    source: Disassemblers
+    hart: int | None
+    progress: Progress
+    json: bool
+
+    @property
+    def histories(self) -> dict[int, History]:
+        found = self.decoded.harts.histories
+        return found if self.hart is None else {self.hart: found[self.hart]}
+
+    def events(self) -> tuple[list[str], Iterator[str], int]:
+        found = self.histories
+        lines = json_rows.events(found, self.decoded.program) if self.json else listing.event_lines(found)
+        return self.session.warnings(), lines, sum(len(history.events) for history in found.values())
+
+    def listing(self, modifiers: Modifiers, numbers: str) -> tuple[list[str], Iterator[str], int]:
+        xlen = self.decoded.image.xlen
+        shape: Shape = json_rows.HistoryRows() if self.json else modifiers
+        if self.hart is None:
+            said = [*self.session.warnings(), *_order(self.histories, numbers)]
+            lines = listing.merged_lines(self.histories, self.source, xlen, shape, self.progress)
+            return said, lines, sum(len(history) for history in self.histories.values())
+        asked = self.session.history(numbers, ALL, Context(hart=self.hart), self.progress)
+        history = self.histories[self.hart]
+        begin, end = asked.begin, asked.end
+        lines = listing.lines(history, self.source, xlen, begin, end, shape, self.progress, self.hart)
+        return asked.lines, lines, end - begin
+
+
+def _order(histories: Mapping[int, History], numbers: str) -> list[str]:
+    """What to say about the order of several harts."""
+    if numbers:
+        raise DecodeError(f"{numbers}: several harts are in the trace, and each has its own numbers: add --hart N")
+    if not any(len(history) for history in histories.values()):
+        raise NoTrace("nothing in the trace can be decoded: no synchronizing message of any hart is in it")
+    untimed = history.untimed(histories)
+    if len(untimed) == len(histories):
+        return ["note:     the trace has no timestamps: one hart after the other"]
+    return [f"note:     hart {hart} has no timestamps and comes last" for hart in untimed]
+
+
+def open_trace(session: Session, args: argparse.Namespace) -> list[str]:
+    """Look at the trace that is named on the command line; what to say of it. Raises as `Session.look_at`."""
+    dump = None if raw.is_raw(args) else raw.core_dump(args, args.capture)
+    if dump is not None:
+        capture, elf = dump, None
+    elif raw.is_raw(args):
+        capture, elf = raw.capture(args, args.capture), raw.elf_of_settings(args)
+    else:
+        capture, elf = raw.load(args.capture), raw.one_elf(args)
+    return session.look_at(capture, raw.title(args.capture), elf, stop_at_error=args.stop_at_error)
+
+
+def _hart(text: str | None) -> int | None:
+    if text is None or text == "all":
+        return None
+    if not is_number(text):
+        raise DecodeError(f"--hart {text}: give the number of a hart, or all")
+    return int(text)

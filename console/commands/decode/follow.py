@@ -1,0 +1,373 @@
+"""`rvtrace decode --follow`: what a trace probe delivers is decoded as it arrives.
+
+The command line says how the bytes that arrive were made: what a capture of them will say, and which sources may send.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from itertools import islice
+from types import FrameType
+from typing import NamedTuple
+
+from rvtrace_gdb.console.commands.decode.follow_output import Shown, Status, counted, size, summary
+from rvtrace_gdb.console.options import inputs, raw, tandem
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.model import Capture, CapturedImage
+from rvtrace_gdb.session.errors import WrongXlen
+from rvtrace_gdb.session.formats import raw_import, registry, stream
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.stream import WAITING, Following, Kept, NotKept, Reader, Source, Spool
+from rvtrace_gdb.session.program import Program, elf_of, other_elf
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError, silent
+from rvtrace_gdb.support.files import keep
+from rvtrace_gdb.support.text import rows, warning
+from rvtrace_gdb.transport.stream import Stream, open_stream
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.json_rows import HistoryRows
+from rvtrace_gdb.views.listing import Modifiers
+
+
+class Made(NamedTuple):
+    """*capture*: of no bytes. *finished*: the capture of these, in which these sources were found."""
+
+    capture: Capture
+    source: Source
+    finished: Callable[[bytes, Sequence[int]], Capture]
+
+
+def made_of(args: argparse.Namespace) -> Made:
+    """Raises as `raw.how` and `programs.of_arguments`, and `RawError` where nothing says how."""
+    if not raw.is_raw(args):
+        raise raw.RawError(
+            "--follow: how were the bytes made? Give --ntrace, --etrace or --tandem, or --settings FILE.rvt"
+        )
+    if args.tandem:
+        return _of_tandem(args)
+    return _of_settings(args) if args.settings is not None else _of_options(args)
+
+
+def _of_settings(args: argparse.Namespace) -> Made:
+    known, name = raw.settings(args.settings), raw.title(args.capture)
+
+    def finished(data: bytes, found: Sequence[int]) -> Capture:
+        return with_settings(known, name, data, wrapped=args.wrapped)
+
+    capture = finished(b"", ())
+    return Made(capture, stream.source_of(capture), finished)
+
+
+def _of_tandem(args: argparse.Namespace) -> Made:
+    parameters, image = raw.tandem(args), tandem.image_of(args)
+    name = raw.title(args.capture)
+
+    def finished(data: bytes, found: Sequence[int]) -> Capture:
+        return tandem_capture(name, data, parameters, image, wrapped=args.wrapped)
+
+    capture = finished(b"", ())
+    return Made(capture, Source(capture.tandem[0].in_force, {0: 0}, alone=True), finished)
+
+
+def _of_options(args: argparse.Namespace) -> Made:
+    raw.how(args)  # what is wrong with the options is said before what is wrong with files
+    image, images = inputs.programs_of(args)
+    raw.check_xlen(args, image)
+    how = raw.how(args, image.xlen)
+    return Made(*_capturing(args, how, image, images))
+
+
+def _capturing(
+    args: argparse.Namespace, how: How, image: Image, images: tuple[CapturedImage, ...]
+) -> tuple[Capture, Source, Callable[[bytes, Sequence[int]], Capture]]:
+    told = registry.tells_sources(how)
+
+    def finished(data: bytes, found: Sequence[int]) -> Capture:
+        sources = (args.src,) if args.src is not None else tuple(found) or (0,)
+        return capture_of(Raw(raw.title(args.capture), data, how, image, images, args.wrapped, args.src, sources))
+
+    harts = None if args.src is None or not told else {args.src: args.src}
+    return finished(b"", ()), Source(how, harts, alone=not told or harts is not None), finished
+
+
+_TURN = 0.1  # seconds
+_ROWS = 1 << 10  # written at once
+_BEGINNING = 1 << 15  # bytes that other options are tried with, where these do not fit
+_ADVISED = 1 << 14  # bytes of a tandem trace that tell whether its parameters are right
+
+
+class FollowError(RvtraceError):
+    """Arguments of `rvtrace decode --follow` that do not fit together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that are for --follow."""
+    group = parser.add_argument_group("following")
+    group.add_argument(
+        "--follow", action="store_true",
+        help="FILE is raw bytes that arrive: a file that grows, a named pipe, a serial device, tcp:HOST:PORT,"
+        ' unix:PATH, "-"; decode as they do, up to the end or Ctrl-C',
+    )  # fmt: skip
+    group.add_argument("--baud", type=raw.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
+    group.add_argument("-o", "--output", metavar="FILE.rvt", help="keep the bytes as a capture, too")
+
+
+def check_unused(args: argparse.Namespace) -> None:
+    """Raises `FollowError` for options that nothing is followed with."""
+    for name in ("baud", "output"):
+        if getattr(args, name) not in (None, False):
+            raise FollowError(f"{'-o' if name == 'output' else '--baud'} is for bytes that arrive: add --follow")
+
+
+def run(args: argparse.Namespace, hart: int | None) -> int:
+    """Decode up to the end. *hart*: the only one that is shown. Raises RvtraceError."""
+    modifiers, numbers = Modifiers.split(" ".join(args.range))
+    if numbers:
+        raise FollowError(f"{numbers}: --follow lists all that arrives")
+    keep(args.output, [args.capture, args.settings, *args.elf])
+    made = made_of(args)
+    program, said = _program(args, made.capture)
+    contexts = program.in_contexts(program.image())
+    with ExitStack() as cleanup:
+        stream = open_stream(args.capture, baud=args.baud)
+        cleanup.callback(stream.close)
+        status = Status(stream.name, not args.quiet)
+        said += [] if args.quiet else [_beginning(stream)]
+        source = cleanup.enter_context(Disassemblers(contexts))
+        several = hart is None and not made.source.alone
+        shape = HistoryRows() if args.json else modifiers
+        output = Shown(source, contexts, shape, several=several, happened=args.events)
+        decoder = Following(made.source, contexts, wrapped=args.wrapped, stop_at_error=args.stop_at_error)
+        kept = None if args.output is None else cleanup.enter_context(closing(Kept(args.output)))
+        spool = Spool(None if kept is None else kept.file)
+        followed = _Followed(args, stream, spool, decoder, output, status, hart, made)
+        with _keeping(kept, followed):
+            why = followed.to_the_end(said)
+        return _ended(followed, why, args, hart)
+
+
+@contextmanager
+def _keeping(kept: Kept | None, followed: "_Followed") -> Iterator[None]:
+    """Whatever ends it, what has come becomes a capture. Raises CaptureError."""
+    try:
+        yield
+    except raw.RawError:
+        if kept is not None:
+            kept.remove()  # that is no trace
+        kept = None
+        raise
+    finally:
+        followed.reader.join()
+        followed.status.clear()
+        if kept is not None:
+            followed.save(kept)
+
+
+class _Followed:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        stream: Stream,
+        spool: Spool,
+        decoder: Following,
+        output: Shown,
+        status: Status,
+        hart: int | None,
+        made: Made,
+    ) -> None:
+        self.reader, self.decoder, self.status = Reader(stream, spool), decoder, status
+        self._args, self._stream, self._spool, self._output, self._hart = args, stream, spool, output, hart
+        self._made = made
+        self._warned: set[str] = set()
+        self._stopped: str | None = None
+        self._first, self._advised, self.hinted = True, False, False
+        self.beginning = bytearray()
+        self.harts: set[int] = set()
+
+    def to_the_end(self, said: list[str]) -> str:
+        """Decode what comes; why it ended. *said*: when Ctrl-C ends it in order. Raises RvtraceError for no trace."""
+        with _stopping(self._stop):
+            self.reader.start()
+            self.status.say(said)
+            while (data := self._spool.get(_TURN)) is not None:
+                self.status.say(self._stream.notices())
+                if data:
+                    self._take(data)
+                self._warn(self._unkept())
+                self._warn(self._late())
+                self._warn(self._rest())
+                self.status.show(self.decoder.counts, self._spool.waiting, ending=self._stopped is not None)
+            self.status.say(self._stream.notices())
+            self._warn(self._unkept())
+            self._advise(0)
+            self._print(self.decoder.finish())
+            why = self._stopped or ("broken off" if self.reader.failure else "the end of the stream")
+            self._write(self._output.end(self.decoder.counts, why))
+        return why
+
+    def save(self, kept: Kept) -> None:
+        """What has come and could be kept. Raises CaptureError."""
+        count, came, quiet = self._spool.kept, self._spool.written, self._args.quiet
+        if not count:
+            kept.remove()
+            why = "nothing came" if not came else f"of the {came} bytes that came none could be kept"
+            self.status.say([warning(f"{why}: {kept.path} is not written")])
+            return
+        with ProgressLine(not quiet) as progress:
+            kept.save(count, lambda data: self._made.finished(data, self.decoder.started), progress)
+        if not quiet:
+            how_many = str(count) if count == came else f"the first {count} of the {came}"
+            self.status.say([f"Saved {how_many} bytes of trace to {kept.path}."])
+
+    def _stop(self, why: str) -> None:
+        """What has come is decoded still; a second Ctrl-C gives that up."""
+        if self._stopped is not None:
+            raise KeyboardInterrupt
+        self._stopped = why
+        self.reader.stop()
+
+    def _take(self, data: bytes) -> None:
+        if self._first:
+            raw.check_beginning(data, self._stream.name)
+            self._first = False
+        self.beginning += data[: _BEGINNING - len(self.beginning)]
+        self._print(self.decoder.feed(data))
+        counts = self.decoder.counts
+        if self._warn(stream.problem(counts)):
+            self.status.say(self.judged()[0])
+        self._warn(stream.strangers(counts))
+        self._advise(_ADVISED)
+        if self._args.stop_at_error and counts.losses and self._stopped is None:
+            self._stop("the first loss, as asked")
+
+    def _advise(self, least: int) -> None:
+        """Whether a tandem trace has the parameters that were said, once there are so many bytes of it."""
+        for port in self._made.capture.tandem if not self._advised and len(self.beginning) >= least else ():
+            self._advised = True
+            self.status.say(raw.hints_of_groups(bytes(self.beginning), port.in_force.parameters, port.wrapped))
+
+    def _print(self, arrived: Iterator[stream.Arrived]) -> None:
+        for one in arrived:
+            self.harts.add(one.hart)
+            if self._hart is None or one.hart == self._hart:
+                self._write(self._output.of(one))
+
+    def _write(self, lines: Iterator[str]) -> None:
+        while some := list(islice(lines, _ROWS)):
+            self.status.clear()
+            sys.stdout.write(rows(some))
+            sys.stdout.flush()
+
+    def judged(self) -> tuple[list[str], str | None]:
+        """A line when what came first fits other options far better, or none; and why it is no trace, if it is none."""
+        session = Session()
+        try:
+            capture = self._made.finished(bytes(self.beginning), self.decoder.started)
+            session.look_at(capture, self._stream.name, raw.elf_of_settings(self._args))
+            decoded = session.harts()
+            hint = raw.hints_of_history(capture, decoded, silent)
+        except RvtraceError:
+            return [], None
+        self.hinted |= bool(hint)
+        return hint, None if self.hinted else raw_import.why_unreadable(capture, decoded.harts)
+
+    def _warn(self, line: str | None) -> bool:
+        """Once; whether it was now."""
+        if line is None or line in self._warned:
+            return False
+        self._warned.add(line)
+        self.status.say([line])
+        return True
+
+    def _rest(self) -> str | None:
+        """A line when Ctrl-C does not end it soon."""
+        if self._stopped is None or self._spool.waiting < _BEGINNING or self._args.quiet:
+            return None
+        return f"{self._stopped}: what came before is decoded still; once more gives that up"
+
+    def _unkept(self) -> str | None:
+        """A line when the file of -o takes no more: decoding goes on, for what is not decoded now is lost."""
+        return None if self.failure is None else warning(self.failure)
+
+    @property
+    def failure(self) -> NotKept | None:
+        """Why not all is in the file of -o."""
+        return self._spool.failure
+
+    def _late(self) -> str | None:
+        """A line when who sends has to wait for us."""
+        if not self._spool.held_up or self._stream.lasting:
+            return None
+        less = "" if self._args.events else ", and --events takes far less time than every instruction"
+        return warning(
+            f"{size(WAITING)} wait to be decoded, and who sends has to wait, too; what a probe cannot keep is"
+            f" lost{'' if self.failure else f': -o FILE.rvt keeps it on disk{less}'}"
+        )
+
+
+@contextmanager
+def _stopping(stop: Callable[[str], None]) -> Iterator[None]:
+    """Ctrl-C and kill end it in order; what is ignored (nohup) stays so."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        stop("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _program(args: argparse.Namespace, capture: Capture) -> tuple[Program, list[str]]:
+    """What runs, and what to say of it. Raises NoElf, BadElf, WrongXlen."""
+    path = raw.elf_of_settings(args) or elf_of(capture, args.settings or "the command line")
+    program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
+    image = program.image()
+    if image.xlen != capture.xlen:
+        raise WrongXlen(program.path, image.xlen, args.settings, capture.xlen)
+    other = other_elf(capture.elf, image)
+    return program, [] if other is None else [other]
+
+
+def _beginning(stream: Stream) -> str:
+    end = "Ctrl-C ends" if stream.endless else "up to its end or Ctrl-C"
+    return f"following {stream.name} ({stream.kind}); {end}"
+
+
+def _ended(followed: _Followed, why: str, args: argparse.Namespace, wanted: int | None) -> int:
+    """Say how it ended; the exit status. *wanted*: the hart that was asked for. Raises FollowError for no trace."""
+    counts, failure = followed.decoder.counts, followed.reader.failure
+    if not args.quiet:
+        followed.status.say([f"{why}: {summary(counts)}"])
+    unread = _unread(followed, args)
+    if wanted is not None and followed.harts and wanted not in followed.harts:
+        there = ", ".join(map(str, sorted(followed.harts)))
+        followed.status.say([warning(f"hart {wanted} is not in this stream, which has hart {there}")])
+    if failure is not None:
+        raise failure
+    if unread is not None:
+        raise FollowError(f"{raw.title(args.capture)}: {unread}")
+    return 0 if followed.failure is None else 1
+
+
+def _unread(followed: _Followed, args: argparse.Namespace) -> str | None:
+    """Why the bytes are no trace; None: they are one, of which it is said here if there was nothing to decode."""
+    counts = followed.decoder.counts
+    if raw_import.is_dense(counts.instructions, counts.bytes):
+        return None
+    hint, unread = followed.judged()
+    if not counts.instructions and counts.problem is None and unread is None:
+        what = "without a synchronizing message that anything can be decoded after"
+        if args.tandem:
+            what = "and no instruction in them that retired"
+        followed.status.say([warning(f"{counted(counts.bytes, 'byte')} {what}"), *hint])
+    return unread

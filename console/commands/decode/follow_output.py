@@ -1,0 +1,149 @@
+"""What `rvtrace decode --follow` shows: the rows of what arrives, and a status line while it arrives.
+
+The rows are those of `rvtrace decode`, for people or for programs. The status line is on the terminal; a summary is
+printed beside the output.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session.formats.stream import Arrived, Counts
+from rvtrace_gdb.support.text import columns
+from rvtrace_gdb.views import json_rows, listing
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.listing import Modifiers
+
+
+class Shown:
+    """*shape*: lines, or JSON. *several*: each line begins with its hart. *happened*: the events, not what ran."""
+
+    def __init__(
+        self,
+        source: Disassemblers,
+        program: ContextImages,
+        shape: Modifiers | json_rows.HistoryRows,
+        *,
+        several: bool,
+        happened: bool,
+    ) -> None:
+        self._rows = listing.Rows(source, program.xlen, shape)
+        self._program, self._shape = program, shape
+        self._several, self._happened = several, happened
+        self._events: dict[int, int] = {}  # of each hart so far
+
+    @property
+    def _json(self) -> bool:
+        return isinstance(self._shape, json_rows.HistoryRows)
+
+    def of(self, arrived: Arrived) -> Iterator[str]:
+        """The rows of what a hart did next."""
+        hart, piece = arrived
+        if self._happened:
+            return self._of_events(arrived)
+        before = self._shape.before(hart, self._several)
+        return self._rows.of([listing.Stretch(before, piece.history, piece.begin + 1, piece.end + 1)])
+
+    def _of_events(self, arrived: Arrived) -> Iterator[str]:
+        hart, piece = arrived
+        before = listing.prefix(hart) if self._several else ""
+        for event in piece.events:
+            number = self._events[hart] = self._events.get(hart, 0) + 1
+            if self._json:
+                yield json_rows.event(hart, number, event, piece.history, self._program)
+            else:
+                yield before + listing.event_line(piece.history, event)
+
+    def end(self, counts: Counts, why: str) -> Iterator[str]:
+        """The last row: of programs only, people are told beside the rows."""
+        if self._json:
+            so_far = {name: getattr(counts, name) for name in ("bytes", "instructions", "gaps", "losses")}
+            yield json_rows.line({"event": "end", "why": why, **so_far})
+
+
+_PAUSE = 0.2  # seconds between two drawings
+_CLEAR = "\r\033[K"
+
+
+class Status:
+    """Draws on standard error, if that is a terminal that is ours at the moment. *wanted*: else only `say` speaks."""
+
+    def __init__(self, name: str, wanted: bool) -> None:
+        self._name = name
+        self._able = wanted and _is_terminal()
+        self._shown = False
+        self._next = self._since = time.monotonic()
+        self._before = 0
+        self._rate = 0.0
+
+    def show(self, counts: Counts, behind: int, *, ending: bool) -> None:
+        """*behind*: bytes that wait to be decoded. *ending*: nothing comes any more."""
+        now = time.monotonic()
+        if not self._able or now < self._next or os.tcgetpgrp(2) != os.getpgrp():
+            return
+        if now - self._since >= 1:
+            self._rate = (counts.bytes - self._before) / (now - self._since)
+            self._before, self._since = counts.bytes, now
+        self._next = now + _PAUSE
+        width = _width()
+        sys.stderr.write(_CLEAR + self._text(counts, behind, ending)[: width - 1])
+        sys.stderr.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away: something else is printed."""
+        if self._shown:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+            self._shown, self._next = False, 0.0
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Beside the output."""
+        for line in lines:
+            self.clear()
+            print(columns(line), file=sys.stderr, flush=True)
+
+    def _text(self, counts: Counts, behind: int, ending: bool) -> str:
+        parts = [f"{size(counts.bytes)}", f"{size(int(self._rate))}/s", counted(counts.instructions, "instruction")]
+        if counts.losses:
+            parts.append(counted(counts.losses, "loss"))
+        if behind > 1 << 16:
+            parts.append(f"{size(behind)} to decode")
+        return f"{'decoding the rest of ' if ending else ''}{self._name}: {', '.join(parts)}"
+
+
+def summary(counts: Counts) -> str:
+    """How much was decoded, and lost."""
+    done = f"{counted(counts.bytes, 'byte')}: {counted(counts.instructions, 'instruction')}"
+    if counts.losses:
+        return f"{done}, {counted(counts.losses, 'loss')}"
+    return f"{done}, nothing lost" if counts.instructions else done  # of bytes that are no trace nothing is known
+
+
+def counted(number: int, what: str) -> str:
+    """E.g. "1 loss", "2 losses"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
+
+
+def size(count: int) -> str:
+    """Bytes in words."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} B"
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    except ValueError:
+        return False
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(2).columns or 80
+    except OSError:
+        return 80

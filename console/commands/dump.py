@@ -1,0 +1,177 @@
+"""`rvtrace dump`: every message of a trace, a line each, for people and for grep."""
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.options import raw as options_raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.session.capture.model import Captured, TandemPort
+from rvtrace_gdb.session.formats import registry, sinks
+from rvtrace_gdb.session.formats.registry import AnyHow, How
+from rvtrace_gdb.session.queries.rows import Cursor, RangeError
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.views import dump, json_rows
+
+_UNBOUNDED = 1 << 62
+_PIECE = 1 << 16
+
+
+class DumpError(RvtraceError):
+    """Arguments of `rvtrace dump` that make no sense."""
+
+
+class _Trace(NamedTuple):
+    """The bytes of one sink, in pieces, and how to read them."""
+
+    name: str
+    data: Iterable[bytes]
+    how: AnyHow
+    xlen: int
+    wrapped: bool = False
+    imported: bool = False
+    size: int | None = None
+    """Bytes, where it is known."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace dump`."""
+    parser.usage = (
+        "%(prog)s FILE [/r] [A,B | A,+N | A,-N | N] [--offset BYTE]\n"
+        "                    [--raw] [--src N] [options]"
+    )
+    parser.description = (
+        "Prints every message, one a line: number, byte offset, name, the fields as sent (I-CNT=3), what"
+        " they stand for (addr=0x80000000 hist=TTN time=90), and after # the meaning. Filling and bytes that are no"
+        " message are lines too. Of a tandem trace, the groups. No program is needed."
+    )
+    parser.add_argument(
+        "file", metavar="FILE", help='a capture, or raw bytes with --ntrace, --etrace or --tandem; "-": standard input'
+    )
+    parser.add_argument(
+        "range", nargs="*", default=[], metavar="RANGE",
+        help="numbers of the messages to show; default: all. /r: as --raw",
+    )  # fmt: skip
+    parser.add_argument(
+        "--offset", type=options_raw.number_from(0, (1 << 62) - 1), metavar="BYTE",
+        help="begin with the message this byte is part of",
+    )  # fmt: skip
+    parser.add_argument("--raw", action="store_true", help="the bytes of each message, too (RAW=...)")
+    parser.add_argument(
+        "--elf", action="append", default=[], metavar="FILE",
+        help="the program: core dumps of ESP-IDF need it, and raw tandem traces have XLEN and FLEN of it",
+    )  # fmt: skip
+    output.add_arguments(parser, "each message")
+    options_raw.add_arguments(parser, program=False)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the messages. Raises CaptureError, RawError, Unsupported, NoTrace, RangeError, DumpError."""
+    numbers, with_bytes = _range(args.range)
+    with Output(args, "reading the trace") as shown:
+        traces = list(_traces(args))
+        for trace in traces:
+            if len(traces) > 1:
+                shown.say([f"sink {trace.name}:"])
+            _print(shown, trace, numbers, args, raw=args.raw or with_bytes)
+    return 0
+
+
+def _range(words: Sequence[str]) -> tuple[range, bool]:
+    """The numbers to show, and whether with the bytes, which /r says too, as in gdb."""
+    modifiers = {word for word in words if word.startswith("/")}
+    if modifiers - {"/r"}:
+        raise DumpError(f"{min(modifiers - {'/r'})}: there is no such modifier, only /r")
+    selected = Cursor().select(" ".join(word for word in words if word not in modifiers), None, _UNBOUNDED)
+    return range(selected.begin, selected.end), bool(modifiers)
+
+
+def _print(shown: Output, trace: _Trace, numbers: range, args: argparse.Namespace, *, raw: bool) -> None:
+    looked = _Looked(trace, numbers, args)
+    shown.rows(looked.rows(shown, raw=raw))
+    if trace.imported and isinstance(trace.how, How):
+        shown.say(options_raw.hints_of_messages(bytes(looked.beginning), trace.how, trace.xlen, trace.wrapped))
+    if isinstance(trace.how, TandemPort):
+        shown.say(options_raw.hints_of_groups(bytes(looked.beginning), trace.how.parameters, trace.wrapped))
+    if not looked.shown:
+        raise RangeError(_nothing_there(trace, numbers, args, looked.count))
+
+
+class _Looked:
+    """The messages of a trace, those that are wanted. *shown*: how many; *count*: how many were looked at."""
+
+    def __init__(self, trace: _Trace, numbers: range, args: argparse.Namespace) -> None:
+        self._trace, self._numbers, self._args = trace, numbers, args
+        self.beginning = bytearray()
+        self.shown = self.count = self._read = 0
+
+    def rows(self, output: Output, *, raw: bool) -> Iterator[str]:
+        trace, numbers, args = self._trace, self._numbers, self._args
+        itemizer, wording = registry.itemizer(trace.how, trace.xlen, wrapped=trace.wrapped), registry.wording(trace.how)
+        for number, item, line in dump.lines_of(self._pieces(output), itemizer, wording, raw=raw):
+            if number >= numbers.stop:
+                break
+            self.count = number
+            if number < numbers.start or (args.offset is not None and item.end <= args.offset):
+                continue
+            if args.src is None or registry.source_of(item) == args.src:
+                self.shown += 1
+                text = line.partition(" ")[2]
+                yield json_rows.message(trace.name, number, item.offset, text) if output.json else line
+
+    def _pieces(self, output: Output) -> Iterator[bytes]:
+        """The trace; what it begins with is kept."""
+        for piece in self._trace.data:
+            output.progress("reading messages", self._read, self._trace.size)
+            self.beginning += piece[: _PIECE - len(self.beginning)]
+            self._read += len(piece)
+            yield piece
+
+
+def _nothing_there(trace: _Trace, numbers: range, args: argparse.Namespace, count: int) -> str:
+    """*count*: messages up to the last number, or up to the end."""
+    if count < numbers.start or (args.offset is not None and numbers.stop > _UNBOUNDED):
+        return f"{trace.name} has nothing there: it has {count} messages"
+    what = "no message" if args.src is None else f"no message of SRC {args.src}"
+    return f"{trace.name} has {what} there"
+
+
+def _traces(args: argparse.Namespace) -> Iterator[_Trace]:
+    if args.tandem:
+        port = TandemPort(args.file, options_raw.tandem(args))
+        xlen, size = port.parameters.xlen, _size(args.file)
+        yield _Trace(args.file, options_raw.pieces(args.file), port, xlen, args.wrapped, imported=True, size=size)
+        return
+    if options_raw.is_raw(args, also_for_captures=("src",)):
+        how, xlen = options_raw.how(args), args.xlen or 64
+        if args.settings is not None:
+            xlen = options_raw.settings(args.settings).xlen
+        size = _size(args.file)
+        yield _Trace(args.file, options_raw.pieces(args.file), how, xlen, args.wrapped, imported=True, size=size)
+        return
+    capture = options_raw.core_dump(args, args.file) or options_raw.load(args.file)
+    for sink in capture.sinks:
+        how = sinks.options_of(sinks.feeding(sink, capture.encoders))
+        yield _Trace(sink.in_force.name, _pieces(sink), how, capture.xlen, sink.wrapped, size=len(sink.data))
+    for made in capture.records:
+        yield _Trace(made.in_force.name, _pieces(made), made.in_force, capture.xlen, size=len(made.data))
+    for one in capture.tandem:
+        xlen, size = one.in_force.parameters.xlen, len(one.data)
+        yield _Trace(one.in_force.name, _pieces(one), one.in_force, xlen, one.wrapped, size=size)
+
+
+def _pieces(sink: Captured) -> Iterator[bytes]:
+    """In pieces, so that the first lines come at once."""
+    for start in range(0, len(sink.data), _PIECE):
+        yield sink.data[start : start + _PIECE]
+
+
+def _size(file: str) -> int | None:
+    """Bytes of a file; None of what is none."""
+    try:
+        return os.path.getsize(file) or None
+    except OSError:
+        return None

@@ -1,0 +1,294 @@
+"""`rvtrace encode`: what another simulator executed, as the trace an encoder would have sent.
+
+It is for people who verify trace hardware: run the program on an RTL simulation and on Spike or QEMU, encode with the
+options that the hardware has, and compare the bytes. With `--tandem`, Spike's commit log becomes a tandem trace, in any
+of the forms of the protocol.
+"""
+
+import argparse
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.commands.encode import encoding as encode_encoding
+from rvtrace_gdb.console.commands.encode import etrace, ntrace
+from rvtrace_gdb.console.commands.encode.encoding import Encoding
+from rvtrace_gdb.console.options import inputs, tandem
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.executed.execution import READERS, Executed
+from rvtrace_gdb.decode.executed.readers import Log
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
+from rvtrace_gdb.decode.tandem.spike_commits import CommitLog
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture
+from rvtrace_gdb.session.formats.tandem import Itemizer, Wording
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.files import keep
+
+_BATCH = 1024  # groups
+
+
+class EncodeTandemError(RvtraceError):
+    """A log that cannot be made a tandem trace, or not as it is wanted."""
+
+
+def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the encoder."""
+    group = parser.add_argument_group("tandem", "What the encoder is like (docs/tandem.md).")
+    tandem.add_form_arguments(group, forms=tandem.OF_ENCODER)
+    tandem.add_own_arguments(group)
+
+
+class TandemEncoding:
+    """A log on its way through the encoder, and what there was in it. *starts*: whether an address is the first."""
+
+    def __init__(
+        self, args: argparse.Namespace, commits: CommitLog, parameters: Parameters,
+        starts: Callable[[int], bool] | None, progress: Progress,
+    ) -> None:  # fmt: skip
+        self.instructions = self.traps = self.groups = self.bytes = 0
+        self.parameters = parameters
+        self._commits, self._starts, self._limit, self._progress = commits, starts, args.limit, progress
+        self._forms = tandem.chosen_forms(args, "--forms", tandem.OF_ENCODER).forms
+        self._sent: list[bytes] = []
+        self._encoder = Encoder(parameters, self._sent.append, self._forms)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The trace. Raises LogError, BadElement, EncodeTandemError, and what *progress* raises."""
+        for count, told in enumerate(self._wanted()):
+            if not count and told.own is not None:
+                self._encoder.begin(told.own, told.own_privilege)
+            self._checked(told)
+            self._encoder.put(told)
+            trapped = any(number in csrs.TRAP_OF_CAUSE for number, _ in told.csrs) and told.privilege is not None
+            self.traps += trapped
+            self.instructions += not trapped
+            if len(self._sent) >= _BATCH:
+                self._progress("encoding (instructions)", count + 1)
+                yield self._taken()
+        self._encoder.finish()
+        yield self._taken()
+
+    def _wanted(self) -> Iterator[Retired]:
+        """From the first instruction that is wanted on."""
+        begun, count = self._starts is None, 0
+        for told in self._commits.retired():
+            begun = begun or (told.own is not None and self._starts is not None and self._starts(told.own))
+            if begun:
+                count += 1
+                yield told
+            if count == self._limit:
+                return
+
+    def _checked(self, told: Retired) -> None:
+        """Requests on the bus have physical addresses; the log's are the program's."""
+        forms = self._forms
+        if (forms.memory or forms.fetch) and any(number == csrs.SATP and value for number, value in told.csrs):
+            raise EncodeTandemError(
+                f"--forms: memory requests have physical addresses, and the program translates addresses from"
+                f" 0x{told.own or 0:x} on (satp): leave out memory and fetch"
+            )
+
+    def _taken(self) -> bytes:
+        self.groups += len(self._sent)
+        data = b"".join(self._sent)
+        self._sent.clear()
+        self.bytes += len(data)
+        return data
+
+    def summary(self) -> str:
+        """One line."""
+        traps = f", {self.traps} trap{'s' if self.traps > 1 else ''}" if self.traps else ""
+        return (
+            f"{self.instructions} instructions{traps}: {self.groups} groups, {self.bytes} bytes,"
+            f" {8 * self.bytes / max(self.instructions, 1):.3f} bits per instruction"
+        )
+
+    def facts(self) -> dict[str, object]:
+        """As `summary`, for programs."""
+        return {
+            "instructions": self.instructions, "traps": self.traps, "items": self.groups, "bytes": self.bytes,
+            "bits-per-instruction": round(8 * self.bytes / max(self.instructions, 1), 6),
+        }  # fmt: skip
+
+
+def encode_tandem(
+    args: argparse.Namespace, image: Image, starts: Callable[[int], bool] | None, log: Log, shown: Output
+) -> None:  # fmt: skip
+    """Encode, and say what there was. Raises as `Encoding`, and OutputError, CaptureError."""
+    if args.format not in (None, "spike"):
+        raise EncodeTandemError(f"--format {args.format}: a tandem trace is made of Spike's commit log")
+    parameters = _tandem_parameters(args, image)
+    commits = CommitLog(log, image.xlen, image, args.hart)
+    encoding = TandemEncoding(args, commits, parameters, starts, shown.progress)
+
+    def capture_of(data: bytes) -> Capture:
+        return tandem_capture(args.output, data, parameters, image, hart=args.hart or 0)
+
+    with encode_encoding.destination(args, capture_of) as write:
+        pieces = encode_encoding.written(encoding.pieces(), write)
+        if args.dump:
+            itemizer, wording = Itemizer(parameters), Wording(parameters)
+            shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
+        else:
+            deque(pieces, maxlen=0)
+        if not encoding.instructions and not encoding.traps:
+            raise EncodeTandemError(f"{log.name}: {_nothing(starts, args.hart)}")
+    notes = [commits.mismatch] if commits.mismatch else []
+    if shown.json and not args.dump:
+        shown.facts({"file": args.output, "format": "tandem", **encoding.facts(), "messages": notes})
+    else:
+        shown.say([*(f"note: {note}" for note in notes), encoding.summary()])
+
+
+def _nothing(starts: object, hart: int | None) -> str:
+    if starts is not None:
+        return "nothing was executed at --start"
+    of_hart = "" if hart is None else f" of hart {hart}"
+    return f"has no commit lines{of_hart}: a tandem trace needs what `spike -l --log-commits` writes"
+
+
+def _tandem_parameters(args: argparse.Namespace, image: Image) -> Parameters:
+    dialect = DIALECTS[args.tandem_dialect or SPECIFICATION.name]
+    found = Parameters.of_elf(image.path, mlen=args.mlen or 0, dialect=dialect)
+    flen = found.flen if args.flen is None else args.flen
+    return dataclasses.replace(found, flen=flen, eaddr=args.eaddr or 0, supervisor=not args.no_supervisor)
+
+
+_FORMATS = ("--ntrace", "--etrace", "--tandem")
+
+
+class EncodeError(RvtraceError):
+    """Options of `rvtrace encode` that do not fit together."""
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """The command line of `rvtrace encode`."""
+    parser.usage = (
+        "%(prog)s --elf FILE --pcs LOG [--ntrace | --etrace | --tandem]\n"
+        "                      [-o FILE] [--dump] [options]"
+    )
+    parser.description = (
+        "Encodes the execution in a log: a list of addresses, a log of Spike (-l, --log-commits or both) or"
+        " of QEMU (-d exec,nochain,int). Traps are exact where the log names them: Spike's -l, QEMU's int."
+    )
+    parser.add_argument(
+        "--elf", required=True, action="append", metavar="FILE",
+        help="the program that ran; more than one: others that are there too, such as a boot loader",
+    )  # fmt: skip
+    parser.add_argument("--pcs", required=True, metavar="LOG", help='the log; gzip is fine; "-": standard input')
+    parser.add_argument("--format", choices=list(READERS), help="of the log (default: as its first lines have it)")
+    parser.add_argument("--hart", type=_count, metavar="N", help="which one, in a log of several")
+    parser.add_argument(
+        "--start", metavar="PLACE", help="address or symbol to start at (default: the first instruction in the ELF)"
+    )
+    parser.add_argument("--limit", type=_at_least_one, metavar="N", help="stop after N instructions")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--ntrace", action="store_true", help="encode N-Trace (the default)")
+    chosen.add_argument("--etrace", action="store_true", help="encode E-Trace; its options: --etrace --help")
+    chosen.add_argument(
+        "--tandem", action="store_true",
+        help="make a tandem trace of a log of Spike (-l --log-commits); its options: --tandem --help",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help='.rvt: a capture, which knows its options; else raw bytes; "-": standard output',
+    )
+    parser.add_argument("--dump", action="store_true", help="print the messages, as `rvtrace dump` does")
+    output.add_arguments(parser, "what was written; with --dump, for each message")
+    parser.set_defaults(run=run)
+    parser.prepare = _add_options
+
+
+def _add_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """The options of the encoder that *words*, the command line, choose."""
+    chosen = [name for word in words for name in _FORMATS if len(word) > len("--e") and name.startswith(word)]
+    if chosen == ["--tandem"]:
+        add_tandem_arguments(parser)
+    else:
+        (etrace if chosen == ["--etrace"] else ntrace).add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Encode.
+
+    Raises EncodeError, EncodeTandemError, BadForm, BadOptions, BadETrace, BadElf,
+    ProgramError, LogError, OutputError, CaptureError, CannotCarry.
+    """
+    if args.dump and args.output == "-":
+        raise EncodeError("--dump and -o - would both write to standard output")
+    if args.json and args.output == "-":
+        raise EncodeError("--json and -o - would both write to standard output")
+    keep(args.output, [args.pcs, *args.elf])
+    with Output(args, "reading the program") as shown:
+        image = Image.from_elf(args.elf[0])
+        inputs.add_others(image, args.elf[1:])
+        if args.tandem:
+            with Log(args.pcs) as log:
+                encode_tandem(args, image, _starts(args.start, image), log, shown)
+            return 0
+        encoding = (etrace if args.etrace else ntrace).encoding(args, image)
+        with Log(args.pcs) as log:
+            executed = Executed(
+                log, image, format=args.format, hart=args.hart, starts=_starts(args.start, image), limit=args.limit,
+                contexts=encoding.contexts, progress=shown.progress,
+            )  # fmt: skip
+
+            def made(data: bytes) -> Capture:
+                capture = capture_of(Raw(args.output, data, encoding.how, image))
+                return dataclasses.replace(capture, notes=tuple(executed.notes))
+
+            with encode_encoding.destination(args, made) as write:
+                pieces = encode_encoding.written(encoding.pieces(executed), write)
+                if args.dump:
+                    itemizer, wording = registry.itemizer(encoding.how, image.xlen), registry.wording(encoding.how)
+                    shown.rows(encode_encoding.items(pieces, itemizer, wording, json=shown.json))
+                else:
+                    deque(pieces, maxlen=0)
+        notes = [*encoding.notes(executed), *executed.notes]
+        if shown.json and not args.dump:
+            shown.facts(_facts(args, encoding, executed, notes))
+        else:
+            shown.say([*(f"note: {note}" for note in notes), encoding.summary(executed)])
+    return 0
+
+
+def _facts(args: argparse.Namespace, encoding: Encoding, executed: Executed, notes: Sequence[str]) -> dict[str, object]:
+    form = "etrace" if args.etrace else "ntrace"
+    return {"file": args.output, "format": form, **encoding.facts(executed), "messages": notes}
+
+
+def _starts(place: str | None, image: Image) -> Callable[[int], bool] | None:
+    """Whether an address is *place*. Raises EncodeError."""
+    if place is None:
+        return None
+    try:
+        address = commands.address(place)
+    except commands.Unclear as error:
+        raise EncodeError(f"--start {error}") from None
+    except ValueError:
+        if not any(symbol.name == place for elf, _ in image.elves for part in elf.sections for symbol in part.symbols):
+            raise EncodeError(f"--start {place}: neither an address nor a symbol of {image.path}") from None
+        return cache(lambda pc: image.symbol(pc) == (place, 0))
+    return lambda pc: pc == address
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)
+
+
+def _at_least_one(text: str) -> int:
+    if not _count(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
+    return int(text)

@@ -1,0 +1,123 @@
+"""What `rvtrace encode` needs of an encoder, whatever its format: a log in, pieces of a trace out; and where they go.
+
+The trace goes to a file of raw bytes, to a capture, or to the listing of `--dump`.
+"""
+
+import argparse
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import PurePath
+
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.execution import Executed
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.support.files import replacing
+from rvtrace_gdb.views import dump, json_rows
+
+_BATCH = 4096  # blocks and traps
+
+
+class Encoding(ABC):
+    """A log on its way through an encoder, and what there was in it."""
+
+    messages_are = "messages"
+    contexts = True
+    """Whether contexts are wanted."""
+
+    def __init__(self) -> None:
+        self._traps = self.contexts_seen = self._messages = self._bytes = 0
+
+    @property
+    @abstractmethod
+    def how(self) -> How:
+        """How to read what was encoded; complete only when everything is."""
+
+    @abstractmethod
+    def start(self) -> bytes:
+        """Tracing starts. The bytes that are sent."""
+
+    @abstractmethod
+    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+        """The next items."""
+
+    @abstractmethod
+    def stop(self) -> bytes:
+        """Tracing stops."""
+
+    @abstractmethod
+    def notes(self, executed: Executed) -> list[str]:
+        """What was asked for and is not there, or has no effect."""
+
+    def pieces(self, executed: Executed) -> Iterator[bytes]:
+        """The trace. Raises LogError."""
+        yield self._counted(self.start())
+        items = executed.items()
+        while batch := list(islice(items, _BATCH)):
+            self._traps += sum(isinstance(item, Trap) for item in batch)
+            self.contexts_seen += sum(isinstance(item, Context) for item in batch)
+            yield self._counted(self.retire(batch))
+        yield self._counted(self.stop())
+
+    def summary(self, executed: Executed) -> str:
+        """One line."""
+        instructions = executed.instructions
+        traps = f", {self._traps} trap{'s' if self._traps > 1 else ''}" if self._traps else ""
+        return (
+            f"{instructions} instructions{traps}: {self._messages} {self.messages_are}, {self._bytes} bytes,"
+            f" {8 * self._bytes / max(instructions, 1):.3f} bits per instruction"
+        )
+
+    def facts(self, executed: Executed) -> dict[str, object]:
+        """As `summary`, for programs. *items*: messages or packets."""
+        instructions = executed.instructions
+        density = round(8 * self._bytes / max(instructions, 1), 6)
+        return {
+            "instructions": instructions, "traps": self._traps, "items": self._messages, "bytes": self._bytes,
+            "bits-per-instruction": density,
+        }  # fmt: skip
+
+    def count(self, messages: int) -> None:
+        """So many more were sent."""
+        self._messages += messages
+
+    def _counted(self, data: bytes) -> bytes:
+        self._bytes += len(data)
+        return data
+
+
+@contextmanager
+def destination(
+    args: argparse.Namespace, capture_of: Callable[[bytes], Capture]
+) -> Iterator[Callable[[bytes], object]]:  # fmt: skip
+    """What takes the trace: the file it goes to, if any, which is complete when the context ends."""
+    if args.output is None:
+        yield lambda data: None
+    elif not args.output.endswith(".rvt"):
+        with replacing(args.output) as file:
+            yield file.write
+    else:
+        data = bytearray()
+        yield data.extend
+        target = f"no target (encoded from {PurePath(args.pcs).name})"
+        capture_file.save(dataclasses.replace(capture_of(bytes(data)), target=target), args.output)
+
+
+def written(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
+    """The pieces of a trace, as they are written."""
+    for piece in pieces:
+        write(piece)
+        yield piece
+
+
+def items(
+    pieces: Iterator[bytes], itemizer: dump.TakesApart[dump.One], wording: dump.Words[dump.One], *, json: bool
+) -> Iterator[str]:
+    """What is in the pieces of a trace, as `rvtrace dump` shows it."""
+    for number, item, line in dump.lines_of(pieces, itemizer, wording):
+        yield json_rows.message("", number, item.offset, line.partition(" ")[2]) if json else line

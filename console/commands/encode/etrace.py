@@ -1,0 +1,200 @@
+"""`rvtrace encode --etrace`: the options of the E-Trace encoder, and its packets in their encapsulation."""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from rvtrace_gdb.console.commands.encode.encoding import Encoding
+from rvtrace_gdb.console.options import etrace
+from rvtrace_gdb.console.options.encoder import dashed, in_words, named
+from rvtrace_gdb.decode.etrace.encoder.encoder import Encoder
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, EncoderOptions, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.options import Parameters, TrapHandlers
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.execution import Executed
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.etrace_settings import ETrace
+
+# In quotation marks: sections of E-Trace 2.0.
+HELP: Mapping[str, str] = {
+    "sync_mode": "what the period of synchronization is counted in (trTeInstSyncMode)",
+    "sync_max": "the period is 2**(N + 4) of these (trTeInstSyncMax)",
+    "compress": "all fields of packets are sent, no sign based compression",
+    "itype_width": "of the hart's interface: 3 tells no calls and returns, 4 does",
+    "context": 'what a change of context makes the encoder do: ctype of "Context type"; discontinuity is as a trap',
+    "hcontext_at": "bit of the field context where hcontext begins, above scontext; default: it is not sent",
+    "stop": "how the end is told: late, by ended_ntr after an uninferable discontinuity, or early, in the last packet",
+    "epc_after_inferred": "a trap at the target of an inferred jump is told by its EPC (thaddr 0), as the pseudo-code"
+    " of 2.0.5 has it, not by its handler",
+    "shortest": 'a cached target is always sent as an index ("Format selection" allows a shorter difference)',
+}
+"""The fields of EncoderOptions that a decoder need not know."""
+
+_CHOICES: Mapping[str, Mapping[str, Any]] = {
+    "sync_mode": named(SyncMode),
+    "context": named(ContextType),
+    "stop": {member.value: member for member in Stop},
+}
+_FIELDS = {field.name: field for field in fields(EncoderOptions)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """An option for each thing a decoder must know, and for each freedom of the encoder."""
+    group = parser.add_argument_group("the encoder", "What a decoder need not know.")
+    for name, text in HELP.items():
+        _add(group, name, text)
+    group.add_argument(
+        "--src-id", type=etrace.whole_number(16), default=0, metavar="N", help="srcID (trTeSrcID)"
+    )
+    group.add_argument(
+        "--alignment", type=etrace.whole_number(20), default=0, metavar="N",
+        help='a sequence by which readers find a packet ("Synchronization" of the encapsulation) after N packets each',
+    )  # fmt: skip
+    etrace.add_shared(parser.add_argument_group("modes of other formats, too"))
+    etrace.add_arguments(parser, raw=False)
+
+
+def encoding(args: argparse.Namespace, image: Image) -> Encoding:
+    """What the command line says. Raises BadETrace."""
+    how = etrace.how(args, image.xlen)
+    own = {name: getattr(args, name) for name in HELP if getattr(args, name, None) is not None}
+    own = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in own.items()}
+    said = how.options
+    try:
+        options = EncoderOptions(said.parameters, said.modes, said.dialect, said.support, **own)
+    except ValueError as error:
+        raise etrace.BadETrace(in_words(str(error), _all_names())) from None
+    if args.src_id >> _source_bits(how):
+        raise etrace.BadETrace(f"--src-id {args.src_id} does not fit srcID: say with --src-bits how wide it is")
+    given = {*own, *(key for key in _NEEDED if getattr(args, key, None) is not None)}
+    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if name in given and not there(options)]
+    notes = [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
+    return _ETrace(options, how, args.src_id, args.alignment, notes + list(_unfit(image, how.options.parameters)))
+
+
+def _unfit(image: Image, parameters: Parameters) -> Iterator[str]:
+    """Why addresses of the program cannot be sent whole."""
+    ends = [address for start, data in image.segments for address in (start, start + len(data) - 1)]
+    sign = parameters.iaddress_width - 1
+    wide = [end for end in ends if end >> parameters.iaddress_width and end >> sign != (1 << image.xlen - sign) - 1]
+    if wide:
+        yield f"the program has addresses like {max(wide):#x}: --iaddress-width {parameters.iaddress_width} cuts them"
+
+
+_NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
+    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "hcontext_at": ("--context-width", lambda encoder: encoder.parameters.context_width),
+    "shortest": ("--jump-target-cache", lambda encoder: encoder.modes.jump_target_cache),
+    "bpred_size": ("--branch-prediction", lambda encoder: encoder.modes.branch_prediction),
+    "cache_size": ("--jump-target-cache", lambda encoder: encoder.modes.jump_target_cache),
+    "trap_vector": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
+    "trap_handler": ("--implicit-exception", lambda encoder: encoder.modes.implicit_exception),
+}
+"""What options need to have any effect."""
+
+
+def _source_bits(how: ETrace) -> int:
+    return 7 if how.encapsulation.name == "atb" else how.encapsulation.src_bits
+
+
+def _all_names() -> set[str]:
+    return {*HELP, *etrace.own_options(), "implicit_return"}
+
+
+def _add(group: Any, name: str, text: str) -> None:
+    default = _FIELDS[name].default
+    if default is True:
+        group.add_argument(f"--no-{dashed(name)}", dest=name, action="store_const", const=False, help=text)
+    elif default is False:
+        group.add_argument(f"--{dashed(name)}", dest=name, action="store_const", const=True, help=text)
+    elif name in _CHOICES:
+        shown = next(word for word, value in _CHOICES[name].items() if value is default)
+        group.add_argument(f"--{dashed(name)}", choices=list(_CHOICES[name]), help=f"{text} (default {shown})")
+    else:
+        shown = "" if default is None else f" (default {default})"
+        number = etrace.whole_number(8)
+        group.add_argument(f"--{dashed(name)}", type=number, metavar="N", help=text + shown)
+
+
+class _ETrace(Encoding):
+    """The E-Trace encoder and what its packets are put into. *idle*: a line for each option without effect."""
+
+    messages_are = "packets"
+
+    def __init__(self, options: EncoderOptions, how: ETrace, source: int, alignment: int, idle: list[str]) -> None:
+        super().__init__()
+        self._idle = idle
+        self._how, self._source, self._alignment = how, source, alignment
+        self._timed = how.encapsulation.timestamp_bytes > 0
+        self._mask = (1 << 8 * how.encapsulation.timestamp_bytes) - 1
+        self._now = self._sent = 0
+        self._framer = how.encapsulation.framer()
+        self._pieces: list[bytes] = []
+        self._encoder = Encoder(options, self._emit)
+        self._low_bits = 0  # of addresses
+        self._handlers: dict[tuple[int, bool], int] = {}
+        self._several: set[tuple[int, bool]] = set()
+
+    @property
+    def how(self) -> ETrace:
+        """With the handlers the log shows, where packets do not tell them and nobody else has."""
+        options = self._how.options
+        known = options.trap_handlers
+        if not options.modes.implicit_exception or known.tvec is not None or known.handlers:
+            return self._how
+        return replace(self._how, options=replace(options, trap_handlers=TrapHandlers(None, self._handlers)))
+
+    def start(self) -> bytes:
+        self._encoder.start()
+        return self._taken()
+
+    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+        for item in items:
+            if isinstance(item, Trap):
+                self._learn(item)
+            elif isinstance(item, Block):
+                self._low_bits |= item.pc
+        if not self._timed:
+            self._encoder.retire(items)
+        else:
+            for item in items:
+                self._encoder.retire([item])
+                self._now += item.instructions if isinstance(item, Block) else 0
+        return self._taken()
+
+    def stop(self) -> bytes:
+        self._encoder.stop()
+        return self._taken()
+
+    def notes(self, executed: Executed) -> list[str]:
+        lines = list(self._idle)
+        lsb = self._how.options.parameters.iaddress_lsb
+        if self._low_bits & (1 << lsb) - 1:
+            lines.append(f"not all addresses are multiples of {1 << lsb}: --iaddress-lsb {lsb} cuts them")
+        if self._how.options.parameters.context_width and not self.contexts_seen:
+            lines.append(f"all contexts are 0: none are in this log (format {executed.format})")
+        if self._how.options.modes.implicit_exception and self._several:
+            cause, interrupt = min(self._several)
+            what = f"{'interrupt' if interrupt else 'exception'} {cause}"
+            lines.append(f"{what} has several handlers: packets without their addresses cannot be decoded")
+        return lines
+
+    def _learn(self, trap: Trap) -> None:
+        key = trap.cause, trap.interrupt
+        if self._handlers.setdefault(key, trap.handler) != trap.handler:
+            self._several.add(key)
+
+    def _emit(self, payload: bytes) -> None:
+        time = self._now & self._mask if self._timed else None
+        if self._alignment and self._sent % self._alignment == 0:
+            self._pieces.append(self._framer.synchronization())
+        self._sent += 1
+        self._pieces.append(self._framer.packet(payload, source=self._source, time=time))
+
+    def _taken(self) -> bytes:
+        self.count(self._sent - self._messages)
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        return data

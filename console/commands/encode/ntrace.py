@@ -1,0 +1,73 @@
+"""`rvtrace encode --ntrace`: the options of the N-Trace encoder, and its messages."""
+
+import argparse
+from collections.abc import Sequence
+
+from rvtrace_gdb.console.commands.encode.encoding import Encoding
+from rvtrace_gdb.console.options import encoder
+from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
+from rvtrace_gdb.decode.executed.execution import Executed
+from rvtrace_gdb.decode.ntrace.encoder.encoder import Encoder
+from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, Options
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Image
+
+_IDLE = 0xFF
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the encoder, and the reasons it gives."""
+    parser.add_argument(
+        "--sync", type=encoder.one_of(Sync), default=Sync.TRACE_ENABLE, metavar="REASON",
+        help=f"SYNC of the first message: {', '.join(encoder.named(Sync))}, or its value (default trace-enable)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--evcode", type=encoder.one_of(Evcode), default=Evcode.TRACE_DISABLED, metavar="REASON",
+        help=f"EVCODE of the last message: {', '.join(encoder.named(Evcode))} (default trace-disabled)",
+    )  # fmt: skip
+    encoder.add_arguments(parser)
+
+
+def encoding(args: argparse.Namespace, image: Image) -> Encoding:
+    """What the command line says. Raises BadOptions."""
+    options = encoder.options(args, image.xlen)
+    return _NTrace(options, args.sync, args.evcode, encoder.without_effect(args, options))
+
+
+class _NTrace(Encoding):
+    """The N-Trace encoder. *idle*: a line for each option without effect."""
+
+    def __init__(self, options: EncoderOptions, sync: Sync, evcode: Evcode, idle: list[str]) -> None:
+        super().__init__()
+        self.contexts = options.context
+        self._options, self._sync, self._evcode, self._idle = options, sync, evcode, idle
+        self._sent: list[bytes] = []
+        self._encoder = Encoder(options, self._sent.append)
+
+    @property
+    def how(self) -> Options:
+        return encoder.for_decoder(self._options)
+
+    def start(self) -> bytes:
+        self._encoder.start(self._sync)
+        return self._taken()
+
+    def retire(self, items: Sequence[Block | Trap | Context]) -> bytes:
+        self._encoder.retire(items)
+        return self._taken()
+
+    def stop(self) -> bytes:
+        self._encoder.stop(self._evcode)
+        return self._taken()
+
+    def notes(self, executed: Executed) -> list[str]:
+        if not self._options.context or self.contexts_seen:
+            return self._idle
+        return [*self._idle, f"no Ownership messages: no privilege modes are in this log (format {executed.format})"]
+
+    def _taken(self) -> bytes:
+        self.count(sum(message[0] != _IDLE for message in self._sent))
+        data = b"".join(self._sent)
+        self._sent.clear()
+        return data

@@ -1,0 +1,126 @@
+"""`rvtrace import`: raw trace bytes that something else made become a capture file.
+
+With `--json` it prints what is known of the trace: the fields that are about a whole capture (docs/json.md).
+"""
+
+import argparse
+import sys
+from collections import Counter
+from typing import Any
+
+from rvtrace_gdb.console import output
+from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
+from rvtrace_gdb.session.formats import raw_import
+from rvtrace_gdb.session.formats.sinks import Harts
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import keep
+
+
+def of_capture(capture: Capture) -> dict[str, Any]:
+    """How it was made, and where its bytes are from."""
+    encoders = [
+        {"name": one.in_force.name, "hart": one.hart, "protocol": report.protocol(one.in_force)}
+        for one in capture.encoders
+    ]
+    sinks = [
+        {"name": one.in_force.name, "bytes": len(one.data), "wrapped": one.wrapped, "encoders": list(one.encoders)}
+        for one in capture.sinks
+    ]
+    records = [{"name": one.in_force.name, "hart": one.hart, "bytes": len(one.data)} for one in capture.records]
+    tandem = [_of_tandem(one) for one in capture.tandem]
+    return {
+        "xlen": capture.xlen, "elf": capture.elf.path if capture.elf else None, "target": capture.target,
+        "created": capture.created, "tool": capture.tool, "encoders": encoders, "sinks": sinks,
+        "records": records or None, "tandem": tandem or None, "notes": list(capture.notes) or None,
+    }  # fmt: skip
+
+
+def _of_tandem(one: CapturedTandem) -> dict[str, Any]:
+    told = one.in_force.parameters
+    return {
+        "name": one.in_force.name, "hart": one.hart, "dialect": told.dialect.name, "xlen": told.xlen,
+        "flen": told.flen, "mlen": told.mlen_bits, "eaddr": 8 * told.widths.eaddr, "supervisor": told.supervisor,
+        "bytes": len(one.data), "wrapped": one.wrapped,
+    }  # fmt: skip
+
+
+def of_histories(harts: Harts) -> dict[str, Any]:
+    """How much ran on each hart, and what became of the bytes."""
+    total, decoded, idle, skipped = harts.accounting
+    return {
+        "harts": [_of_history(hart, history) for hart, history in sorted(harts.histories.items())],
+        "trace": {"bytes": total, "decoded": decoded, "idle": idle, "skipped": skipped},
+    }
+
+
+def _of_history(hart: int, history: History) -> dict[str, Any]:
+    kinds = Counter(event.kind for event in history.events)
+    counted = {"instructions": history.instructions, "gaps": history.gaps, "events": len(history.events)}
+    return {"hart": hart, **counted, "traps": kinds[EventKind.TRAP], "overflows": kinds[EventKind.OVERFLOW]}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace import`."""
+    parser.usage = (
+        "%(prog)s RAW [--ntrace | --etrace] --elf FILE -o FILE.rvt [options]\n"
+        "       rvtrace import TVT --tandem [--elf FILE] [--hart N] -o FILE.rvt [options]"
+    )
+    parser.description = (
+        "Makes a capture file of raw N-Trace, E-Trace or tandem trace bytes, of an RTL simulation or"
+        " another tool, with all that is needed to read them. `rvtrace decode`, `rvtrace dump`, in gdb `trace open`"
+        " take it from there. Prints what was found in it, to see whether the options are right. A core dump of ESP-IDF"
+        " (docs/esp32.md) knows how its trace was made."
+    )
+    parser.add_argument("file", metavar="RAW", help='the bytes as they were sent, "-" for standard input')
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE.rvt", help='the capture file to write, "-": standard output'
+    )
+    parser.add_argument(
+        "--hart", dest="of_hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N",
+        help="with --tandem: whose trace it is (default 0)",
+    )  # fmt: skip
+    output.add_arguments(parser, "what was written")
+    inputs.add_program_arguments(parser, capture=False)
+    raw.add_arguments(parser, capture=False)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the capture, and say what is in it. Raises what `raw.capture` and `capture.save` raise."""
+    if args.json and args.output == "-":
+        raise RvtraceError("--json and -o - would both write to standard output")
+    if args.of_hart is not None and not args.tandem:
+        raise raw.RawError("--hart: only a tandem trace does not say whose it is: add --tandem")
+    keep(args.output, [args.file, args.settings, *args.elf])
+    with Output(args, "reading the trace") as shown:
+        capture = raw.core_dump(args, args.file) or raw.capture(args, args.file)
+        session = Session()
+        try:
+            said = session.look_at(capture, raw.title(args.output), raw.elf_of_settings(args))[1:]
+            decoded = session.harts(progress=shown.progress)
+            hint = raw.hints_of_history(capture, decoded, shown.progress)
+        except BaseException:  # Ctrl-C, too: the bytes may be a trace
+            capture_file.save(capture, args.output)
+            raise
+        why = (
+            None
+            if hint
+            else raw_import.empty_history(decoded.harts) or raw_import.why_unreadable(capture, decoded.harts)
+        )
+        if why is not None:
+            raise raw.RawError(f"{raw.title(args.file)}: {why}")
+        capture_file.save(capture, args.output)
+        if shown.json:
+            known = {**of_capture(capture), **of_histories(decoded.harts)}
+            shown.facts({"file": args.output, **known, "messages": [*session.warnings(), *hint]})
+        else:
+            said = [report.saved(capture, args.output), *said, *report.histories(decoded.harts)]
+            shown.say([*said, *session.warnings(), *hint], sys.stderr if args.output == "-" else sys.stdout)
+    return 0

@@ -1,0 +1,114 @@
+"""`rvtrace qemu`: run a program on QEMU, which records what it runs for `trace start` in gdb, or into a capture."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from rvtrace_gdb.console.commands import CommandParser
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.session.sources.qemu.run import DEFAULT_BYTES, Run, run_qemu
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import printable
+
+
+class QemuUsage(RvtraceError):
+    """Options of `rvtrace qemu` that do not fit together."""
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """The command line of `rvtrace qemu`."""
+    parser.usage = "%(prog)s [options] -- QEMU-ARGUMENTS"
+    parser.description = (
+        "Runs qemu-system-riscv32 or -riscv64 with the arguments behind --, which may begin with the"
+        " program's name, and a recorder: `trace start` in a gdb that is connected to it works as on a chip with a"
+        " trace encoder. Ends with QEMU, and with its exit status."
+    )
+    parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
+    parser.add_argument("--program", metavar="QEMU", help="default: what -kernel or -bios is for, from $PATH")
+    parser.add_argument(
+        "--source", choices=("auto", "plugin", "log"), default="auto",
+        help="what records: our plugin (needs gcc once, and QEMU 9.1) or QEMU's log, which is far slower"
+        " (default: the plugin if it can be)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ring", type=_size, default=DEFAULT_BYTES, metavar="BYTES",
+        help="for what was recorded and not read yet, for each hart: a power of two; four bytes a block (default 4M)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", metavar="FILE",
+        help="record all from the start to the end into a capture (.rvt); QEMU waits for the encoder",
+    )  # fmt: skip
+    parser.add_argument("--elf", metavar="FILE", help="the program that runs, of -o (default: that of QEMU's -kernel)")
+    parser.add_argument("--etrace", action="store_true", help="-o: encode E-Trace, not N-Trace")
+    parser.add_argument("--context", action="store_true", help="-o: tell privilege modes, too (N-Trace)")
+    parser.add_argument("--quiet", action="store_true", help="say only what goes wrong")
+    parser.add_argument(
+        "--json", action="store_true",
+        help="a JSON object on standard output when QEMU is up, and another of what -o has; nothing else but errors",
+    )  # fmt: skip
+    parser.set_defaults(run=run, arguments=[])
+    parser.prepare = _keep_arguments
+
+
+def _keep_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """What is behind -- is QEMU's, whatever it looks like."""
+    if "--" in words and isinstance(words, list):
+        at = words.index("--")
+        parser.set_defaults(arguments=words[at + 1 :])
+        del words[at:]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run QEMU to its end. Raises QemuError, QemuUsage, BadElf, CaptureError, DescriptionError."""
+    elf = args.elf or _kernel(args.arguments or ())
+    if args.output is not None and elf is None:
+        raise QemuUsage("-o needs --elf: the program whose instructions are encoded, and no -kernel names it")
+    if not args.arguments:
+        raise QemuUsage("give QEMU's arguments behind --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
+
+    with ProgressLine(_shows_progress(args)) as progress:
+
+        def say(line: str) -> None:
+            if not args.quiet and not args.json:
+                progress.clear()
+                print(f"rvtrace qemu: {printable(line)}", file=sys.stderr, flush=True)
+
+        def tell(what: Mapping[str, object]) -> None:
+            if args.json:
+                print(json.dumps(what), flush=True)
+
+        options: dict[str, object] = {"context": args.context}
+        if args.etrace:
+            options["format"] = "etrace"
+        wish = Run(
+            arguments=tuple(args.arguments), program=args.program, source=args.source, ring_bytes=args.ring,
+            write_target=args.write_target, output=args.output, elf=elf, options=options,
+        )  # fmt: skip
+        return run_qemu(wish, os.environ, say, progress, tell)
+
+
+def _kernel(arguments: Sequence[str]) -> str | None:
+    """What QEMU's -kernel names; the last one counts, as for QEMU."""
+    named = [value for word, value in pairwise(arguments) if word in ("-kernel", "--kernel")]
+    return named[-1] if named else None
+
+
+def _shows_progress(args: argparse.Namespace) -> bool:
+    """Of a capture that is made, unless the terminal is the program's."""
+    taken = any(word.lstrip("-") == "nographic" or "stdio" in word for word in args.arguments)
+    return args.output is not None and not (args.quiet or args.json or taken)
+
+
+def _size(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
+    try:
+        size = int(number, 0) * unit
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes") from None
+    if size & size - 1 or not 1 << 14 <= size <= 1 << 34:
+        raise argparse.ArgumentTypeError(f"{text} is not a power of two from 16K to 16G")
+    return size

@@ -1,0 +1,148 @@
+"""`rvtrace run`: a scripted capture, for test benches and CI on hardware (docs/scripts.md)."""
+
+import argparse
+import contextlib
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rvtrace_gdb.console import standard_streams
+from rvtrace_gdb.console.bench.bench import Bench
+from rvtrace_gdb.console.bench.rig import add_target_options, target_of
+from rvtrace_gdb.console.progress import ENDING, ending, on_signals
+from rvtrace_gdb.console.scripts import verbs
+from rvtrace_gdb.console.scripts.language import NAME, Expected, Node, seconds
+from rvtrace_gdb.console.scripts.runner import ERROR, FAILED, Lines, Report, Runner, load
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.files import OutputError
+from rvtrace_gdb.support.text import printable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the sub-command."""
+    parser.description = "Run a scripted capture. Exit status: 0 all is as expected, 1 something is not, 2 an error."
+    parser.add_argument("script", nargs="?", type=Path, metavar="SCRIPT.rvts", help="the script; - for standard input")
+    parser.add_argument("--verbs", action="store_true", help="list what may stand in a script, and end")
+    add_target_options(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.rvt", help="where `save` writes, and the end")
+    parser.add_argument("--timeout", default="30s", metavar="TIME", help="how long `run` waits: 500ms, 30s, 2min")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=EXPRESSION", help="a variable of the script; repeatable"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report there")
+    parser.add_argument("--json", action="store_true", help="print the report, and nothing else")
+    parser.add_argument("--quiet", action="store_true", help="print only what fails")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; its exit status. What can be said before anything is started is."""
+    if arguments.verbs:
+        print(verbs.listing())
+        return 0
+    try:
+        return _run(arguments)
+    except RvtraceError as error:
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
+    except standard_streams.NotRead:
+        raise
+    except OSError as error:
+        standard_streams.report(error)
+    return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.script is None:
+        raise RvtraceError("run: which script? `rvtrace run --verbs` lists what may stand in one")
+    nodes = load(arguments.script)
+    settings, within = [_setting(text) for text in arguments.set], _within(arguments.timeout)
+    versions = {"rvtrace": tool(), "python": platform.python_version()}
+    report = Report(str(arguments.script), versions, _text(arguments.elf), _text(arguments.target))
+    began = time.monotonic()
+    try:
+        _on_bench(arguments, nodes, settings, within, report)
+    except RvtraceError as error:
+        report.ended_by(ERROR, str(error))
+    except (KeyboardInterrupt, SystemExit):  # before the script has begun, or a second Ctrl-C
+        report.ended_by(ERROR, str(Cancelled()))
+    report.seconds = time.monotonic() - began
+    tell(report, json=arguments.json, quiet=arguments.quiet, file=arguments.report)
+    return report.exit_status
+
+
+def _on_bench(
+    arguments: argparse.Namespace, nodes: Sequence[Node], settings: Sequence[tuple[str, str]], within: float,
+    report: Report,
+) -> None:  # fmt: skip
+    lines = Lines(shown=not (arguments.quiet or arguments.json))
+    with (
+        ending(),
+        target_of(arguments, lambda text: lines.said("target", text)) as (target, connect),
+        Bench(
+            arguments.elf, target=target, gdb=arguments.gdb, within=within, said=lines.said, progress=lines.progress
+        ) as bench,
+    ):
+        report.versions = {**report.versions, "gdb": bench.gdb("show version").partition("\n")[0]}
+        for name, value in settings:
+            bench.set(name, value)
+        runner = Runner(bench, report, lines, connect, arguments.output)
+        with _cancelled(runner.cancel):
+            runner.run(nodes)
+
+
+def _cancelled(cancel: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the script, so that what was captured is kept; a second Ctrl-C ends everything."""
+
+    def do(number: int) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        cancel()
+
+    return on_signals((signal.SIGINT, *ENDING), do)
+
+
+def tell(report: Report, *, json: bool = False, quiet: bool = False, file: Path | None = None) -> None:
+    """The end: what went wrong on standard error, the report in a file. Raises RvtraceError."""
+    unwritten: RvtraceError | None = None
+    if file is not None:  # first: nobody may be there any more to whom to say something
+        try:
+            report.write(file)
+        except OutputError as error:
+            unwritten = error
+    for check in report.asserts:
+        if not check["passed"]:
+            print(f"{report.script}:{check['line']}: {check['text']}: {check['why']}", file=sys.stderr)
+    if report.problem is not None:
+        line = f":{report.problem['line']}: {report.problem['text']}" if "line" in report.problem else ""
+        print(f"{report.script}{line}: {report.problem['message']}", file=sys.stderr)
+    if report.unsaved and report.problem is not None and report.problem["message"] != report.unsaved:
+        print(f"{report.script}: {report.unsaved}", file=sys.stderr)
+    if json:
+        print(report.text(), end="", flush=True)
+    elif not quiet:
+        failed = sum(1 for check in report.asserts if not check["passed"])
+        counted = f"{len(report.steps)} steps, {len(report.asserts)} assertions, {failed} {FAILED}"
+        print(f"{report.script}: {report.status}: {counted}, {report.seconds:.1f} s", flush=True)
+    if unwritten is not None:
+        raise unwritten
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not NAME.fullmatch(name.strip()) or not value.strip():
+        raise RvtraceError(f"--set {text}: expected NAME=EXPRESSION")
+    return name.strip(), value.strip()
+
+
+def _within(text: str) -> float:
+    try:
+        return seconds(text)
+    except Expected as error:
+        raise RvtraceError(f"--timeout: {error}") from None
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

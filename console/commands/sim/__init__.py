@@ -1,0 +1,388 @@
+"""`rvtrace sim`: run a program on the simulated target and serve it to OpenOCD, until Ctrl-C or SIGTERM.
+
+What it says on standard output is lines for people, or objects for programs.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.commands.sim import encoder, etrace, target
+from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, target_description
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.session.description.model import Description, Tandem
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import OutputError, write
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.transport.simulated.debug.debug_module import DebugSpec
+from rvtrace_gdb.transport.simulated.debug.run_control import MOST
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
+from rvtrace_gdb.transport.simulated.server import Server, SideDoor, listen_tcp, listen_unix
+from rvtrace_gdb.views import json_rows
+
+__all__ = ["SimError", "add_arguments", "openocd_config", "run", "target_description"]
+
+
+class Report(ABC):
+    """*quiet*: only what the program itself prints."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    @abstractmethod
+    def serving(
+        self,
+        args: argparse.Namespace,
+        machine: Machine,
+        config: str,
+        where: str,
+        streams: Mapping[str, object],
+        tandem: Sequence[str],
+    ) -> None:
+        """It begins. *config*: of OpenOCD; *where*: it listens; *streams*: where what leaves the chip goes; *tandem*:
+        files of tandem traces, by hart.
+        """
+
+    @abstractmethod
+    def printed(self, text: bytes) -> None:
+        """By the program."""
+
+    @abstractmethod
+    def exited(self, status: int) -> None:
+        """The program."""
+
+    @abstractmethod
+    def fired(self, name: str, number: int) -> None:
+        """A trigger output of a component."""
+
+
+class ReportLines(Report):
+    """For people."""
+
+    def serving(
+        self,
+        args: argparse.Namespace,
+        machine: Machine,
+        config: str,
+        where: str,
+        streams: Mapping[str, object],
+        tandem: Sequence[str],
+    ) -> None:
+        for name, place in streams.items():
+            self._say(f"what {name} sends goes to {place}")
+        for file in tandem:
+            self._say(f"tandem trace: {file}")
+        hart = machine.hart
+        state = "runs" if args.run_at_once else "waits for the debugger"
+        several = f"{len(machine.harts)} harts " if len(machine.harts) > 1 else ""
+        self._say(f"{several}RV{hart.xlen}{hart.extensions}: {args.elf} {state} at {hart.pc:#x}")
+        self._say("OpenOCD configuration" + (f", also in {args.write_openocd}" if args.write_openocd else "") + ":\n")
+        self._say("".join(f"    {line}\n" for line in config.splitlines()))
+        if args.side_door:
+            self._say(f"the side door is {args.side_door} (transport/simulated/server.py tells how)")
+        self._say(f"listening on {where}; end with Ctrl-C")
+        sys.stdout.flush()
+
+    def printed(self, text: bytes) -> None:
+        sys.stdout.write(text.decode("utf-8", "replace"))
+        sys.stdout.flush()
+
+    def exited(self, status: int) -> None:
+        self._say(f"program ended with status {status}")
+        sys.stdout.flush()
+
+    def fired(self, name: str, number: int) -> None:
+        self._say(f"{name}: trigger output {number}")
+        sys.stdout.flush()
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            print(line)
+
+
+class ReportObjects(Report):
+    """For programs: an object a line, its field `event` says what it is."""
+
+    def serving(
+        self,
+        args: argparse.Namespace,
+        machine: Machine,
+        config: str,
+        where: str,
+        streams: Mapping[str, object],
+        tandem: Sequence[str],
+    ) -> None:
+        hart = machine.hart
+        self._say(
+            "serving", listening=where, elf=args.elf, addr=f"{hart.pc:#x}", running=bool(args.run_at_once),
+            xlen=hart.xlen, isa=f"RV{hart.xlen}{hart.extensions}", harts=len(machine.harts), openocd=config,
+            streams={name: str(target) for name, target in streams.items()} or None,
+            tandem=list(tandem) or None, **_files(args),
+        )  # fmt: skip
+
+    def printed(self, text: bytes) -> None:
+        self._say("output", text=text.decode("utf-8", "replace"))
+
+    def exited(self, status: int) -> None:
+        self._say("exited", status=status)
+
+    def fired(self, name: str, number: int) -> None:
+        self._say("trigger", component=name, number=number)
+
+    def _say(self, event: str, **facts: object) -> None:
+        sys.stdout.write(json_rows.line({"event": event, **facts}) + "\n")
+        sys.stdout.flush()
+
+
+def _files(args: argparse.Namespace) -> dict[str, object]:
+    names = {"target": "write_target", "openocd-file": "write_openocd", "side-door": "side_door"}
+    return {name: getattr(args, given) for name, given in names.items()}
+
+
+DEFAULT_PORT = 9824
+
+
+class SimError(RvtraceError):
+    """Something else that keeps the simulation from starting."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace sim`."""
+    parser.description = (
+        "Runs a RISC-V program on a simulated target with a debug module, a trace encoder and a trace RAM,"
+        " and serves its JTAG port to OpenOCD (remote_bitbang). Prints the OpenOCD configuration to use."
+    )
+    parser.add_argument("--elf", required=True, metavar="FILE", help="the program to load")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, help=f"TCP port on 127.0.0.1, 0: a free one (default {DEFAULT_PORT})"
+    )
+    where.add_argument("--unix", metavar="PATH", help="listen on a unix socket instead")
+    parser.add_argument("--xlen", choices=("auto", "32", "64"), default="auto", help="default: the program's")
+    parser.add_argument("--isa", default="IMAFDC", metavar="LETTERS", help="extensions (default %(default)s)")
+    parser.add_argument("--debug-spec", choices=[spec.value for spec in DebugSpec], default=DebugSpec.V1_0.value)
+    parser.add_argument("--trace-size", type=_size, metavar="BYTES", help="trace RAM: a power of two (default 65536)")
+    parser.add_argument(
+        "--target", metavar="FILE",
+        help="the trace components that this target description has (docs/simulated-target.md), instead of an encoder"
+        " for each hart and a RAM sink",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ram", type=_address, metavar="ADDRESS", help="where the main memory is (default 0x80000000, 128 MiB)"
+    )
+    parser.add_argument(
+        "--devices", metavar="FILE",
+        help="how trace components are built, one by one (docs/simulated-target.md)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stream", action="append", default=[], metavar="NAME=WHERE",
+        help="where what a pin interface or a bridge sends goes, may be repeated: a file, tcp:PORT or unix:PATH",
+    )  # fmt: skip
+    parser.add_argument(
+        "--harts", type=int, metavar="N",
+        help=f"how many harts, 1 to {MOST}, each with its trace encoder; all start at the program's entry (default 1,"
+        " or those that --target has encoders for)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--separate-harts", action="store_true",
+        help="a gdb server for each hart, from --gdb-port on, instead of one in which each hart is a thread",
+    )  # fmt: skip
+    encoder.add_arguments(parser)
+    etrace.add_arguments(parser)
+    encoder.add_ctr_arguments(parser)
+    target.add_tandem_arguments(parser)
+    parser.add_argument("--write-target", metavar="FILE", help="write the target description (rvtrace.toml) to FILE")
+    parser.add_argument("--write-openocd", metavar="FILE", help="write the OpenOCD configuration to FILE")
+    parser.add_argument("--gdb-port", type=int, default=3333, help="of the OpenOCD configuration (default %(default)s)")
+    parser.add_argument("--tcl-port", type=int, default=6666, help="of the OpenOCD configuration (default %(default)s)")
+    parser.add_argument(
+        "--run", action="store_true", dest="run_at_once", help="start the program at once, not when a debugger says so"
+    )
+    parser.add_argument(
+        "--side-door", metavar="PATH",
+        help="also serve this unix socket: raw reads of memory, and commands to lose trace, to jam a sink, ...",
+    )  # fmt: skip
+    parser.add_argument(
+        "--log-retired", metavar="FILE",
+        help="write the address of each instruction retired while traced, to compare; of several harts to FILE.0, ...",
+    )  # fmt: skip
+    output.add_arguments(parser, "what it serves, and for what happens")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate until interrupted. Returns the exit status: 0, or 1 after a message why it could not start."""
+    try:
+        with ExitStack() as cleanup:
+            _simulate(args, cleanup)
+    except RvtraceError as error:
+        print(f"rvtrace sim: {printable(str(error))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _simulate(args: argparse.Namespace, cleanup: ExitStack) -> None:
+    described = target.loaded(args)
+    streams = Streams(cleanup)
+    with ProgressLine(not args.quiet, "loading the program"):
+        machine = _machine(args, described, streams)
+    listener = _listener(args, cleanup)
+    side_door = _side_door(args, machine, cleanup)
+    tandem = target.with_tandem_ports(args, machine, cleanup)
+    config = openocd_config(
+        listener, args.gdb_port, args.tcl_port, machine.hart, len(machine.harts), args.separate_harts
+    )
+    if args.write_openocd:
+        _write(args.write_openocd, config)
+    if args.write_target:
+        _write(args.write_target, _target(args, machine, described, tandem))
+    server = Server(machine, listener, side_door)
+    _stop_on_signals(server.stop, cleanup)
+    if args.log_retired:
+        _log_retired(machine, args.log_retired, cleanup)
+    said = (ReportObjects if args.json else ReportLines)(quiet=args.quiet)
+    machine.printed, machine.exited, machine.fired = said.printed, said.exited, said.fired
+    if not args.run_at_once:
+        machine.halt_at_start()
+    said.serving(args, machine, config, _name(listener), streams.opened, [port.file for port in tandem])
+    server.serve()
+
+
+def _target(
+    args: argparse.Namespace, machine: Machine, described: Description | None, tandem: tuple[Tandem, ...]
+) -> str:  # fmt: skip
+    return target_description(machine, Path(args.elf).stem, args.tcl_port, described, tandem)
+
+
+def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
+    """Of harts that have an encoder: what they retire while it traces."""
+    for part, tracer in zip(machine.wiring.encoders, machine.tracers, strict=True):
+        own = path if len(machine.harts) == 1 else f"{path}.{part.hart}"
+        tracer.watch = cleanup.enter_context(_retired_log(own))
+
+
+@contextmanager
+def _retired_log(path: str) -> Iterator[Callable[[Sequence[Retired]], None]]:
+    """Writes the addresses of all instructions it is given, in hexadecimal, one a line."""
+    known: dict[HartBlock, str] = {}
+
+    def write(retired: Sequence[Retired]) -> None:
+        with _of(path):
+            for item in retired:
+                if isinstance(item, HartBlock):
+                    file.write(known.get(item) or known.setdefault(item, _lines(item.pcs)))
+                elif not isinstance(item, TrapEntry | Situation | Accessed):
+                    block, count = item
+                    file.write(_lines(block.pcs[:count]))
+            file.flush()  # so that all of it is there whatever ends the simulation
+
+    with _of(path):
+        file = open(path, "w", encoding="ascii")  # noqa: SIM115 - it is closed below
+    try:
+        yield write
+    finally:
+        with _of(path):
+            file.close()
+
+
+@contextmanager
+def _of(path: str) -> Iterator[None]:
+    """What the system refuses here is of that file. Raises SimError."""
+    try:
+        yield
+    except OSError as error:
+        raise SimError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _lines(pcs: Sequence[int]) -> str:
+    return "".join(f"{pc:x}\n" for pc in pcs)
+
+
+def _machine(args: argparse.Namespace, described: Description | None, streams: Streams) -> Machine:
+    extensions = args.isa.upper()
+    if extensions.strip("IMAFDC") or "I" not in extensions or ("D" in extensions and "F" not in extensions):
+        raise SimError(f"--isa {args.isa}: give some of IMAFDC, with I, and F where D is")
+    size = 0x1_0000 if args.trace_size is None else args.trace_size
+    if size & size - 1 or not 8 <= size <= 1 << 28:
+        raise SimError(f"--trace-size {size}: give a power of two from 8 bytes to 256 MiB")
+    harts = target.harts(args, described)
+    if not 1 <= harts <= MOST:
+        raise SimError(f"--harts {harts}: give 1 to {MOST}")
+    memory_map = MemoryMap(trace_ram_size=size) if args.ram is None else MemoryMap(trace_ram_size=size, ram=args.ram)
+    machine = build(
+        args.elf,
+        xlen=None if args.xlen == "auto" else int(args.xlen),
+        extensions=extensions,
+        spec=DebugSpec(args.debug_spec),
+        memory_map=memory_map,
+        ctr=encoder.built_ctr(args),
+        harts=harts,
+        wiring=target.wiring(args, described, memory_map, streams),
+    )
+    if described is not None and described.xlen not in (None, machine.hart.xlen):
+        raise SimError(
+            f"{args.target}: [target]: xlen: is {described.xlen}, and {args.elf} is for RV{machine.hart.xlen}"
+        )
+    return machine
+
+
+def _listener(args: argparse.Namespace, cleanup: ExitStack) -> socket.socket:
+    if args.unix:
+        return _unix(args.unix, cleanup)
+    listener = listen_tcp(args.port)
+    cleanup.callback(listener.close)
+    return listener
+
+
+def _side_door(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> SideDoor | None:
+    if not args.side_door:
+        return None
+    return SideDoor(machine.bus, _unix(args.side_door, cleanup), machine.components)
+
+
+def _unix(path: str, cleanup: ExitStack) -> socket.socket:
+    listener = listen_unix(path)
+    cleanup.callback(os.unlink, path)
+    cleanup.callback(listener.close)
+    return listener
+
+
+def _stop_on_signals(stop: Callable[[], None], cleanup: ExitStack) -> None:
+    """Ctrl-C and SIGTERM end the server in an orderly way, and once: while it cleans up they are ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        cleanup.callback(signal.signal, number, signal.signal(number, lambda *_: stop()))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        write(path, text.encode())
+    except OutputError as error:
+        raise SimError(f"cannot write {path}: {error.why}") from None
+
+
+def _name(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    return name if isinstance(name, str) else f"{name[0]}:{name[1]}"
+
+
+def _size(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes") from None
+
+
+def _address(text: str) -> int:
+    address = commands.address_argument(text)
+    if address % 8:
+        raise argparse.ArgumentTypeError(f"{text} is not an address that is a multiple of 8")
+    return address

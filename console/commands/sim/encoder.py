@@ -1,0 +1,167 @@
+"""How the trace encoder and the Control Transfer Records of `rvtrace sim` are built, which their registers do not say.
+
+For Control Transfer Records the options say whether the hart has them, and how they are built.
+"""
+
+import argparse
+from typing import Any
+
+from rvtrace_gdb.console.options.encoder import CHOICES, FIELDS, dashed, in_their_words
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
+from rvtrace_gdb.transport.simulated.ctr.recorder import DEPTHS, VERSIONS, CtrBuild, CtrNotBuildable
+from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
+from rvtrace_gdb.transport.simulated.devices.etrace import ETrace
+from rvtrace_gdb.transport.simulated.devices.filters import COMPARATORS, FILTERS, FilterUnits
+from rvtrace_gdb.transport.simulated.devices.ntrace import SET_BY_REGISTERS, NTrace
+
+SWITCH = {"on": True, "off": False}
+FORMATS = {"ntrace": NTrace.format, "etrace": ETrace.format}
+_NAMES = [name for name in FIELDS if name not in SET_BY_REGISTERS]
+
+
+class BadEncoderOption(RvtraceError):
+    """An option no encoder has, a value it cannot have, or options that do not go together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options `built_with` reads, and `without`."""
+    parser.add_argument(
+        "--encoder-option", action="append", default=[], metavar="NAME=VALUE",
+        help="how the trace encoder is built, may be repeated: icnt-limit=1000, hist-limit=16, full-at-once=off, ..."
+        " (`rvtrace encode --help` explains them)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--formats", default="ntrace,etrace", metavar="FORMAT,FORMAT",
+        help="the protocols the trace encoder has (trTeFormat), the one after reset first (default %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", action="append", default=[], choices=sorted(OPTIONAL), metavar="FIELD",
+        help="a register field the trace encoder does not implement, may be repeated: trTeContext, trTsEnable, ...",
+    )  # fmt: skip
+    parser.add_argument(
+        "--filters", type=int, default=0, metavar="N",
+        help="how many filters the trace encoder has, 0 to 16 (default %(default)s), for `trace start -function`",
+    )  # fmt: skip
+    parser.add_argument(
+        "--comparators", type=int, metavar="N",
+        help="how many comparators its filters have for addresses, 0 to 8 (default: one for each filter)",
+    )  # fmt: skip
+
+
+def filters(args: argparse.Namespace) -> FilterUnits:
+    """What the command line says of filters. Raises BadEncoderOption."""
+    if not 0 <= args.filters <= FILTERS:
+        raise BadEncoderOption(f"--filters {args.filters}: give 0 to {FILTERS}")
+    if args.comparators is None:
+        return FilterUnits(args.filters, min(args.filters, COMPARATORS))
+    if not 0 <= args.comparators <= COMPARATORS:
+        raise BadEncoderOption(f"--comparators {args.comparators}: give 0 to {COMPARATORS}")
+    if args.comparators and not args.filters:
+        raise BadEncoderOption(f"--comparators {args.comparators}: only filters use them, give --filters, too")
+    return FilterUnits(args.filters, args.comparators)
+
+
+def built_with(args: argparse.Namespace) -> EncoderOptions:
+    """What the command line says of the encoder. Raises BadEncoderOption."""
+    values: dict[str, Any] = {}
+    for text in args.encoder_option:
+        written, _, value = text.partition("=")
+        name = written.replace("-", "_")
+        if name not in _NAMES or not value:
+            names = ", ".join(map(dashed, _NAMES))
+            raise BadEncoderOption(f"--encoder-option {text}: give NAME=VALUE; what registers do not say is {names}")
+        try:
+            values[name] = _value(name, value)
+        except (ValueError, KeyError):
+            raise BadEncoderOption(f"--encoder-option {text}: {_wanted(name)}") from None
+    try:
+        return EncoderOptions(**values)
+    except ValueError as error:
+        raise BadEncoderOption(f"--encoder-option: {in_their_words(str(error), '')}") from None
+
+
+def formats(args: argparse.Namespace) -> tuple[int, ...]:
+    """The values of trTeFormat there are. Raises BadEncoderOption."""
+    words = args.formats.split(",")
+    if not set(words) <= set(FORMATS) or len(set(words)) < len(words):
+        raise BadEncoderOption(f"--formats {args.formats}: give {' or '.join(FORMATS)}, or both with a comma between")
+    return tuple(FORMATS[word] for word in words)
+
+
+def _value(name: str, text: str) -> Any:
+    """Raises ValueError or KeyError."""
+    if name in CHOICES:
+        return CHOICES[name][text]
+    if isinstance(FIELDS[name].default, bool):
+        return SWITCH[text]
+    if isinstance(FIELDS[name].default, tuple):
+        return tuple(int(number, 0) for number in text.split(","))
+    return int(text, 0)
+
+
+def _wanted(name: str) -> str:
+    """What values there are."""
+    if name in CHOICES:
+        return f"it is one of {', '.join(CHOICES[name])}"
+    if isinstance(FIELDS[name].default, bool):
+        return "it is on or off"
+    return "it is numbers with commas between them" if isinstance(FIELDS[name].default, tuple) else "it is a number"
+
+
+class BadCtrOption(RvtraceError):
+    """An option of Control Transfer Records that cannot be."""
+
+
+def add_ctr_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options `built` reads."""
+    parser.add_argument("--ctr", choices=list(VERSIONS), help="the hart has Control Transfer Records of this version")
+    parser.add_argument(
+        "--ctr-depths", metavar="N,N",
+        help=f"the depths they have, of {', '.join(map(str, DEPTHS))} (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ctr-without", action="append", default=[], metavar="FIELD",
+        help="a field they lack, may be repeated: RASEMU, LCOFIFRZ, EXCINH, TYPE, ...",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ctr-exponent-bits", choices=("none", "0", "1", "2", "3", "4"), metavar="N",
+        help="bits of a cycle count's exponent, 0 to 4, or none: no cycle counts (default 4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ctr-misp", action="store_true",
+        help="they tell mispredicted transfers (MISP) of a simple predictor: backward branches are taken, ...",
+    )  # fmt: skip
+
+
+def built_ctr(args: argparse.Namespace) -> CtrBuild | None:
+    """What the command line says of them, None for a hart without. Raises BadCtrOption."""
+    if args.ctr is None:
+        if args.ctr_depths or args.ctr_without or args.ctr_exponent_bits or args.ctr_misp:
+            raise BadCtrOption(f"say which Control Transfer Records the hart has: --ctr {' or '.join(VERSIONS)}")
+        return None
+    standard = CtrBuild(args.ctr)
+    bits = args.ctr_exponent_bits or str(standard.exponent_bits)
+    try:
+        return CtrBuild(
+            args.ctr,
+            depths=_depths(args.ctr_depths) if args.ctr_depths else standard.depths,
+            absent=standard.absent - ({"MISP"} if args.ctr_misp else set()) | set(args.ctr_without),
+            exponent_bits=None if bits == "none" else int(bits),
+        )
+    except CtrNotBuildable as error:
+        raise BadCtrOption(f"--ctr {args.ctr}: {error}") from None
+
+
+def _depths(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(int(number, 0) for number in text.split(",")))
+    except ValueError:
+        raise BadCtrOption(f"--ctr-depths {text}: give numbers with commas between them") from None
+
+
+def openocd_lines(ctr: CtrFollower) -> str:
+    """What makes OpenOCD 0.12 know the CSRs; they are called csr_mctrctl and so on then."""
+    exposed = ",".join(f"{number}={csr.name}" for number, csr in sorted(ctr.csrs.items()))
+    return f"riscv expose_csrs {exposed}\n"

@@ -1,0 +1,96 @@
+"""The E-Trace side of the encoder of `rvtrace sim`: how it is built, and what its target description says of it."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from enum import Enum
+from typing import Any
+
+from rvtrace_gdb.console.commands.sim.encoder import SWITCH, BadEncoderOption
+from rvtrace_gdb.console.options.encoder import dashed, in_words
+from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions
+from rvtrace_gdb.decode.etrace.options import Options, Parameters
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, Value, made, values_of
+from rvtrace_gdb.transport.simulated.devices.etrace import SET_BY_REGISTERS, ETraceBuild
+
+_BUILT = ETraceBuild()
+_PARAMETERS = {field.name for field in fields(Parameters)}
+_FREEDOMS = {field.name for field in fields(EncoderOptions)} - SET_BY_REGISTERS - {"parameters"}
+_BUILDING = {field.name for field in fields(ETraceBuild)} - {"encoder"}
+_NAMES = sorted(_PARAMETERS | _FREEDOMS | _BUILDING)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options `built` reads."""
+    parser.add_argument(
+        "--etrace-option", action="append", default=[], metavar="NAME=VALUE",
+        help="how the E-Trace side of the trace encoder is built, may be repeated: data-trace=off, inst-mode=6,"
+        " timestamp-sparse=4, bpred-size=8, context-width=16, support=reference, ... (`rvtrace encode --etrace --help`"
+        " explains the others)",
+    )  # fmt: skip
+
+
+def built(args: argparse.Namespace) -> ETraceBuild:
+    """What the command line says. Raises BadEncoderOption."""
+    values: dict[str, Any] = {}
+    for text in args.etrace_option:
+        written, _, value = text.partition("=")
+        name = written.replace("-", "_")
+        if name not in _NAMES or not value:
+            names = ", ".join(map(dashed, _NAMES))
+            raise BadEncoderOption(f"--etrace-option {text}: give NAME=VALUE; what registers do not say is {names}")
+        try:
+            values[name] = _value(_default(name), value)
+        except (ValueError, KeyError):
+            raise BadEncoderOption(f"--etrace-option {text}: {_wanted(_default(name))}") from None
+    try:
+        return _made(values)
+    except ValueError as error:
+        raise BadEncoderOption(f"--etrace-option: {in_words(str(error), set(_NAMES), '')}") from None
+
+
+def _made(values: Mapping[str, Any]) -> ETraceBuild:
+    """Raises ValueError."""
+    encoder = _BUILT.encoder
+    parameters = replace(encoder.parameters, **{name: values[name] for name in values if name in _PARAMETERS})
+    freedoms = {name: values[name] for name in values if name in _FREEDOMS}
+    building = {name: values[name] for name in values if name in _BUILDING}
+    return replace(_BUILT, encoder=replace(encoder, parameters=parameters, **freedoms), **building)
+
+
+def _default(name: str) -> Any:
+    if name in _PARAMETERS:
+        return getattr(_BUILT.encoder.parameters, name)
+    return getattr(_BUILT.encoder if name in _FREEDOMS else _BUILT, name)
+
+
+def _value(default: Any, text: str) -> Any:
+    """Raises ValueError or KeyError."""
+    if isinstance(default, bool):
+        return SWITCH[text]
+    if isinstance(default, Enum):
+        return _choices(default)[text]
+    return int(text, 0)
+
+
+def _choices(default: Enum) -> dict[str, Enum]:
+    return {dashed(member.name): member for member in type(default)}
+
+
+def _wanted(default: Any) -> str:
+    """What values there are."""
+    if isinstance(default, bool):
+        return "it is on or off"
+    return f"it is one of {', '.join(_choices(default))}" if isinstance(default, Enum) else "it is a number"
+
+
+def described(built: ETraceBuild, values: Mapping[str, Value]) -> ETraceBuild:
+    """*built*, and as a target description says, of which *values* are the settings."""
+    encoder = built.encoder
+    options = made(values, ETrace(Options(encoder.parameters, support=encoder.support))).options
+    return replace(built, encoder=replace(encoder, parameters=options.parameters, support=options.support))
+
+
+def settings(options: Options) -> dict[str, Value]:
+    """What a target description says that no register of the encoder does."""
+    return values_of(ETrace(Options(options.parameters, support=options.support)))

@@ -1,0 +1,378 @@
+"""The target that `rvtrace sim` simulates: its trace components, where their bytes go, and the files that describe it.
+
+The trace components come from a target description, or one is written of them, beside the configuration for OpenOCD.
+What leaves a pin interface or a bridge goes to files and sockets. Of tandem traces there is a port for each hart, whose
+bytes go to a file.
+"""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+
+from rvtrace_gdb.console.commands.sim import devices, encoder
+from rvtrace_gdb.console.commands.sim import etrace as sim_etrace
+from rvtrace_gdb.console.commands.sim.devices import streaming
+from rvtrace_gdb.console.options import tandem
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
+from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description import model as told
+from rvtrace_gdb.session.description.model import Description, Tandem
+from rvtrace_gdb.session.description.tables import text
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import is_number
+from rvtrace_gdb.transport.simulated.bus import ElfFile
+from rvtrace_gdb.transport.simulated.debug.jtag import IDCODE, IR_LENGTH
+from rvtrace_gdb.transport.simulated.debug.run_control import MOST
+from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.devices.etrace import ETraceBuild
+from rvtrace_gdb.transport.simulated.devices.sinks import FileStream, SocketStream, Stream
+from rvtrace_gdb.transport.simulated.devices.tandem import Addresses, TandemBuild, attach
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
+from rvtrace_gdb.transport.simulated.machine import Machine
+from rvtrace_gdb.transport.simulated.server import ListenError, listen_tcp, listen_unix
+from rvtrace_gdb.transport.simulated.wiring import (
+    RAM_MODES,
+    AnyPart,
+    AtbBridgePart,
+    EncoderHow,
+    EncoderPart,
+    FunnelPart,
+    MemoryMap,
+    PibSinkPart,
+    RamSinkPart,
+    Wiring,
+    standard,
+)
+
+_TCP, _UNIX = "tcp:", "unix:"
+
+
+class BadStream(RvtraceError):
+    """A stream of a component that has none, or one that cannot be opened."""
+
+
+class Streams:
+    """Opens them; *cleanup* closes them and removes the sockets' files. Raises RvtraceError."""
+
+    def __init__(self, cleanup: ExitStack) -> None:
+        self._cleanup = cleanup
+        self.opened: dict[str, str] = {}
+        """Where each component's goes, by its name."""
+
+    def open(self, name: str, where: str, folder: Path) -> Stream:
+        """*where*: `tcp:PORT`, `unix:PATH` or the path of a file, relative to *folder*."""
+        stream, shown = self._opened(name, where, folder)
+        self._cleanup.callback(stream.close)
+        self.opened[name] = shown
+        return stream
+
+    def _opened(self, name: str, where: str, folder: Path) -> tuple[Stream, str]:
+        """And how it is called in messages."""
+        if where.startswith(_TCP):
+            return self._tcp(name, where.removeprefix(_TCP))
+        unix, path = where.startswith(_UNIX), folder / where.removeprefix(_UNIX)
+        shown = f"{_UNIX if unix else ''}{path}"
+        if shown in self.opened.values():
+            raise BadStream(f"{name}: {shown} is where another component's trace goes")
+        if not unix:
+            return FileStream(path), shown
+        listener = self._listening(name, lambda: listen_unix(path))
+        self._cleanup.callback(path.unlink, missing_ok=True)
+        return SocketStream(listener), shown
+
+    def _tcp(self, name: str, port: str) -> tuple[Stream, str]:
+        if not is_number(port) or int(port) >= 1 << 16:
+            raise BadStream(f"{name}: tcp:{port}: give a port, or 0 for a free one")
+        listener = self._listening(name, lambda: listen_tcp(int(port)))
+        return SocketStream(listener), f"{_TCP}{listener.getsockname()[1]}"
+
+    @staticmethod
+    def _listening(name: str, listen: Callable[[], socket.socket]) -> socket.socket:
+        try:
+            return listen()
+        except ListenError as error:
+            raise BadStream(f"{name}: cannot listen on {error.where}: {error.reason}; choose another place") from None
+
+
+def asked_for(wiring: Wiring, wanted: Sequence[str], streams: Streams) -> Wiring:
+    """*wiring* with the streams of --stream: NAME=WHERE each. Raises RvtraceError."""
+    for option in wanted:
+        name, _, where = option.partition("=")
+        outlets = {part.name: part for part in wiring.parts if isinstance(part, PibSinkPart | AtbBridgePart)}
+        if name not in outlets or not where:
+            there = ", ".join(outlets) or "none in this target"
+            raise BadStream(f"--stream {option}: give NAME=WHERE; pin interfaces and bridges to name: {there}")
+        if name in streams.opened:
+            raise BadStream(f"--stream {option}: {name} goes to {streams.opened[name]} already")
+        part = streaming(outlets[name], streams.open(name, where, Path()))
+        wiring = Wiring(tuple(part if other.name == name else other for other in wiring.parts))
+    return wiring
+
+
+class BadTandem(RvtraceError):
+    """Options of tandem traces that do not go together, or a file that cannot be written."""
+
+
+def add_tandem_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options `attached` reads."""
+    parser.add_argument(
+        "--tandem", metavar="FILE",
+        help="write a tandem trace of all that the hart does, from its reset on; of several harts to FILE.0, ... ;"
+        " `trace start` reads it there (docs/simulated-target.md)",
+    )  # fmt: skip
+    tandem.add_form_arguments(parser, "--tandem-")
+
+
+def tandem_files(args: argparse.Namespace, harts: int) -> list[str]:
+    """Where the traces go, by hart; none without --tandem. Raises BadTandem."""
+    if args.tandem is None:
+        for option in ("tandem_dialect", "tandem_forms"):
+            if getattr(args, option):
+                raise BadTandem(f"--{option.replace('_', '-')}: say where the tandem trace goes, --tandem FILE")
+        return []
+    return [args.tandem] if harts == 1 else [f"{args.tandem}.{number}" for number in range(harts)]
+
+
+def with_tandem_ports(args: argparse.Namespace, machine: Machine, cleanup: ExitStack) -> tuple[Tandem, ...]:
+    """Gives the harts of *machine* their ports; how they are described. Before the harts run. Raises RvtraceError."""
+    paths = tandem_files(args, len(machine.harts))
+    if not paths:
+        return ()
+    chosen = tandem.chosen_forms(args, "--tandem-forms")
+    addresses = Addresses.EFFECTIVE if not chosen.physical else Addresses.BOTH
+    if not chosen.effective:
+        addresses = Addresses.PHYSICAL
+    builds = [
+        TandemBuild(_parameters(hart, args.tandem_dialect), chosen.forms, addresses, chosen.pc_physical)
+        for hart in machine.harts
+    ]
+    parts = ElfFile(args.elf).segments()
+    loaded = [(part.address, part.data + bytes(part.memory_size - len(part.data))) for part in parts]
+    for path in paths:
+        if os.path.exists(path) and os.path.samefile(path, args.elf):
+            raise BadTandem(f"--tandem: {path} is the program itself")
+    outputs = [_Output(path, hart, cleanup) for path, hart in zip(paths, machine.harts, strict=True)]
+    attach(machine.harts, builds, [output.write for output in outputs], loaded, machine.memory_map.clint)
+    return tuple(_described(path, number, builds[number].parameters) for number, path in enumerate(paths))
+
+
+def _parameters(hart: Hart, dialect: str | None) -> Parameters:
+    flen = 64 if "D" in hart.extensions else 32 if "F" in hart.extensions else 0
+    return Parameters(hart.xlen, flen, dialect=DIALECTS[dialect or SPECIFICATION.name], supervisor=False)
+
+
+def _described(path: str, hart: int, made: Parameters) -> Tandem:
+    return Tandem(
+        f"tandem{hart}", hart, str(Path(path).absolute()), made.dialect.name, made.flen, supervisor=made.supervisor
+    )  # fmt: skip
+
+
+def _appending(path: str, flags: int) -> int:
+    """Whoever cuts the file short while it is written, as it grows without end, gets no hole for what was there."""
+    return os.open(path, flags | os.O_APPEND, 0o666)
+
+
+class _Output:
+    """A file that a port writes. When it cannot be written any more, the hart goes on without the port."""
+
+    def __init__(self, path: str, hart: Hart, cleanup: ExitStack) -> None:
+        self._path, self._hart = path, hart
+        try:
+            self._file: FileIO | None = cleanup.enter_context(FileIO(path, "w", opener=_appending))
+        except OSError as error:
+            raise BadTandem(f"--tandem: cannot write {path}: {error.strerror}") from None
+
+    def write(self, data: bytes) -> None:
+        if self._file is None:
+            return
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._file = self._hart.witness = None
+            print(
+                f"rvtrace sim: cannot write {self._path}: {error.strerror}; the tandem trace ends there",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+
+
+_LEAST_SRAM, _MOST_SRAM = 8, 1 << 28  # bytes
+_HIGH = 1 << 32
+_V0_ADDRESS_BITS, _V0_WORD = 40, 8  # of memory, as the P550 has them
+
+
+class BadTarget(RvtraceError):
+    """A target description that does not go together with the command line."""
+
+
+def loaded(args: argparse.Namespace) -> Description | None:
+    """What --target describes, None without it. Raises DescriptionError, or BadTarget."""
+    if args.target is None:
+        return None
+    if args.trace_size is not None:
+        raise BadTarget("--trace-size: the sinks are those of --target, which says how large their buffers are")
+    return file.load(Path(args.target))
+
+
+def harts(args: argparse.Namespace, description: Description | None) -> int:
+    """How many the target has. Raises BadTarget."""
+    if args.harts is not None:
+        return int(args.harts)
+    if description is None:
+        return 1
+    last = max(description.encoders, key=lambda encoder: encoder.hart)
+    if last.hart >= MOST:
+        raise BadTarget(f"{last.name} traces hart {last.hart}, and the simulated target has {MOST} harts at most")
+    return 1 + last.hart
+
+
+def wiring(
+    args: argparse.Namespace, description: Description | None, memory_map: MemoryMap, streams: Streams
+) -> Wiring:
+    """The components as the command line has them built. Raises RvtraceError."""
+    made = _wiring(args, description, memory_map)
+    if args.devices:
+        made = devices.built(made, Path(args.devices), streams.open)
+    return asked_for(made, args.stream, streams)
+
+
+def _wiring(args: argparse.Namespace, description: Description | None, memory_map: MemoryMap) -> Wiring:
+    how: EncoderHow = {
+        "formats": encoder.formats(args),
+        "built_with": encoder.built_with(args),
+        "etrace": sim_etrace.built(args),
+        "absent": tuple(args.without),
+        "filters": encoder.filters(args),
+    }
+    if description is None:
+        return standard(memory_map, harts(args, None), **how)
+    return Wiring(tuple(_part(component, how) for component in description.components))
+
+
+def _part(component: told.AnyComponent, how: EncoderHow) -> AnyPart:
+    match component:
+        case told.Encoder():
+            how = how | {"etrace": sim_etrace.described(how["etrace"] or ETraceBuild(), component.etrace)}
+            return EncoderPart(
+                name=component.name, base=component.base, hart=component.hart, to=component.to,
+                version=component.version, **how,
+            )  # fmt: skip
+        case told.Funnel():
+            return FunnelPart(
+                name=component.name, base=component.base, to=component.to, inputs=component.inputs,
+                input_count=1 + max(component.inputs.values(), default=0), version=component.version,
+            )  # fmt: skip
+        case told.RamSink():
+            return _ram_sink(component)
+        case told.PibSink():
+            return PibSinkPart(name=component.name, base=component.base, inside=component.inside)
+        case told.AtbBridge():
+            return AtbBridgePart(name=component.name, base=component.base, inside=component.inside)
+
+
+def _ram_sink(sink: told.RamSink) -> RamSinkPart:
+    """An SRAM that is as large as it has to be at least."""
+    part = RamSinkPart(name=sink.name, base=sink.base, inside=sink.inside)
+    start, size = sink.start or 0, sink.size or 0
+    if sink.inside:
+        part = replace(part, modes=(RAM_MODES[sink.mode],), address_bits=_V0_ADDRESS_BITS)
+        if sink.mode == "SMEM":
+            return replace(part, start=start, size=size, access_bytes=_V0_WORD)
+    elif sink.mode == "SMEM":
+        return replace(part, start=start, size=size, address_bits=64 if start + size > _HIGH else 32)
+    if start + size > _MOST_SRAM:
+        raise BadTarget(f"{sink.name}: an SRAM of the simulated target has {_MOST_SRAM:#x} bytes at most")
+    return part if not size else replace(part, sram_size=1 << (max(start + size, _LEAST_SRAM) - 1).bit_length())
+
+
+def description_of(machine: Machine, name: str, tcl_port: int, described: Description | None = None) -> Description:
+    """What *machine* has. *described*: what it was made from, whose sinks are used as it says."""
+    if described is None:
+        described = Description(name, "", None, told.OpenOcd(), (), (_standard_sink(machine),))
+    encoders = tuple(_encoder(machine, part) for part in machine.wiring.encoders)
+    return replace(described, encoders=encoders, openocd=told.OpenOcd(tcl_port=tcl_port))
+
+
+def _standard_sink(machine: Machine) -> told.RamSink:
+    part = next(part for part in machine.wiring.parts if isinstance(part, RamSinkPart))
+    return told.RamSink(part.name, part.base, "SMEM", part.start, part.size)
+
+
+def _encoder(machine: Machine, part: EncoderPart) -> told.Encoder:
+    device = machine.components[part.name]
+    built = device.etrace if isinstance(device, TraceEncoder) else None
+    etrace = {} if built is None else sim_etrace.settings(built.decoder)
+    return told.Encoder(part.name, part.base, part.hart, part.to, etrace, part.version)
+
+
+_KNOWS = """# Without this, memory cannot be read while the hart runs.
+riscv set_enable_virt2phys off
+"""
+
+
+def openocd_config(
+    listener: socket.socket,
+    gdb_port: int = 3333,
+    tcl_port: int = 6666,
+    hart: Hart | None = None,
+    harts: int = 1,
+    separate: bool = False,
+) -> str:
+    """What OpenOCD 0.12 needs to debug the target that is served at *listener*.
+
+    *hart*: one like all others. *separate*: several harts have a gdb server each, from *gdb_port* on; else there is one
+    for all, in which each is a thread.
+    """
+    if listener.family == socket.AF_UNIX:
+        where = f"remote_bitbang host {listener.getsockname()}"
+    else:
+        host, port = listener.getsockname()
+        where = f"remote_bitbang host {host}\nremote_bitbang port {port}"
+    exposed = "" if hart is None or hart.ctr is None else encoder.openocd_lines(hart.ctr)
+    names = [f"sim.cpu{number}" for number in range(harts)]
+    alone = f"target create sim.cpu riscv -chain-position sim.cpu\n{_KNOWS}"
+    targets = alone if harts == 1 else _several(names, exposed, separate)
+    return f"""adapter driver remote_bitbang
+{where}
+adapter speed 10000
+jtag newtap sim cpu -irlen {IR_LENGTH} -expected-id {IDCODE:#010x}
+{targets}gdb_report_data_abort enable
+gdb_report_register_access_error enable
+# Milliseconds; the default of 100 makes every breakpoint wait.
+poll_period 5
+gdb_port {gdb_port}
+tcl_port {tcl_port}
+telnet_port disabled
+{exposed if harts == 1 else ""}"""
+
+
+def _several(names: Sequence[str], exposed: str, separate: bool) -> str:
+    """The targets of several harts; each is told by itself what the only one is told otherwise."""
+    text = ""
+    for number, name in enumerate(names):
+        threads = "" if separate else " -rtos hwthread"
+        text += f"target create {name} riscv -chain-position sim.cpu -coreid {number}{threads}\n{_KNOWS}{exposed}"
+    return text + ("" if separate else f"target smp {' '.join(names)}\n") + f"targets {names[0]}\n"
+
+
+_HEADER = "Written by rvtrace sim: where the trace components of the simulated target are."
+
+
+def target_description(
+    machine: Machine,
+    name: str,
+    tcl_port: int = 6666,
+    described: Description | None = None,
+    tandem: tuple[Tandem, ...] = (),
+) -> str:
+    """The rvtrace.toml of the simulated target. *described*: what it was made from; *tandem*: ports it has besides."""
+    name = f"{name} on the simulated target"
+    found = description_of(machine, name, tcl_port, described)
+    return text(replace(found, tandem=tandem), _HEADER)

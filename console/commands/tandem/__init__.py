@@ -1,0 +1,20 @@
+"""`rvtrace tandem`: what a tandem-verification trace has beyond the instructions that ran (docs/tandem.md)."""
+
+from rvtrace_gdb.console.commands import Command, CommandParser, add_commands
+
+COMMANDS = (
+    Command("show", "list the groups of a tandem trace: what ran, and what it changed", "tandem.show"),
+    Command("convert", "write a tandem trace as a log of Spike or as the CSV of riscv-dv", "tandem.convert"),
+    Command("verify", "run a golden model in step with a tandem trace, and report where they part", "tandem.verify"),
+)
+"""In the order of the help."""
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """The command line of `rvtrace tandem`, with its sub-commands."""
+    parser.description = (
+        "A tandem trace tells every state change of every instruction. `show` lists them, `convert` writes"
+        " them in other forms, `verify` compares them with a golden model. Each has its own --help."
+    )
+    parser.intermixed = False
+    add_commands(parser, COMMANDS)

@@ -1,0 +1,289 @@
+"""What the tandem verifier found, in words and as JSON: an object a line (docs/tandem-verifier.md, docs/json.md)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rvtrace_gdb.console.commands.tandem.show import Found
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import Context, trap_text
+from rvtrace_gdb.decode.program.debug_info import SourceLines
+from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
+from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Trap
+from rvtrace_gdb.session.verify.verifier import Verifier
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.json_rows import Fields, line, place
+from rvtrace_gdb.views.tandem.csr_fields import MODES
+from rvtrace_gdb.views.tandem.groups import Groups, Texts
+from rvtrace_gdb.views.tandem.listing import Words, name_of, value_of
+
+_BARE = (Kind.ORDER, Kind.TRAP)
+
+
+class Objects:
+    """Numbers of groups and of the history count from 1, as everywhere."""
+
+    def __init__(self, found: Found, source: Disassemblers) -> None:
+        self._hart, self._groups = found.hart, Groups(found.tandem)
+        self._parameters = found.tandem.trace.parameters
+        self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
+        self._lines = SourceLines(found.decoded.image.elves)
+
+    def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
+        """What hart the model is, and what is not compared."""
+        told = (text.partition(":") for text in configuration)
+        fields: Fields = {"model": model, "configuration": {name.strip(): value.strip() for name, _, value in told}}
+        fields |= {"masked": list(verifier.masked) or None, "absent": sorted(verifier.missing) or None}
+        return [line(fields)]
+
+    def divergence(self, found: Divergence) -> list[str]:
+        """One divergence."""
+        row = self._groups.row(found.group)
+        row = row if found.pc is None else row._replace(pc=found.pc)
+        self._texts.learn([row])
+        position = None if found.position is None else found.position + 1
+        fields: Fields = {"divergence": found.number, "group": found.group + 1, "hart": self._hart}
+        fields |= {"trace-byte": found.offset, "position": position}
+        if found.pc is not None:
+            fields |= place(found.pc, self._texts.symbol(found.pc, row.context), self._parameters.xlen)
+            fields["source"] = self._lines.at(found.pc) or None
+        if found.instr is not None:
+            fields["opcodes"] = f"{found.instr.word:0{2 * found.instr.length}x}"
+            fields["inst"] = self._texts.of(row).instruction
+        fields |= {"trap": _trap_fields(found.trap), "model-trap": _trap_fields(found.model_trap)}
+        fields["differences"] = [self._difference(one) for one in found.differences]
+        if found.registers:
+            fields["registers"] = {
+                _name(regno): self._values(regno, trace=trace, model=model) for regno, trace, model in found.registers
+            }
+        return [line(fields)]
+
+    def _difference(self, one: Difference) -> Fields:
+        fields: Fields = {"kind": one.kind.name.lower(), "text": one.note or None}
+        if one.kind in _BARE:
+            return _known(fields)
+        if one.kind in (Kind.PC, Kind.INSTRUCTION) or one.size:
+            digits = self._parameters.xlen // 4 if one.kind in (Kind.PC, Kind.ADDRESS) else 2 * (one.size or 4)
+            if one.size and one.kind is not Kind.ADDRESS:
+                fields |= place(one.place, self._texts.symbol(one.place, Context()), self._parameters.xlen)
+                fields["symbol"] = fields.pop("func")
+            fields |= {"size": one.size or None, "trace": _hex(one.trace, digits), "model": _hex(one.model, digits)}
+            return _known(fields)
+        fields["register"] = _name(one.place)
+        return _known(fields | self._values(one.place, before=one.was, trace=one.trace, model=one.model))
+
+    def _values(self, regno: int, **values: int | None) -> Fields:
+        """The privilege mode as a number, registers as text."""
+        known = {name: value for name, value in values.items() if value is not None}
+        if regno == csrs.PRIVILEGE:
+            return known
+        if regno == PC:
+            return {name: _hex(value, self._parameters.xlen // 4) for name, value in known.items()}
+        return {name: value_of(regno, value, self._parameters) for name, value in known.items()}
+
+    def summary(self, verifier: Verifier, stopped: str, shown: int) -> list[str]:
+        """What was compared, and with what result."""
+        counts = verifier.counts
+        fields: Fields = {"groups": counts.groups, "instructions": counts.instructions, "traps": counts.traps}
+        fields |= {"interrupts": counts.interrupts, "resets": counts.resets, "loose": counts.loose}
+        fields |= {"initializations": counts.initializations, "executed": counts.executed}
+        fields["compared"] = {"registers": counts.registers, "csrs": counts.csrs, "stores": counts.stores}
+        fields |= {"full-comparisons": counts.full, "copied": dict(counts.copied), "masked": counts.masked}
+        fields |= {"untold": counts.untold, "uncomparable": counts.uncomparable, "losses": counts.losses}
+        fields["holes"] = counts.holes
+        fields |= {"lost-bytes": counts.lost_bytes, "divergences": counts.divergences}
+        fields["differences"] = {kind.name.lower(): count for kind, count in counts.by_kind.items()}
+        fields["refused"] = {name_of(regno): hex(bits) for regno, bits in verifier.refused.items()} or None
+        fields["stopped"] = stopped or None
+        return [line(fields)]
+
+
+def _hex(value: int | None, digits: int) -> str | None:
+    return None if value is None else f"0x{value:0{digits}x}"
+
+
+def _known(fields: dict[str, Any]) -> Fields:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _name(regno: int) -> str:
+    return "pc" if regno == PC else "priv" if regno == csrs.PRIVILEGE else name_of(regno)
+
+
+def _trap_fields(trap: Trap | None) -> Fields | None:
+    if trap is None:
+        return None
+    if trap.cause < 0:  # what the trace does not tell
+        return {}
+    return {"text": trap_text(trap.cause, trap.interrupt), "interrupt": trap.interrupt, "cause": trap.cause}
+
+
+_TITLES = {Kind.PC: "next pc", Kind.ADDRESS: "address", Kind.INSTRUCTION: "instruction"}
+
+
+class Sentences:
+    """Words about one verification. *last*: groups shown before the first divergence."""
+
+    def __init__(self, found: Found, source: Disassemblers, last: int) -> None:
+        self._tandem, self._last = found.tandem, last
+        self._groups = Groups(found.tandem)
+        self._parameters = found.tandem.trace.parameters
+        self._texts = Texts(source, found.decoded.program, self._parameters.xlen)
+        self._words = Words(self._groups, self._texts)
+        self._lines = SourceLines(found.decoded.image.elves)
+        self._width = self._parameters.xlen // 4
+
+    def beginning(self, configuration: list[str], verifier: Verifier, model: str) -> list[str]:
+        """What hart the model is, and what is not compared."""
+        lines = [line if at == 0 else f"    {line}" for at, line in enumerate(configuration)]
+        lines.append(f"trace: {self._parameters}, {_number(len(self._tandem.trace), 'group')}")
+        lines.append(f"copied from the trace, not compared: {', '.join(COPIED)}")
+        masked = ", ".join(verifier.masked)
+        if masked:
+            lines.append(f"not compared: {masked}")
+        untold = ", ".join(ABSENT[name] for name in sorted(verifier.missing))
+        if untold:
+            lines.append(f"the trace never tells {untold}: not compared")
+        return [*_aligned(lines), ""]
+
+    def divergence(self, found: Divergence) -> list[str]:
+        """One divergence; what ran before the first one, too."""
+        row = self._groups.row(found.group)
+        if found.pc is not None:
+            row = row._replace(pc=found.pc)
+        self._texts.learn([row])
+        head = self._words.lines(row)
+        place = f"divergence {found.number}: group {found.group + 1}, trace byte {found.offset:#x}"
+        lines = [place + ("" if found.position is None else f", number {found.position + 1} of the history")]
+        if found.number == 1 and self._last:
+            lines += self._before(found.group)
+        lines += [f"  {line}" for line in head]
+        source = "" if found.pc is None else self._lines.at(found.pc)
+        if source:
+            lines.append(f"  source: {source}")
+        lines += [f"  {line}" for line in self._differences(found)]
+        lines += [f"  {line}" for line in self._registers(found)]
+        return [*lines, ""]
+
+    def _before(self, group: int) -> Iterator[str]:
+        """The groups before one."""
+        rows = list(self._groups.rows(range(max(group - self._last, 0), group)))
+        self._texts.learn(rows)
+        for row in rows:
+            yield from (f"  {line}" for line in self._words.lines(row))
+
+    def _differences(self, found: Divergence) -> Iterator[str]:
+        for one in found.differences:
+            yield f"! {self._difference(one, found)}"
+
+    def _difference(self, one: Difference, found: Divergence) -> str:
+        if one.kind is Kind.ORDER:
+            return one.note
+        if one.kind is Kind.TRAP:
+            return f"trap: trace {_trap(found.trap)}, model {_trap(found.model_trap)}"
+        if one.kind in _TITLES:
+            return f"{_TITLES[one.kind]}: trace {self._address(one.trace)}, model {self._address(one.model)}"
+        if one.kind is Kind.STORE or (one.kind is Kind.LATER and one.size):
+            return self._stored(one)
+        return self._register(one)
+
+    def _stored(self, one: Difference) -> str:
+        later = " (when everything was compared)" if one.kind is Kind.LATER else ""
+        values = ["nothing told" if one.trace is None else f"0x{one.trace:0{2 * one.size}x}"]
+        values.append("nothing stored" if one.model is None else f"0x{one.model:0{2 * one.size}x}")
+        what = f"memory, {one.size} byte{'s' if one.size > 1 else ''} at {self._address(one.place)}"
+        return f"{what}: trace {values[0]}, model {values[1]}{later}"
+
+    def _register(self, one: Difference) -> str:
+        name = "privilege mode" if one.place == csrs.PRIVILEGE else name_of(one.place)
+        trace = "tells no change" if one.trace is None and one.kind is not Kind.LATER else self._value(one, one.trace)
+        model = one.note or self._value(one, one.model)
+        more = [] if one.bits in (0, ALL) or one.place == csrs.PRIVILEGE else [f"bits 0x{one.bits & _MASK:x}"]
+        if one.was is not None:
+            more.append(f"before {self._value(one, one.was)}")
+        if one.kind is Kind.LATER:
+            more.append("when everything was compared")
+        return f"{name}: trace {trace}, model {model}" + (f" ({', '.join(more)})" if more else "")
+
+    def _value(self, one: Difference, value: int | None) -> str:
+        if value is not None and one.place == csrs.PRIVILEGE:
+            return MODES.get(value, str(value))
+        return "none" if value is None else value_of(one.place, value, self._parameters)
+
+    def _registers(self, found: Divergence) -> Iterator[str]:
+        """Both states, all of them."""
+        if not found.registers:
+            return
+        yield "registers after it: trace, model"
+        for regno, trace, model in found.registers:
+            name = "pc" if regno == PC else "priv" if regno == csrs.PRIVILEGE else name_of(regno)
+            values = ["-" if value is None else f"0x{value:0{self._width}x}" for value in (trace, model)]
+            differs = " !" if trace is not None and trace != model else ""
+            yield f"  {name:<10} {values[0]:<18} {values[1]}{differs}"
+
+    def _address(self, address: int | None) -> str:
+        if address is None:
+            return "none"
+        symbol = self._texts.symbol(address, Context())
+        return f"0x{address:0{self._width}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
+
+    def summary(self, verifier: Verifier, stopped: str, shown: int) -> list[str]:
+        """What was compared, and with what result."""
+        counts = verifier.counts
+        lines = [f"verified: {_verified(counts)}" + (f" ({stopped})" if stopped else "")]
+        lines.append(
+            f"compared: {_number(counts.registers, 'register')}, {_number(counts.csrs, 'CSR')},"
+            f" {_number(counts.stores, 'store')}; everything {_number(counts.full, 'time')}"
+        )
+        copied = [f"{what} {count}" for what, count in counts.copied.most_common()]
+        lines += [f"copied: {', '.join(copied)}"] if copied else []
+        others = [
+            (counts.masked, "differences in masked bits"),
+            (counts.untold, "changes of what the trace never tells"),
+            (counts.uncomparable, "groups that depend on what is not known"),
+        ]
+        lines += [f"not compared: {', '.join(f'{text} {count}' for count, text in others if count)}"] * any(
+            count for count, _ in others
+        )
+        if counts.losses:
+            lines.append(
+                f"lost: {_number(counts.lost_bytes, 'byte')} in {_number(counts.losses, 'stretch', 'stretches')}"
+            )
+        kinds = ", ".join(f"{kind.value} {count}" for kind, count in counts.by_kind.most_common())
+        whole = "no divergence in what could be read" if counts.holes else "no divergence"
+        none = whole if counts.executed or counts.copied else "nothing could be compared"
+        result = f"{_number(counts.divergences, 'divergence')}: {kinds}" if counts.divergences else none
+        hidden = counts.divergences - shown
+        return _aligned([*lines, f"result: {result}" + (f"; {hidden} of them not shown" if hidden > 0 else "")])
+
+
+_MASK = (1 << 64) - 1
+
+
+def _verified(counts: Counts) -> str:
+    kinds = [
+        (counts.instructions, "instruction"), (counts.traps, "trap"), (counts.interrupts, "interrupt"),
+        (counts.resets, "reset"), (counts.initializations, "state initialization"),
+        (counts.loose, "change outside of groups"),
+    ]  # fmt: skip
+    plural = {"change outside of groups": "changes outside of groups"}
+    parts = [_number(count, what, plural.get(what)) for count, what in kinds if count]
+    return f"{_number(counts.groups, 'group')}: " + ", ".join(parts) if parts else _number(counts.groups, "group")
+
+
+def _number(count: int, what: str, several: str | None = None) -> str:
+    return f"{count} {what if count == 1 else several or what + 's'}"
+
+
+def _trap(trap: Trap | None) -> str:
+    return "none" if trap is None else "cause not told" if trap.cause < 0 else trap_text(trap.cause, trap.interrupt)
+
+
+def _aligned(lines: list[str]) -> list[str]:
+    """`name: value` with the values below each other, where the names are short."""
+    width = len("verified: ")
+    rows = [(line, *line.partition(": ")) for line in lines]
+    return [
+        line if len(name) > width - 2 or name[:1] == " " else f"{name + ':':<{width}}{value}"
+        for line, name, _, value in rows
+    ]

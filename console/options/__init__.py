@@ -1,0 +1,1 @@
+"""Options that several commands share: programs, raw traces, and encoders."""

@@ -1,0 +1,258 @@
+"""The options of encoders: one for each field of N-Trace's `EncoderOptions`, from one table of their meanings.
+
+`rvtrace encode` and `rvtrace sim` have them.
+"""
+
+import argparse
+import dataclasses
+import re
+from collections.abc import Callable, Container, Mapping
+from enum import IntEnum
+from typing import Any
+
+from rvtrace_gdb.decode.ntrace.messages import Tcode
+from rvtrace_gdb.decode.ntrace.options import (
+    DIALECTS,
+    RC7,
+    SIFIVE,
+    EncoderOptions,
+    ImplicitReturn,
+    Options,
+    SyncMode,
+    SyncPlacement,
+)
+from rvtrace_gdb.support.errors import RvtraceError
+
+FIELDS = {field.name: field for field in dataclasses.fields(EncoderOptions)}
+
+# In quotation marks: sections of N-Trace 1.0. In parentheses: fields of the trace control interface.
+HELP: Mapping[str, Mapping[str, str]] = {
+    "mode and source": {
+        "btm": "Branch Trace Messaging (trTeInstMode 3), not HTM (6)",
+        "dialect": "generation of the encoder: the ratified 1.0, the draft rc7, sifive for what came before",
+        "xlen": "of the hart; default: of the ELF",
+        "src_bits": "width of SRC (trTeSrcBits), 0: no SRC",
+        "src_id": "value of SRC (trTeSrcID)",
+    },
+    "synchronizing messages": {
+        "sync_mode": "what the period is counted in (trTeInstSyncMode)",
+        "sync_max": "the period is 2**(N + 4) of these (trTeInstSyncMax)",
+        "sync_placement": "where one goes that is due: the next block boundary, merged with the message that goes out"
+        ' there or separate, or merged with the next branch message ("Examples of Synchronizing Messages")',
+        "linear_sync": "the form where no branch message is due; default: prog-trace-sync in BTM,"
+        " indirect-branch-hist-sync in HTM",
+        "trap_return_sync": 'a trap right after a trap return: both places in messages with SYNC=2 ("Corner Cases")',
+        "marks_keep_hist": "rc7: a message with SYNC 0, 4 or 6 that has no HIST leaves it in its register",
+    },
+    "sizes": {
+        "icnt_limit": "I-CNT at which the counter is full, in halfwords",
+        "hist_limit": 'bits of HIST with its stop bit ("Maximum Field Sizes": at most 32)',
+        "return_depth": "entries of the return stack; of the counter, its highest value",
+        "partial_bits": "low bits of a return address that the partial stack keeps",
+        "hrepeat_limit": 'highest HREPEAT ("Maximum Field Sizes": 18 bits)',
+        "bcnt_limit": 'highest B-CNT ("Maximum Field Sizes": 18 bits)',
+    },
+    "optimizations": {
+        "implicit_return": "returns the decoder can tell are not reported (trTeInstEnImplicitReturn,"
+        " trTeInstImplicitReturnMode)",
+        "sequential_jump": "nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
+        "repeated_history": "equal HISTs are counted (trTeInstEnRepeatedHistory): RCODE 2; sifive: RCODE 8 and 9",
+        "repeat_branch": 'equal branch messages are counted in RepeatBranch ("RepeatBranch Message")',
+        "all_jumps": "direct jumps and calls are reported as taken branches are (trTeInstEnAllJumps)",
+        "extend_addr_msb": "high bits of addresses that are all alike are left out (trTeInstExtendAddrMSB)",
+    },
+    "timestamps and context": {
+        "timestamps": "messages end with TSTAMP (trTsEnable); the clock is the number of instructions",
+        "timestamp_bits": "width of the clock (trTsWidth), 0: it does not wrap",
+        "timestamp_sparse": "every N-th message has TSTAMP, synchronizing ones always",
+        "context": "Ownership messages (trTeContext), where the log tells privilege modes or context CSRs",
+        "ownership_full": "a mere change of privilege comes with scontext and hcontext too (FORMAT 2, 3)",
+        "exact_context": "I-CNT and HIST are reported before an Ownership that no address precedes",
+    },
+    "what the rules leave open": {
+        "full_at_once": "a full register is reported when the next instruction does not fit, not in the moment it is"
+        ' full ("HIST Field Full")',
+        "icnt_full_sync": 'a full I-CNT is reported with SYNC=4 ("I-CNT Details"; in HTM: rc7, 8.4.4)',
+        "icnt_by_block": 'a full I-CNT is noticed at the end of a block, and may be bigger ("I-CNT Details")',
+        "hist_full_first": "an I-CNT that gets full with a branch or jump waits for the message of that one",
+        "hist_chunks": 'HIST is reported after so many branches, in turn ("ResourceFull Message": any number of bits)',
+        "repeat_trims": "a HIST that differs from the one before may still repeat it with so many bits fewer, tried in"
+        " this order",
+        "repeat_shortest": 'the shortest pattern in HIST is counted ("Repeated History Optimization", last example)',
+        "repeat_broken_by_icnt": "a full I-CNT ends the count of a repeated HIST",
+        "run_minimum": "sifive: branches in a row with one outcome that are counted in place of their HIST",
+        "b_type_extended": "exceptions and interrupts are both B-TYPE=1, not 2 and 3",
+        "indirect_without_hist": "IndirectBranch while HIST is empty, in place of IndirectBranchHist"
+        ' ("Rules of Generating Messages", rule 4)',
+        "correlation_without_hist": "ProgTraceCorrelation with CDF=0 while HIST is empty, as of the reference encoder",
+        "empty_fields": 'a field that is 0 may have 0 bits ("Fields in Messages")',
+        "field_padding": "N bytes more than needed for each variable-length field",
+        "idle_bytes": "N idle bytes after each message",
+        "idle_before_sync": 'N idle bytes before each synchronizing message ("PIB Idle Cycles Explained")',
+    },
+}
+
+_LONG = 50  # characters of choices, to be explained in the help and not shown in the usage
+
+_SYNCS = (
+    Tcode.PROG_TRACE_SYNC, Tcode.DIRECT_BRANCH_SYNC, Tcode.INDIRECT_BRANCH_SYNC, Tcode.INDIRECT_BRANCH_HIST_SYNC,
+)  # fmt: skip
+
+
+def dashed(name: str) -> str:
+    """A name of the code as users write it."""
+    return name.lower().replace("_", "-")
+
+
+def named(members: Any) -> dict[str, Any]:
+    """Members of an enumeration by the names users choose them by."""
+    return {dashed(member.name): member for member in members}
+
+
+CHOICES: Mapping[str, Mapping[str, Any]] = {
+    "dialect": DIALECTS,
+    "sync_mode": named(SyncMode),
+    "sync_placement": named(SyncPlacement),
+    "linear_sync": named(_SYNCS),
+    "implicit_return": {
+        "off": ImplicitReturn.OFF, "counter": ImplicitReturn.COUNTER, "partial": ImplicitReturn.PARTIAL_STACK,
+        "full": ImplicitReturn.FULL_STACK,
+    },
+}  # fmt: skip
+"""Values with names, by field."""
+
+
+class BadOptions(RvtraceError):
+    """Options that no encoder can have together."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """An option for each field; a switch that is on by default is turned off by --no-..."""
+    for title, fields in HELP.items():
+        group = parser.add_argument_group(title)
+        for name, text in fields.items():
+            _add(group, name, text)
+
+
+def _add(group: Any, name: str, text: str) -> None:
+    default = FIELDS[name].default
+    common: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS}
+    if default is True:
+        group.add_argument(f"--no-{dashed(name)}", action="store_false", help=text, **common)
+    elif default is False:
+        group.add_argument(f"--{dashed(name)}", action="store_true", help=text, **common)
+    elif name in CHOICES:
+        shown = next((word for word, value in CHOICES[name].items() if value is default), None)
+        words = list(CHOICES[name])
+        if len(",".join(words)) > _LONG:
+            common["metavar"], text = "FORM", f"{text}. One of {', '.join(words)}"
+        group.add_argument(f"--{dashed(name)}", choices=words, help=_with_default(text, shown), **common)
+    elif isinstance(default, tuple):
+        shown = ",".join(map(str, default)) or None
+        group.add_argument(f"--{dashed(name)}", type=_numbers, metavar="N,N", help=_with_default(text, shown), **common)
+    else:
+        shown = None if "default" in text else str(default)
+        group.add_argument(f"--{dashed(name)}", type=_number, metavar="N", help=_with_default(text, shown), **common)
+
+
+def _with_default(text: str, shown: str | None) -> str:
+    return text if shown is None else f"{text} (default {shown})"
+
+
+def options(args: argparse.Namespace, xlen: int) -> EncoderOptions:
+    """What the command line says, for a program of *xlen* bits. Raises `BadOptions`."""
+    given = {name: getattr(args, name) for name in FIELDS if hasattr(args, name)}
+    given |= {name: CHOICES[name][value] for name, value in given.items() if name in CHOICES}
+    if given.setdefault("xlen", xlen) != xlen:
+        raise BadOptions(f"--xlen {given['xlen']}: the ELF is an RV{xlen} program")
+    try:
+        return EncoderOptions(**given)
+    except ValueError as error:
+        raise BadOptions(in_their_words(str(error))) from None
+
+
+def in_their_words(text: str, before: str = "--") -> str:
+    """An error of EncoderOptions with the names of the options, and what stands *before* these."""
+    return in_words(text, FIELDS, before)
+
+
+def in_words(text: str, names: Container[str], before: str = "--") -> str:
+    """As `in_their_words`, of an encoder whose fields have these names."""
+    return re.sub(
+        r"\b\w+\b", lambda word: before + dashed(word[0]) if word[0] in names and "_" in word[0] else word[0], text
+    )
+
+
+_HTM = "HTM: leave out --btm"
+_NEEDED: Mapping[str, tuple[str, Callable[[EncoderOptions], object]]] = {
+    "sync_max": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "sync_placement": ("--sync-mode", lambda encoder: encoder.sync_mode is not SyncMode.OFF),
+    "marks_keep_hist": ("--dialect rc7", lambda encoder: encoder.dialect is RC7),
+    "return_depth": ("--implicit-return", lambda encoder: encoder.implicit_return),
+    "partial_bits": (
+        "--implicit-return partial", lambda encoder: encoder.implicit_return is ImplicitReturn.PARTIAL_STACK
+    ),
+    "hist_limit": (_HTM, lambda encoder: not encoder.btm),
+    "hist_chunks": (_HTM, lambda encoder: not encoder.btm),
+    "repeated_history": (_HTM, lambda encoder: not encoder.btm),
+    "hrepeat_limit": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "repeat_trims": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "repeat_shortest": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "repeat_broken_by_icnt": ("--repeated-history", lambda encoder: encoder.repeated_history),
+    "bcnt_limit": ("--repeat-branch", lambda encoder: encoder.repeat_branch),
+    "run_minimum": ("--dialect sifive", lambda encoder: encoder.dialect is SIFIVE),
+    "timestamp_bits": ("--timestamps", lambda encoder: encoder.timestamps),
+    "timestamp_sparse": ("--timestamps", lambda encoder: encoder.timestamps),
+    "ownership_full": ("--context", lambda encoder: encoder.context),
+    "exact_context": ("--context", lambda encoder: encoder.context),
+    "indirect_without_hist": (_HTM, lambda encoder: not encoder.btm),
+    "correlation_without_hist": (_HTM, lambda encoder: not encoder.btm),
+}  # fmt: skip
+"""What options need to have any effect."""
+
+
+def without_effect(args: argparse.Namespace, encoder: EncoderOptions) -> list[str]:
+    """A line for each option that was given and changes nothing with the others as they are."""
+    idle = [(name, wanted) for name, (wanted, there) in _NEEDED.items() if hasattr(args, name) and not there(encoder)]
+    return [f"--{dashed(name)} has no effect, it needs {wanted}" for name, wanted in idle]
+
+
+def for_decoder(encoder: EncoderOptions) -> Options:
+    """How to read what an encoder with these options sends."""
+    return Options(
+        src_bits=encoder.src_bits,
+        src_id=encoder.src_id if encoder.src_bits else None,
+        timestamps=encoder.timestamps,
+        timestamp_bits=encoder.timestamp_bits,
+        btm=encoder.btm,
+        implicit_return=encoder.implicit_return,
+        sequential_jump=encoder.sequential_jump,
+        all_jumps=encoder.all_jumps,
+        extend_addr_msb=encoder.extend_addr_msb,
+        dialect=encoder.dialect,
+    )
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(_number(part) for part in text.split(",") if part)
+
+
+def one_of(members: type[IntEnum]) -> Callable[[str], Any]:
+    """An argparse type: a member of an enumeration, by its name or its value."""
+    names = named(members)
+
+    def member(text: str) -> IntEnum:
+        for name, value in names.items():
+            if text in (name, str(int(value))):
+                return value  # type: ignore[no-any-return]
+        wanted = ", ".join(f"{name} ({int(value)})" for name, value in names.items())
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {wanted}")
+
+    return member

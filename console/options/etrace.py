@@ -1,0 +1,363 @@
+"""The options for raw E-Trace bytes: one for each setting of `session.etrace_settings`, and `--parameters FILE`.
+
+Where N-Trace has an option of the same meaning, that one is used.
+
+`--parameters FILE` says how an E-Trace encoder was built, from a file of another tool. JSON and TOML are read as such,
+with the names at any depth. Other files, such as the reference models' `.scf` and `.ucf`, have a line `name = value`
+each. What is of no use to a decoder is ignored; what is of use is taken or refused, never left out.
+"""
+
+import argparse
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rvtrace_gdb.console import commands
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.session.capture.etrace_settings import (
+    SETTINGS,
+    BadSetting,
+    ETrace,
+    Kind,
+    Owner,
+    Setting,
+    Value,
+    checked,
+    default,
+    made,
+)
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import shown
+
+_MOST = 1 << 20
+_SWITCHES = {"true": 1, "false": 0}
+_OTHER_NAMES = {
+    "no_address": "data_no_address",
+    "no_data": "data_no_data",
+    "full_daddress": "data_full_address",
+    "full_data": "data_full_data",
+    "full_iaddress": "full_address",
+    "implicit_except": "implicit_exception",
+    "branch_predictor": "branch_prediction",
+    "branch_pred": "branch_prediction",
+    "jtc": "jump_target_cache",
+    "ir_ext": "iret_ext",
+    "si_jump": "sijump",
+}
+"""What support packets and the reference models' files call modes."""
+
+_WIDTHS = {"nocontext": "context_width", "notime": "time_width"}
+"""Switches, and the settings that are 0 where they are on."""
+
+_LINE = re.compile(r"""["']?(?P<name>[\w-]+)["']?\s*[=:]\s*(?P<quote>["']?)(?P<value>[\w.+-]+)(?P=quote)\s*,?""")
+_SETS = re.compile(r"""["']?([\w-]+)["']?\s*[=:]""")
+_COMMENT = re.compile(r"[#;].*")
+
+
+class BadParametersFile(RvtraceError):
+    """A file for --parameters that cannot be read, or says nothing usable."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"--parameters {name}: {problem}")
+
+
+class _Said:
+    """What a file says, by setting; each may be said again, but not otherwise."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._found: dict[str, tuple[str, Value]] = {}
+        self._absent: list[str] = []
+
+    def add(self, name: str, value: Any, line: int | None = None) -> None:
+        """Raises BadParametersFile."""
+        if value is None:
+            return
+        key, where = _key(name), "" if line is None else f"line {line}: "
+        width = _WIDTHS.get(name.lower().removesuffix("_p"))
+        if width is not None and self._number(name, value, where):
+            self._absent.append(width)
+        if key is None:
+            return
+        number = self._number(name, value, where)
+        if SETTINGS[key].kind is Kind.FLAG:
+            if number not in (0, 1):
+                raise BadParametersFile(self._file, f"{where}{name} is {value}, must be true or false")
+            number = bool(number)
+        before, known = self._found.get(key, (name, number))
+        if known != number and name.endswith("_p") == before.endswith("_p"):
+            raise BadParametersFile(self._file, f"{where}{name} is {value}, but {before} is {known}: leave one out")
+        if key not in self._found or before.endswith("_p"):  # sijump_p says what there is, sijump what is on
+            self._found[key] = (name, number)
+
+    def settings(self) -> dict[str, Value]:
+        return {key: value for key, (_, value) in self._found.items()} | dict.fromkeys(self._absent, 0)
+
+    def _number(self, name: str, value: Any, where: str) -> int:
+        """A value: some files have numbers for switches, or everything in quotes."""
+        if isinstance(value, int):
+            return int(value)
+        number = _SWITCHES.get(value.lower()) if isinstance(value, str) else None
+        try:
+            return int(value, 0) if number is None else number
+        except (TypeError, ValueError):
+            raise BadParametersFile(self._file, f"{where}{name} is {shown(value)}, which is no number") from None
+
+
+def read_parameters(name: str) -> dict[str, Value]:
+    """The settings in a file. Raises BadParametersFile."""
+    text, said = _text_of_file(name), _Said(name)
+    if text.lstrip()[:1] == "{":
+        _add_setting(said, _json(name, text))
+    else:
+        try:
+            _add_setting(said, tomllib.loads(text))
+        except (ValueError, RecursionError):  # TOMLDecodeError is one, and so is a number with too many digits
+            _add_lines(said, name, text)
+    try:
+        found = checked(said.settings())
+    except BadSetting as error:
+        raise BadParametersFile(name, str(error)) from None
+    if not found:
+        raise BadParametersFile(name, "has neither lines like `iaddress_width_p = 64` nor JSON with such names")
+    return found
+
+
+def _text_of_file(name: str) -> str:
+    try:
+        with open(name, encoding="utf-8-sig") as file:
+            text = file.read(_MOST + 1)
+    except OSError as error:
+        raise BadParametersFile(name, f"cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, ValueError):
+        raise BadParametersFile(name, "is no text") from None
+    if len(text) > _MOST:
+        raise BadParametersFile(name, f"is longer than {_MOST} characters, which no parameters are")
+    return text
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadParametersFile(name, f"is no JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+    except (RecursionError, ValueError):
+        raise BadParametersFile(name, "is no JSON that can be read: too deep, or a number is too long") from None
+
+
+def _add_setting(said: _Said, found: Any) -> None:
+    """What a JSON or TOML file says, at any depth."""
+    for name, value in _pairs(found):
+        said.add(name, value)
+
+
+def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
+    """(name, value) of all that is neither an object nor a list, and of the latter where a number is due."""
+    waiting = [found]
+    while waiting:
+        here = waiting.pop(0)
+        for name, value in here.items() if isinstance(here, Mapping) else ():
+            if isinstance(value, Mapping | list) and _key(name) is None:
+                waiting.append(value)
+            else:
+                yield name, value
+        waiting += here if isinstance(here, list) else []
+
+
+def _add_lines(said: _Said, file: str, text: str) -> None:
+    for number, whole in enumerate(text.splitlines(), 1):
+        line = _COMMENT.sub("", whole).strip()
+        found = _LINE.fullmatch(line)
+        if found is not None:
+            said.add(found["name"], found["value"], number)
+        elif any(_key(name) is not None for name in _SETS.findall(line)):
+            raise BadParametersFile(file, f"line {number}: `{line}` is not one `name = value`")
+
+
+def _key(name: str) -> str | None:
+    """The setting that a file calls so, None where it is of no use to a decoder."""
+    key = name.lower().replace("-", "_").removesuffix("_p")
+    key = _OTHER_NAMES.get(key, key)
+    return key if key in SETTINGS and SETTINGS[key].kind in (Kind.NUMBER, Kind.FLAG) else None
+
+
+SHARED = {
+    "src_bits": "src_bits",
+    "sijump": "sequential_jump",
+    "implicit_return": "implicit_return",
+    "dialect": "dialect",
+}
+"""Settings that options of N-Trace say, too: the names of these."""
+
+_SPELLED = {"pinned": "pin_modes", "trap_handlers": "trap_handler"}
+_GROUPS = {
+    Owner.ENCAPSULATION: ("raw E-Trace: transport", "With --etrace: how packets are put into the trace."),
+    Owner.PARAMETERS: (
+        "raw E-Trace: parameters",
+        "With --etrace: how the encoder was built. In parentheses: what tells it (docs/etrace.md).",
+    ),
+    Owner.MODES: ("raw E-Trace: modes", "With --etrace: what is on, until a support packet says otherwise."),
+    Owner.OPTIONS: ("raw E-Trace: more", "With --etrace."),
+}
+
+
+class BadETrace(RvtraceError):
+    """Options for raw E-Trace that have no usable value, or do not fit together."""
+
+
+def dest(key: str) -> str:
+    """What the option of a setting is called in the parsed arguments."""
+    return SHARED.get(key) or _SPELLED.get(key, key)
+
+
+def option(key: str) -> str:
+    """The option of a setting as users write it."""
+    return f"--{dest(key).replace('_', '-')}"
+
+
+def own_options() -> list[str]:
+    """What the options of E-Trace alone are called in the parsed arguments."""
+    return [*(dest(key) for key, setting in SETTINGS.items() if _is_option(key, setting)), "parameters"]
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, raw: bool = True) -> None:
+    """The options that are of E-Trace alone. *raw*: they say how raw bytes were made, else how to make them."""
+    for owner, (title, text) in _GROUPS.items():
+        if not raw:
+            title, text = title.removeprefix("raw E-Trace: "), text.removeprefix("With --etrace: ").capitalize()
+        group = parser.add_argument_group(title, text)
+        for key, setting in SETTINGS.items():
+            if setting.owner is owner and _is_option(key, setting):
+                _add(group, key, setting)
+        if owner is Owner.PARAMETERS:
+            group.add_argument(
+                "--parameters", metavar="FILE",
+                help="a file with lines `name = value`, TOML, or JSON: parameters and modes by their names in the"
+                " specification, with or without _p",
+            )  # fmt: skip
+
+
+def add_shared(group: Any) -> None:
+    """The options of `SHARED`, for a command that has them of E-Trace only."""
+    group.add_argument("--src-bits", type=_number(SETTINGS["src_bits"]), metavar="N", help="width of srcID")
+    for key, *other in (("sijump", "--sijump"), ("implicit_return",)):
+        group.add_argument(option(key), *other, action="store_const", const=True, help=_text(SETTINGS[key]))
+    group.add_argument("--dialect", choices=list(SETTINGS["dialect"].allowed), help="whose packets (default standard)")
+
+
+def whole_number(bits: int) -> Any:
+    """An argparse type: a number of so many bits."""
+    return _number(Setting(Owner.NOTHING, Kind.NUMBER, "", "", range(1 << bits)))
+
+
+def how(args: argparse.Namespace, xlen: int | None) -> ETrace:
+    """How the bytes were made. *xlen*: of the program, if it is known. Raises `BadETrace`.
+
+    A dialect goes with parameters and a transport of its own, unless others are said.
+    """
+    values: dict[str, Any] = {"iaddress_width": xlen or 64}
+    values |= DEFAULTS[Dialect(args.dialect or Dialect.STANDARD)]
+    if args.parameters is not None:
+        values |= read_parameters(args.parameters)
+    values |= {key: value for key in SETTINGS if (value := _given(args, key)) is not None}
+    try:
+        return made(checked(values))
+    except BadSetting as error:
+        raise BadETrace(f"{option(error.key)} {error.problem}") from None
+
+
+def _is_option(key: str, setting: Setting) -> bool:
+    return key not in SHARED and setting.owner is not Owner.NOTHING
+
+
+def _add(group: Any, key: str, setting: Setting) -> None:
+    text = _text(setting)
+    common: dict[str, Any] = {"dest": dest(key), "default": None}
+    if setting.kind is Kind.FLAG:
+        group.add_argument(option(key), action="store_const", const=True, help=text, **common)
+    elif setting.kind is Kind.CHOICE:
+        text += f" (default {default(key)})"
+        group.add_argument(option(key), choices=list(setting.allowed), help=text, **common)
+    elif setting.kind is Kind.NUMBER:
+        shown = "XLEN" if key == "iaddress_width" else default(key)
+        text += "" if "default" in text or shown is None else f", default {shown}"
+        group.add_argument(option(key), type=_number(setting), metavar="N", help=text, **common)
+    elif setting.kind is Kind.ADDRESS:
+        group.add_argument(option(key), type=_address, metavar="TVEC", help=text, **common)
+    else:
+        text += ': the number of the cause, of an interrupt with an "i" before; may be repeated'
+        group.add_argument(option(key), type=_handler, action="append", metavar="CAUSE=ADDRESS", help=text, **common)
+
+
+def _text(setting: Setting) -> str:
+    return setting.meaning + (f" ({setting.told_by})" if setting.told_by else "")
+
+
+def _given(args: argparse.Namespace, key: str) -> Value | None:
+    """What an option says, None where it is not there."""
+    value = getattr(args, dest(key), None)
+    if key == "implicit_return":
+        return None if value is None else value != "off"
+    if key == "trap_handlers":
+        return dict(value) if value else None
+    return None if value is False else value
+
+
+def _number(setting: Setting) -> Any:
+    def number(text: str) -> int:
+        assert isinstance(setting.allowed, range)
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = -1
+        if value not in setting.allowed:
+            span = f"{setting.allowed[0]} to {setting.allowed[-1]}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {span}")
+        return value
+
+    return number
+
+
+def _address(text: str) -> str:
+    return f"{commands.address_argument(text):#x}"
+
+
+def _handler(text: str) -> tuple[str, str]:
+    cause, equals, handler = text.partition("=")
+    if not equals or not re.fullmatch(r"i?\d{1,19}", cause):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a cause and a handler, as in 2=0x80000100 or i7=0x80000200")
+    return cause, _address(handler)
+
+
+def words(said: Mapping[str, Value], better: Mapping[str, Value]) -> list[str]:
+    """How the command line changes from one set of settings to another, e.g. "with --src-bits 8".
+
+    With a dialect what it goes with comes and goes, too, but for the width of addresses, which the program tells.
+    """
+    old, new = (DEFAULTS[Dialect(values.get("dialect", Dialect.STANDARD))] for values in (said, better))
+    own = {key: value for key, value in said.items() if key == "iaddress_width" or old.get(key) != value}
+    effective = said if old is new else {**new, **own}
+    return [
+        _change(key, better.get(key), by_dialect=key in new)
+        for key in sorted(SETTINGS, key=lambda key: key != "dialect")
+        if SETTINGS[key].owner is not Owner.NOTHING
+        and _value(key, better) != _value(key, said if key == "dialect" else effective)
+    ]
+
+
+def _value(key: str, values: Mapping[str, Value]) -> Value | None:
+    return values.get(key, default(key))
+
+
+def _change(key: str, value: Value | None, *, by_dialect: bool) -> str:
+    """What to write for a setting to have a value. *by_dialect*: leaving it out would mean another."""
+    if value is None and by_dialect:
+        value = default(key)
+    if value is None or value is False or value == {}:
+        return f"without {option(key)}"
+    if key == "implicit_return":
+        return f"with {option(key)} on"
+    return f"with {option(key)}" + ("" if value is True else f" {value}")

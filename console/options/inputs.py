@@ -1,0 +1,181 @@
+"""What commands read: the programs that ran, and the bytes of raw traces.
+
+The programs are one, or the kernel and the processes of Linux. The bytes of a raw trace come from a file or standard
+input, and are looked at for what cannot be a trace.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePath
+
+from rvtrace_gdb.decode.program.image import Image, read_elf
+from rvtrace_gdb.decode.program.linux import Files, Mapping, add_kernel_pages, process_image, read_maps
+from rvtrace_gdb.session.capture.model import CapturedImage
+from rvtrace_gdb.session.formats.raw_import import captured_image
+from rvtrace_gdb.support.errors import RvtraceError
+
+_PIECE = 1 << 16
+_NO_TRACES = {
+    b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it is read without --ntrace, --etrace, --tandem,"
+    " --settings, and needs no `rvtrace import`",
+    b"\x7fELF": "is an ELF file, not a trace",
+}
+"""How files begin that are not raw bytes."""
+
+
+class RawError(RvtraceError):
+    """Options for raw bytes that do not fit together, or bytes that cannot be read."""
+
+
+def pieces(file: str) -> Iterator[bytes]:
+    """The bytes of *file*, or of standard input for "-". Raises `RawError`, also for what cannot be a trace."""
+    name = title(file)
+    first = True
+    try:
+        with open(0 if file == "-" else file, "rb", closefd=file != "-") as source:
+            while data := source.read1(_PIECE):
+                if first:
+                    check_beginning(data, name)
+                first = False
+                yield data
+    except OSError as error:
+        raise RawError(f"{name}: cannot be read: {error.strerror}") from None
+    if first:
+        raise RawError(f"{name}: is empty")
+
+
+def standard_input() -> bytes:
+    """All of it. Raises `RawError`."""
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise RawError(f"standard input: cannot be read: {error.strerror}") from None
+
+
+def title(file: str) -> str:
+    """What a file is called in messages."""
+    return "standard input" if file == "-" else file
+
+
+def check_beginning(data: bytes, name: str) -> None:
+    """Raises `RawError` for what cannot be a trace."""
+    for beginning, what in _NO_TRACES.items():
+        if data.startswith(beginning):
+            raise RawError(f"{name}: {what}")
+
+
+def check_file(file: str) -> None:
+    """The same of a file that is not read yet; one that cannot be, is somebody else's to report. Raises `RawError`."""
+    if file == "-":
+        return
+    try:
+        with open(file, "rb") as source:
+            beginning = source.read(max(map(len, _NO_TRACES)))
+    except (OSError, ValueError):
+        return
+    check_beginning(beginning, title(file))
+
+
+def number_from(least: int, most: int) -> Callable[[str], int]:
+    """An argparse type: a number from *least* to *most*."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = -1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return value
+
+    return number
+
+
+class ProgramError(RvtraceError):
+    """Options for programs that do not fit together."""
+
+
+def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
+    """Which programs ran: one, or the kernel and processes of Linux."""
+    default = " (default: the capture's)" if capture else ""
+    parser.add_argument(
+        "--elf", action="append", default=[], metavar="FILE",
+        help=f"the program that ran{default}; more than one: others that are there too, such as a boot loader, or files"
+        " the --maps name",
+    )  # fmt: skip
+    group = parser.add_argument_group("Linux, for raw trace" if capture else "Linux")
+    group.add_argument(
+        "--maps", action="append", default=[], metavar="[SCONTEXT=]FILE",
+        help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
+    )  # fmt: skip
+    group.add_argument("--vdso", metavar="FILE", help="what [vdso] in the maps is")
+    group.add_argument("--sysroot", metavar="DIR", help="the target's root file system, for the other files")
+    group.add_argument("--kernel-pages", metavar="DIR", help="pages of the kernel, in files kmem.0xADDRESS")
+
+
+def programs_of(args: argparse.Namespace) -> tuple[Image, tuple[CapturedImage, ...]]:
+    """What is there in all contexts, and what in some: an ELF that --maps name is a file of their processes.
+
+    Without --maps all ELFs are there at once, where they were linked to be.
+
+    Raises `ProgramError`, BadElf, BadMaps, BadMemory.
+    """
+    for option in ("vdso", "sysroot"):
+        if getattr(args, option) is not None and not args.maps:
+            raise ProgramError(f"--{option} {getattr(args, option)}: there is nothing to look for without --maps")
+    maps = [_maps(text) for text in args.maps]
+    named = {PurePath(mapping.name).name for _, _, mappings in maps for mapping in mappings}
+    elves = [os.path.abspath(elf) for elf in args.elf]
+    mapped = [elf for elf in elves if PurePath(elf).name in named]
+    given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
+    if args.vdso is not None:
+        given["[vdso]"] = os.path.abspath(args.vdso)
+    base, others = [elf for elf in elves if elf not in mapped], []
+    if not args.maps:
+        base, others = base[:1], base[1:]
+    image = _base(base, mapped, args)
+    add_others(image, others)
+    files = Files(given, args.sysroot)
+    images = tuple(
+        captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
+        for scontext, name, mappings in maps
+    )
+    return image, images
+
+
+def add_others(image: Image, elves: Sequence[str]) -> None:
+    """The code of other programs of a chip, such as its boot loader, where *image* has none. Raises BadElf."""
+    for path in elves:
+        elf = read_elf(path)
+        if elf.xlen != image.xlen:
+            raise ProgramError(f"--elf {path}: RV{elf.xlen}, and {image.path} is an RV{image.xlen} program")
+        for part in elf.segments:
+            if part.executable:
+                image.add_code(part.vaddr, part.data, elf.path)
+
+
+def _base(elves: Sequence[str], mapped: Sequence[str], args: argparse.Namespace) -> Image:
+    if len(elves) > 1:
+        raise ProgramError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
+    if elves:
+        image = Image.from_elf(elves[0])
+    elif args.maps or args.kernel_pages:
+        image = Image(args.xlen or (read_elf(mapped[0]).xlen if mapped else 64))
+    else:
+        raise ProgramError("which program ran? Give its ELF (--elf FILE)")
+    if args.kernel_pages is not None:
+        add_kernel_pages(image, args.kernel_pages)
+    return image
+
+
+def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:
+    """(scontext, name, mappings) of a --maps."""
+    context, equals, file = text.partition("=")
+    if not equals:
+        return None, PurePath(text).name, read_maps(text)
+    try:
+        return int(context, 0), PurePath(file).name, read_maps(file)
+    except ValueError:
+        raise ProgramError(f"--maps {text}: {context} is not a number, the value of scontext is needed") from None

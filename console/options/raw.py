@@ -1,0 +1,367 @@
+"""Raw trace bytes on the command line: how they were made, and the options with which they would fit their program.
+
+A capture knows how its bytes were made; raw bytes (of an RTL simulation, of another tool) do not. When a trace does not
+fit its program, a hint says which options it would fit with, in the words of the command line.
+"""
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rvtrace_gdb.console.options import etrace as options_etrace
+from rvtrace_gdb.console.options import inputs
+from rvtrace_gdb.console.options import tandem as options_tandem
+from rvtrace_gdb.console.options.inputs import (
+    RawError,
+    check_beginning,
+    check_file,
+    number_from,
+    pieces,
+    standard_input,
+    title,
+)
+from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, ImplicitReturn, Options
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.plausibility import is_one as is_tandem
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
+from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, values_of
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.formats import sinks
+from rvtrace_gdb.session.formats import tandem as formats_tandem
+from rvtrace_gdb.session.formats.detect_options import better_layout, guess
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, is_imported, with_settings
+from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.sources import esp32_memory
+from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import hint, warning
+
+__all__ = [
+    "RawError",
+    "add_arguments",
+    "capture",
+    "check_beginning",
+    "check_xlen",
+    "core_dump",
+    "elf_of_settings",
+    "etrace",
+    "how",
+    "how_of",
+    "is_raw",
+    "load",
+    "number_from",
+    "one_elf",
+    "options",
+    "pieces",
+    "settings",
+    "tandem",
+    "title",
+]
+
+_RETURNS = {
+    "off": ImplicitReturn.OFF,
+    "on": ImplicitReturn.FULL_STACK,
+    "counter": ImplicitReturn.COUNTER,
+    "partial": ImplicitReturn.PARTIAL_STACK,
+    "full": ImplicitReturn.FULL_STACK,
+}
+_MAX_SRC_BITS = 16
+_MAX_SRC = (1 << _MAX_SRC_BITS) - 1
+_ETRACE_DIALECTS = [dialect.value for dialect in Dialect]
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, program: bool = True) -> None:
+    """The options. *capture*: the file may be a capture, too. *program*: the command knows the program that ran."""
+    when = "With --ntrace, --etrace or --tandem: how" if capture else "How"
+    group = parser.add_argument_group(
+        "raw trace", f"{when} the bytes were made. In parentheses: the registers of the trace encoder that tell."
+    )
+    formats = group.add_mutually_exclusive_group()
+    rest = ", not a capture" if capture else " (the default)"
+    formats.add_argument("--ntrace", action="store_true", help=f"the file is raw N-Trace bytes{rest}")
+    rest = ", not a capture" if capture else ""
+    formats.add_argument("--etrace", action="store_true", help=f"the file is raw E-Trace bytes{rest}")
+    formats.add_argument("--tandem", action="store_true", help=f"the file is a raw tandem trace (.tvt){rest}")
+    formats.add_argument(
+        "--settings", metavar="FILE.rvt",
+        help=f"the file is raw bytes{rest}, made as the trace whose settings `trace save` has kept in FILE.rvt",
+    )  # fmt: skip
+    group.add_argument(
+        "--xlen", type=int, choices=(32, 64), help=f"of the hart (default: {'of the ELF' if program else '64'})"
+    )
+    group.add_argument(
+        "--src-bits",
+        type=number_from(0, _MAX_SRC_BITS),
+        metavar="N",
+        help="width of SRC or srcID (trTeSrcBits), default 0",
+    )
+    group.add_argument("--src", type=number_from(0, _MAX_SRC), metavar="N", help="only messages of this SRC")
+    group.add_argument(
+        "--implicit-return", choices=list(_RETURNS),
+        help="returns that can be told are not reported (trTeInstEnImplicitReturn, trTeInstImplicitReturnMode; all but"
+        " off are read alike)",
+    )  # fmt: skip
+    group.add_argument(
+        "--sequential-jump", "--sijump", action="store_true",
+        help="nor are jumps whose target the instruction before sets (trTeInstEnSequentialJump)",
+    )  # fmt: skip
+    group.add_argument(
+        "--dialect", choices=[*sorted(DIALECTS), *_ETRACE_DIALECTS, *TANDEM_DIALECTS], default=None, metavar="NAME",
+        help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard;"
+        f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
+    )  # fmt: skip
+    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    _add_ntrace(parser.add_argument_group("raw N-Trace", "With --ntrace." if capture else ""))
+    options_etrace.add_arguments(parser)
+    options_tandem.add_own_arguments(parser.add_argument_group("raw tandem trace", "With --tandem." if capture else ""))
+
+
+def _add_ntrace(group: "argparse._ArgumentGroup") -> None:
+    """The options that are of N-Trace alone."""
+    group.add_argument("--timestamps", action="store_true", help="messages end with TSTAMP (trTsEnable)")
+    group.add_argument(
+        "--timestamp-bits", type=number_from(0, 64), metavar="N",
+        help="width of the time counter (trTsWidth), 0: it does not wrap (default)",
+    )  # fmt: skip
+    group.add_argument("--btm", action="store_true", help="Branch Trace Messaging (trTeInstMode 3), not HTM (6)")
+    group.add_argument(
+        "--all-jumps", action="store_true", help="direct jumps and calls are reported, too (trTeInstEnAllJumps)"
+    )
+    group.add_argument(
+        "--extend-addr-msb", action="store_true",
+        help="high bits of addresses that are all alike were left out (trTeInstExtendAddrMSB)",
+    )  # fmt: skip
+    group.add_argument(
+        "--address-bits", type=number_from(1, 64), metavar="N", help="addresses were sent with so many bits only"
+    )
+
+
+def is_raw(args: argparse.Namespace, also_for_captures: Sequence[str] = ()) -> bool:
+    """Whether the file is raw bytes, not a capture. Raises `RawError` for options a capture has no use for."""
+    if args.settings is not None:
+        told = (*_ONLY_NTRACE, *options_etrace.own_options(), *options_tandem.OWN, *options_tandem.SHARED, *_EITHER)
+        for name in _given(args, [name for name in told if name not in (*also_for_captures, "wrapped")]):
+            raise RawError(f"{name}: the settings of {args.settings} say how the bytes were made, leave it out")
+    if args.ntrace or args.etrace or args.tandem or args.settings is not None:
+        return True
+    found = (
+        (_ONLY_NTRACE, "--ntrace"),
+        (options_etrace.own_options(), "--etrace"),
+        (options_tandem.OWN, "--tandem"),
+        (options_tandem.SHARED, "--ntrace, --etrace or --tandem"),
+        (_EITHER, "--ntrace or --etrace"),
+    )
+    for names, formats in found:
+        given = _given(args, [name for name in names if name not in also_for_captures])
+        if given:
+            raise RawError(f"{given[0]} is for raw bytes: add {formats} (a capture knows how it was made)")
+    return False
+
+
+_ONLY_NTRACE = ("timestamps", "timestamp_bits", "btm", "all_jumps", "extend_addr_msb", "address_bits")
+_EITHER = (
+    "src_bits", "src", "implicit_return", "sequential_jump", "maps", "vdso", "sysroot", "kernel_pages",
+)  # fmt: skip
+
+
+def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """Which of these options the user gave, as users write them."""
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
+
+
+def how(args: argparse.Namespace, xlen: int | None = None) -> How:
+    """How the bytes were made. *xlen*: of the program, where it is known.
+
+    Raises `RawError`, `BadETrace`, CaptureError, Unsupported.
+    """
+    if args.settings is not None:
+        return how_of(settings(args.settings))
+    return etrace(args, xlen) if args.etrace else options(args)
+
+
+def etrace(args: argparse.Namespace, xlen: int | None) -> ETrace:
+    """How E-Trace bytes were made. Raises `RawError`, `BadETrace`."""
+    for name in _given(args, _ONLY_NTRACE):
+        raise RawError(f"{name} is an option of N-Trace, not of E-Trace")
+    for name in _given(args, options_tandem.OWN):
+        raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
+    if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of E-Trace there are {', '.join(_ETRACE_DIALECTS)}")
+    found = options_etrace.how(args, args.xlen or xlen)
+    if args.src is not None and not found.tells_sources:
+        raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
+    if args.src is not None and found.encapsulation.src_bits and args.src >> found.encapsulation.src_bits:
+        raise RawError(f"--src {args.src} does not fit srcID: say with --src-bits how wide it is")
+    return found
+
+
+def options(args: argparse.Namespace) -> Options:
+    """How N-Trace bytes were made. Raises `RawError`."""
+    for name in _given(args, options_etrace.own_options()):
+        raise RawError(f"{name} is an option of E-Trace, not of N-Trace")
+    for name in _given(args, options_tandem.OWN):
+        raise RawError(f"{name} is an option of tandem traces, not of N-Trace")
+    if args.dialect is not None and args.dialect not in DIALECTS:
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of N-Trace there are {', '.join(sorted(DIALECTS))}")
+    if (args.src_bits or 0) > MAX_SRC_BITS:
+        raise RawError(f"--src-bits {args.src_bits}: SRC of N-Trace has at most {MAX_SRC_BITS} bits")
+    if args.src is not None and args.src >> (args.src_bits or 0):
+        raise RawError(f"--src {args.src} does not fit SRC: say with --src-bits how wide it is")
+    if args.timestamp_bits is not None and not args.timestamps:
+        raise RawError(f"--timestamp-bits {args.timestamp_bits}: there are none without --timestamps")
+    return Options(
+        src_bits=args.src_bits or 0,
+        src_id=args.src,
+        timestamps=args.timestamps,
+        timestamp_bits=args.timestamp_bits or 0,
+        btm=args.btm,
+        implicit_return=_RETURNS.get(args.implicit_return, ImplicitReturn.OFF),
+        sequential_jump=args.sequential_jump,
+        all_jumps=args.all_jumps,
+        extend_addr_msb=args.extend_addr_msb,
+        address_bits=args.address_bits,
+        dialect=DIALECTS.get(args.dialect, RATIFIED),
+    )
+
+
+def _whose(args: argparse.Namespace) -> str:
+    """Of which format a dialect is."""
+    if args.dialect in DIALECTS:
+        return "is of N-Trace"
+    return "is of E-Trace" if args.dialect in _ETRACE_DIALECTS else "is of tandem traces"
+
+
+def tandem(args: argparse.Namespace) -> Parameters:
+    """With which parameters a tandem trace was made. Raises `RawError`, BadElf, BadParameters."""
+    for names, whose in ((_ONLY_NTRACE, "N-Trace"), (options_etrace.own_options(), "E-Trace"), (_EITHER, "encoders")):
+        for name in _given(args, names):
+            raise RawError(f"{name} is an option of {whose}, not of tandem traces")
+    if args.dialect is not None and args.dialect not in TANDEM_DIALECTS:
+        there = ", ".join(TANDEM_DIALECTS)
+        raise RawError(f"--dialect {args.dialect} {_whose(args)}; of tandem traces there are {there}")
+    return options_tandem.parameters(args)
+
+
+def load(file: str) -> Capture:
+    """The capture in *file*, or on standard input for "-". Raises CaptureError, `RawError`."""
+    return capture_file.parse(standard_input(), title(file)) if file == "-" else capture_file.load(file)
+
+
+def settings(file: str) -> Capture:
+    """The capture in *file*, whose encoders say how other bytes were made. Raises CaptureError, `RawError`."""
+    found = load(file)
+    if not found.encoders:
+        raise RawError(f"{file}: has no settings of a trace encoder")
+    return found
+
+
+def how_of(found: Capture) -> How:
+    """How the bytes that left the chip were made. Raises Unsupported."""
+    return sinks.options_of(list(with_settings(found, "", b"").encoders))
+
+
+def elf_of_settings(args: argparse.Namespace) -> str | None:
+    """The program to read bytes with that were made as --settings say, where it is given. Raises `RawError`."""
+    return None if args.settings is None else one_elf(args)
+
+
+def one_elf(args: argparse.Namespace) -> str | None:
+    """The program to read a capture with, if it is not the capture's. Raises `RawError`."""
+    if len(args.elf) > 1:
+        raise RawError("--elf is given more than once: a capture has one program")
+    return os.path.abspath(args.elf[0]) if args.elf else None
+
+
+def core_dump(args: argparse.Namespace, file: str) -> Capture | None:
+    """The trace in a core dump of ESP-IDF as a capture, None where *file* is something else.
+
+    Raises BadSnapshot, BadElf, `RawError`.
+    """
+    if args.ntrace or args.etrace or args.tandem or args.settings is not None or file == "-":
+        return None
+    try:
+        content = Path(file).read_bytes()
+    except (OSError, ValueError):
+        return None  # who reads it otherwise says why
+    if not is_core_dump(content):
+        return None
+    if not args.elf:
+        raise RawError(f"{file}: a core dump; which program ran? Give its ELF (--elf FILE)")
+    program, *others = (os.path.abspath(elf) for elf in args.elf)
+    return esp32_memory.capture_of_core_dump(content, file, Image.from_elf(program), others)
+
+
+def capture(args: argparse.Namespace, file: str) -> Capture:
+    """The raw bytes in *file* as a capture. Raises as `how` and `programs.of_arguments`."""
+    check_file(file)  # a program that is not named is not what is wrong with a capture
+    if args.settings is not None:
+        known = settings(args.settings)
+        how_of(known)
+        return with_settings(known, title(file), b"".join(pieces(file)), wrapped=args.wrapped)
+    if args.tandem:
+        tandem(args)
+        return options_tandem.capture_of(args, title(file), b"".join(pieces(file)))
+    how(args)  # what is wrong with the options is said before what is wrong with files
+    image, images = inputs.programs_of(args)
+    check_xlen(args, image)
+    data = b"".join(pieces(file))
+    return capture_of(Raw(title(file), data, how(args, image.xlen), image, images, args.wrapped, args.src))
+
+
+def check_xlen(args: argparse.Namespace, image: Image) -> None:
+    """Raises `RawError` when the program is not for such a hart."""
+    if args.xlen not in (None, image.xlen):
+        raise RawError(f"--xlen {args.xlen}: {image.path} is an RV{image.xlen} program")
+
+
+_SWITCHES = ("timestamps", "btm", "sequential_jump", "all_jumps", "extend_addr_msb")
+
+
+def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
+    """A line, or none. Raises only what *progress* raises."""
+    if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
+        return [hint("these are the bytes of a tandem trace: --tandem")]
+    found = guess(capture, decoded, progress)
+    return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
+
+
+def hints_of_messages(beginning: bytes, said: How, xlen: int, wrapped: bool) -> list[str]:
+    """A line, or none, from the *beginning* of a trace alone, without a program."""
+    better = better_layout(beginning, said, xlen, wrapped=wrapped)
+    return [] if better is None else [hint(f"the messages make far more sense {_changes(said, better)}")]
+
+
+def hints_of_groups(beginning: bytes, said: Parameters, wrapped: bool) -> list[str]:
+    """A line, or none, from the *beginning* of a tandem trace: whether its parameters are others."""
+    text = formats_tandem.advice(beginning, said, wrapped=wrapped)
+    return [warning(text)] if text else []
+
+
+def _changes(said: How, better: How) -> str:
+    if isinstance(said, ETrace) and isinstance(better, ETrace):
+        return " and ".join(options_etrace.words(values_of(said), values_of(better)))
+    if isinstance(better, ETrace):
+        width = better.options.parameters.iaddress_width
+        return " and ".join(["with --etrace", *options_etrace.words({"iaddress_width": width}, values_of(better))])
+    if isinstance(said, ETrace):
+        return " and ".join(["with --ntrace", *_changed_options(Options(), better)])
+    return " and ".join(_changed_options(said, better))
+
+
+def _changed_options(said: Options, better: Options) -> Iterator[str]:
+    if better.dialect != said.dialect:
+        yield f"with --dialect {better.dialect.name}"
+    if better.src_bits != said.src_bits:
+        yield f"with --src-bits {better.src_bits}" if better.src_bits else "without --src-bits"
+    if better.implicit_return != said.implicit_return:
+        yield "with --implicit-return full" if better.implicit_return else "without --implicit-return"
+    for name in _SWITCHES:
+        wanted = getattr(better, name)
+        if wanted != getattr(said, name):
+            yield f"{'with' if wanted else 'without'} --{name.replace('_', '-')}"

@@ -1,0 +1,194 @@
+"""Tandem traces on the command line: their parameters, and the forms that an encoder chooses.
+
+A tandem trace does not tell all parameters of itself (docs/tandem.md, "Parameters"): a capture knows them, raw bytes do
+not. What a tandem-trace encoder does of what the protocol leaves open (its forms) is one table.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from rvtrace_gdb.console.options import inputs
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.encoder import Forms
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, Parameters
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
+from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.support.errors import RvtraceError
+
+FORMS: Mapping[str, str] = {
+    "implied-end": "leaves an end group out before a begin group",
+    "increment-pc": "sends the pc as an increment where the next instruction follows in memory",
+    "incremental": "sends a register as an offset where it is small",
+    "incremental-or": "sends a register as bits that were set where there are no others",
+    "memory": "sends stores, loads and atomic operations as memory requests, too",
+    "fetch": "sends the fetch of each instruction as a memory request, too",
+    "physical": "sends physical addresses of loads and stores instead of effective ones",
+    "both-addresses": "sends physical and effective addresses of loads and stores",
+    "physical-pc": "sends the physical address of the pc, too",
+}
+"""What can be asked for, by name; the first six are fields of `decode.tandem.encoder.Forms`."""
+OF_ENCODER = [name for name in FORMS if name.replace("-", "_") in Forms.__dataclass_fields__]
+
+
+class BadForm(RvtraceError):
+    """A form that there is not, or two that cannot be together."""
+
+
+class ChosenForms(NamedTuple):
+    """*forms*: of the encoder. The others: which addresses are told."""
+
+    forms: Forms
+    physical: bool
+    effective: bool
+    pc_physical: bool
+
+
+def add_form_arguments(
+    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", prefix: str = "--", forms: Iterable[str] = FORMS
+) -> None:
+    """The options `chosen` reads, with *prefix*; *forms*: those that can be asked for."""
+    parser.add_argument(
+        f"{prefix}dialect", dest="tandem_dialect", choices=sorted(DIALECTS), metavar="NAME",
+        help=f"whose encoder to be like: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
+    )  # fmt: skip
+    parser.add_argument(
+        f"{prefix}forms", dest="tandem_forms", metavar="NAME,NAME",
+        help=f"what the protocol leaves open: {'; '.join(f'{name} {FORMS[name]}' for name in forms)}",
+    )  # fmt: skip
+
+
+def chosen_forms(args: argparse.Namespace, option: str, forms: Iterable[str] = FORMS) -> ChosenForms:
+    """What the command line says; *option*: what the one with the forms is called. Raises BadForm."""
+    names = args.tandem_forms.split(",") if args.tandem_forms else []
+    for name in names:
+        if name not in forms:
+            raise BadForm(f"{option} {args.tandem_forms}: there is no form {name!r} here, there are {', '.join(forms)}")
+    if {"physical", "both-addresses"} <= set(names):
+        raise BadForm(f"{option} {args.tandem_forms}: give physical or both-addresses")
+    return ChosenForms(
+        Forms(**{name.replace("-", "_"): name in names for name in OF_ENCODER}),
+        "physical" in names or "both-addresses" in names,
+        "physical" not in names,
+        "physical-pc" in names,
+    )
+
+
+OWN = ("flen", "mlen", "eaddr", "no_supervisor")
+"""What the options of tandem traces alone are called in the parsed arguments."""
+SHARED = ("xlen", "dialect", "wrapped")
+"""Those that raw bytes of other formats have, too."""
+_CAPTURE = b"PK\x03\x04"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All options of a command that takes tandem traces only: a capture with one, or raw bytes."""
+    parser.add_argument(
+        "--elf", action="append", default=[], metavar="FILE",
+        help="the program that ran (default: the capture's; raw bytes need none); more than one: others that are there"
+        " too, such as a boot loader",
+    )  # fmt: skip
+    group = parser.add_argument_group("raw bytes", "What a trace does not tell of itself. A capture knows it.")
+    group.add_argument("--xlen", type=int, choices=(32, 64), help="of the hart (default: of the ELF, else 64)")
+    group.add_argument(
+        "--dialect", choices=sorted(DIALECTS), metavar="NAME",
+        help=f"whose encoder made it: {', '.join(DIALECTS)} (default {SPECIFICATION.name})",
+    )  # fmt: skip
+    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    add_own_arguments(group)
+
+
+def add_own_arguments(group: "argparse._ArgumentGroup") -> None:
+    """The options that raw bytes of other formats do not have."""
+    group.add_argument(
+        "--flen", type=int, choices=(0, 32, 64), metavar="N",
+        help="width of floating-point registers: 32, 64, 0 without any (default: of the ELF, else 64)",
+    )  # fmt: skip
+    group.add_argument(
+        "--mlen", type=int, choices=(32, 34, 64), metavar="N",
+        help="width of a memory address: 34 on RV32 with Sv32 (default: 32 on RV32, 64 on RV64)",
+    )  # fmt: skip
+    group.add_argument(
+        "--eaddr", type=int, choices=(32, 34, 64), metavar="N",
+        help="width of an effective address (default: as the dialect has it, MLEN or XLEN)",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-supervisor", action="store_true", help="the hart has no S-mode: addresses are never translated"
+    )
+
+
+def capture(args: argparse.Namespace, file: str) -> Capture:
+    """The capture in *file*, which has a tandem trace, or its raw bytes as one; "-" is standard input.
+
+    Raises `RawError`, CaptureError, BadElf, BadParameters.
+    """
+    name, content = inputs.title(file), _content(file)
+    if content.startswith(_CAPTURE):
+        for option in _given(args, (*OWN, *SHARED)):
+            raise inputs.RawError(f"{option} is for raw bytes: {name} is a capture, which knows how it was made")
+        found = capture_file.parse(content, name)
+        if not found.tandem:
+            raise inputs.RawError(f"{name}: has no tandem trace")
+        return found
+    return capture_of(args, name, content)
+
+
+def capture_of(args: argparse.Namespace, name: str, data: bytes) -> Capture:
+    """Raw bytes as a capture. Raises `RawError`, BadElf, BadParameters, ProgramError."""
+    if not data:
+        raise inputs.RawError(f"{name}: is empty")
+    inputs.check_beginning(data, name)
+    hart, image = getattr(args, "of_hart", None) or 0, image_of(args)
+    return tandem_capture(name, data, parameters(args), image, hart=hart, wrapped=args.wrapped)
+
+
+def of_hart(found: Capture, hart: int | None) -> CapturedTandem:
+    """The trace of a hart, None: the only one, or the first. Raises `RawError`."""
+    for captured in found.tandem:
+        if hart in (None, captured.hart):
+            return captured
+    there = ", ".join(str(captured.hart) for captured in found.tandem)
+    raise inputs.RawError(f"--hart {hart}: there is no tandem trace of it, only of {there}")
+
+
+def parameters(args: argparse.Namespace) -> Parameters:
+    """Of the user, else of the program, else the usual ones. Raises `RawError`, BadElf, BadParameters."""
+    dialect = DIALECTS.get(args.dialect or "", SPECIFICATION)
+    told = Parameters.of_elf(args.elf[0]) if args.elf else Parameters(args.xlen or 64)
+    if args.xlen not in (None, told.xlen):
+        raise inputs.RawError(f"--xlen {args.xlen}: {args.elf[0]} is an RV{told.xlen} program")
+    return Parameters(
+        told.xlen,
+        told.flen if args.flen is None else args.flen,
+        args.mlen or 0,
+        args.eaddr or 0,
+        dialect,
+        not args.no_supervisor,
+    )
+
+
+def image_of(args: argparse.Namespace) -> Image:
+    """The program, which need not be known: a trace has the instructions. Raises BadElf, ProgramError."""
+    if not args.elf:
+        return Image(args.xlen or 64)
+    image = Image.from_elf(os.path.abspath(args.elf[0]))
+    inputs.add_others(image, [os.path.abspath(elf) for elf in args.elf[1:]])
+    return image
+
+
+def _content(file: str) -> bytes:
+    """All bytes of a file. Raises `RawError`."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise inputs.RawError(f"{inputs.title(file)}: cannot be read: {why}") from None
+
+
+def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """Which of these options the user gave, as users write them."""
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False)]

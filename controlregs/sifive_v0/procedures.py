@@ -1,0 +1,273 @@
+"""Starting, watching, stopping and reading out a trace, for any graph of components of version 0.
+
+As `controlregs.trace_control.procedures` for 1.0. Funnels are started before encoders and stopped after them, those
+next to a sink first and last; a component is left only when its registers say that it is done. `look` changes
+nothing. All raise leaves of `controlregs.errors.ComponentError` and the transport's own errors.
+
+A RAM sink is read from Base to the write pointer, and if it has wrapped, first what is after the write pointer.
+teSinkRP is set anew for each stretch, for no source says where it goes from Limit.
+
+Ref: see the package; scripts (writeSRAM, writeSBA).
+"""
+
+from collections.abc import Callable, Collection
+from functools import partial
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError, SinkNotReadable
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER_CONTROL
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import begin, check_settings, enable
+from rvtrace_gdb.controlregs.sifive_v0.settings import SinkInForce as InForce
+from rvtrace_gdb.controlregs.sifive_v0.sinks import WORD_MASK, probed, switch
+from rvtrace_gdb.controlregs.sifive_v0.startup import Starting, host_of, hosts, switch_off, take_back
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
+    Drained,
+    check_buffer,
+    oldest_first,
+    read_pieces,
+    read_port,
+)
+from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
+from rvtrace_gdb.controlregs.trace_control.lifecycle import check_active
+from rvtrace_gdb.controlregs.trace_control.procedures import (
+    Drains,
+    EncoderStatus,
+    GraphStatus,
+    PassingStatus,
+    SinkStatus,
+    Stopped,
+    check,
+    drain_each,
+    nobody,
+    stop_each,
+)
+from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, SinkInForce
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+__all__ = ["Drains", "Stopped", "check", "drain_all", "resume", "start", "stop"]
+
+_HIGH = 32
+
+
+def place(sink: Component) -> tuple[int, int, int, bool]:
+    """First address of its buffer, address of the last word, write pointer, and whether that has wrapped; read now."""
+    high = sink.read(component_registers.SINK_BASE_HIGH) << _HIGH
+    start, limit = (
+        high | sink.read(register) & WORD_MASK
+        for register in (component_registers.SINK_BASE, component_registers.SINK_LIMIT)
+    )
+    low = sink.read(component_registers.SINK_WP)
+    return start, limit, high | low & WORD_MASK, bool(component_registers.SINK_WP.get(low, "teSinkWrapped"))
+
+
+def drain(sink: Component, kind: str, in_force: SinkInForce | None = None, progress: Progress = silent) -> Drained:
+    """All trace in the buffer, oldest first. What the sink is inside of (*kind*: "encoder", "funnel") must have been
+    stopped; the sink is not changed.
+
+    *in_force* is what configuring the sink returned; without it the width of its words, and the size of SRAM, are found
+    out anew. May be repeated.
+    Raises SinkNotReadable, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
+    """
+    control = _check_stopped(sink)
+    mode = InForce(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
+    start, limit, pointer, wrapped = place(sink)
+    if in_force is None:
+        last, width = probed(sink, in_memory=mode is RamMode.SMEM)
+    else:
+        last, width = in_force.limit, in_force.access_bytes
+    end = (limit if mode is RamMode.SMEM else last) + width  # SRAM may have no teSinkLimit
+    _check_stopped(sink)  # what was read may come from a sink in reset, or from nobody
+    check_buffer(sink, in_force, mode, (start, pointer, end))
+    pieces = oldest_first(mode, (start, end), pointer, wrapped=wrapped)
+    read = partial(_read_sram, sink) if mode is RamMode.SRAM else sink.target.read_block
+    return Drained(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
+
+
+def _check_stopped(sink: Component) -> int:
+    block = sink.block
+    control = sink.read_control()
+    if not block.control.get(control, block.prefix + "Active"):
+        text = f"is in reset, its trace is lost ({block.control.name} reads {control:#010x}); start the trace anew"
+        raise SinkNotReadable(sink.name, sink.base, text)
+    if block.control.get(control, block.prefix + "Enable"):
+        raise SinkNotReadable(sink.name, sink.base, "is still storing trace; stop the trace first")
+    return control
+
+
+def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> bytes:
+    pointer = sink.write(component_registers.SINK_RP, start)
+    if pointer != start:
+        text = f"teSinkRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read"
+        raise SinkNotReadable(sink.name, sink.base, text)
+    data = read_port(sink, sink.base + component_registers.SINK_DATA.offset, nbytes, progress)
+    if sink.read(component_registers.SINK_RP) == start:
+        text = f"teSinkRP stays {start:#x} while teSinkData is read: its SRAM cannot be read"
+        raise SinkNotReadable(sink.name, sink.base, text)
+    _check_stopped(sink)  # the words, too, may come from a sink in reset, or from nobody
+    return data
+
+
+def look(graph: Graph) -> GraphStatus:
+    """The state of all components now, as far as they can be asked. Raises transport errors."""
+    found: list[EncoderStatus | SinkStatus | PassingStatus] = []
+    problems: dict[str, ComponentError] = {}
+    refused: set[str] = set()  # encoders whose trace a sink, their own or a funnel's, did not take
+    for component in graph.start_order:
+        try:
+            if component in hosts(graph) and _control_bits(component, "SinkError")[0]:
+                refused |= {encoder.name for encoder in graph.encoders_of(component)}
+            found.append(_status(graph, component, refused))
+        except ComponentError as error:
+            problems[component.name] = error
+    return GraphStatus(
+        tuple(status for status in found if isinstance(status, EncoderStatus)),
+        tuple(status for status in found if isinstance(status, SinkStatus)),
+        tuple(status for status in found if isinstance(status, PassingStatus)),
+        problems,
+    )
+
+
+def _status(graph: Graph, component: Component, refused: Collection[str]) -> EncoderStatus | SinkStatus | PassingStatus:
+    if component in graph.encoders:
+        active, enabled, tracing, lost = _control_bits(component, "Active", "Enable", "Tracing", "StallOrOverflow")
+        return EncoderStatus(component.name, active, enabled, tracing, lost or component.name in refused)
+    if component in graph.ram_sinks:
+        return _sink_status(component)
+    return PassingStatus(component.name, *_control_bits(component, "Active", "Enable", "Empty"))
+
+
+def _sink_status(sink: Component) -> SinkStatus:
+    active, enabled = _control_bits(sink, "Active", "Enable")
+    if not active:
+        return SinkStatus(sink.name, active, enabled, False, 0)
+    _, _, pointer, wrapped = place(sink)
+    active, enabled = _control_bits(sink, "Active", "Enable")  # again: only now it is known that it answers
+    if not active:
+        return SinkStatus(sink.name, active, enabled, False, 0)
+    return SinkStatus(sink.name, active, enabled, wrapped, pointer)
+
+
+def _control_bits(component: Component, *names: str) -> tuple[bool, ...]:
+    """Of teControl or tfControl, called without their prefix."""
+    control, prefix = component.block.control, component.block.prefix
+    value = component.read_control()
+    return tuple(bool(control.get(value, prefix + name)) for name in names)
+
+
+def start(
+    graph: Graph,
+    request: GraphRequest,
+    progress: Progress = silent,
+    receive: Callable[[PibInForce], None] = nobody,
+) -> GraphInForce:
+    """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
+
+    *receive* is called for each PIB sink before it sends: the receiver is to be ready on return.
+    """
+    return Starting(graph, request, progress).run(receive)
+
+
+def stop(graph: Graph, progress: Progress = silent) -> Stopped:
+    """Disable and flush, encoders first. `drain_all` after that.
+
+    A component that fails does not keep the others from being stopped: see *failures*, and `check`.
+    """
+    full = _full(graph)
+    off = tuple(encoder.name for encoder in graph.encoders if _is_switched_off(encoder))
+    order = (*graph.encoders, *graph.funnels[::-1], *graph.pib_sinks, *graph.bridges)
+    notes, failures = stop_each(graph, order, lambda component: switch_off(graph, component, progress), full)
+    lost, refusals = _lost(graph, full)
+    return Stopped(lost, (*notes, *refusals), tuple(failures), off)
+
+
+def _full(graph: Graph) -> set[str]:
+    """The sinks that have stopped by themselves: what feeds them may not be rid of its trace."""
+    full = set()
+    for sink in graph.ram_sinks:
+        now = _flags(sink)
+        if all(_bit(sink, now, name) for name in ("Active", "StopOnWrap")) and not _bit(sink, now, "Enable"):
+            full.add(sink.name)
+    return full
+
+
+def _flags(component: Component) -> int:
+    """teControl or tfControl, 0 where it cannot be read: stopping it will meet that, and say so."""
+    try:
+        return component.read(component.block.control)
+    except ComponentError:
+        return 0
+
+
+def _bit(component: Component, value: int, name: str) -> bool:
+    """A bit of teControl or tfControl, called without its prefix."""
+    return bool(component.block.control.get(value, component.block.prefix + name))
+
+
+def _is_switched_off(encoder: Component) -> bool:
+    """A trigger, or none yet, keeps it from tracing."""
+    value = _flags(encoder)
+    return all(_bit(encoder, value, name) for name in ("Active", "Enable")) and not _bit(encoder, value, "Tracing")
+
+
+def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Names of encoders that lost trace or stalled their hart, and a line for each sink that has refused trace."""
+    lost, refusals = set(), []
+    for component in hosts(graph):
+        value = _flags(component)
+        to_full = full and full.issuperset(sink.name for sink in graph.sinks_of(component))
+        if component in graph.encoders and ENCODER_CONTROL.get(value, "teStallOrOverflow"):
+            lost.add(component.name)
+        if _bit(component, value, "SinkError") and not to_full:
+            lost |= {encoder.name for encoder in graph.encoders_of(component)}
+            refusals.append(_refusal(graph, component))
+    return tuple(encoder.name for encoder in graph.encoders if encoder.name in lost), refusals
+
+
+def _refusal(graph: Graph, host: Component) -> str:
+    (fed,) = graph.feeds(host)
+    why = f"{fed.name} was off" if fed in graph.funnels else "is its buffer memory that it can write to?"
+    return f"{host.name}: {fed.name} has refused trace ({host.block.prefix}SinkError): {why}"
+
+
+def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> Drains:
+    """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
+
+    Raises Cancelled only.
+    """
+
+    def read(sink: Component, set_up: SinkInForce | None) -> Drained:
+        kind = "funnel" if host_of(graph, sink) in graph.funnels else "encoder"
+        return drain(sink, kind, set_up, progress)
+
+    return drain_each(graph, in_force, read)
+
+
+def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
+    """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
+
+    *off*: as `stop` has found; these encoders go on waiting for a trigger. Raises WasReset, SettingsChanged when
+    somebody else used a component meanwhile, and what `enable` raises; then nothing is enabled any more.
+    """
+    for component in hosts(graph):
+        check_active(component)
+    check_settings(graph, in_force)
+    enabled: list[Component] = []
+    try:
+        for sink in (*graph.pib_sinks, *graph.bridges):
+            enabled.append(sink)
+            switch(sink, on=True)
+        for component in hosts(graph):
+            enabled.append(component)
+            enable(component, progress)
+        check_settings(graph, in_force)  # a sink that has lost its pointers could store anywhere
+        for encoder in graph.encoders:
+            if encoder.name not in off:
+                begin(encoder)
+        check_settings(graph, in_force)
+        for component in hosts(graph):
+            check_active(component)
+    except RvtraceError:
+        take_back(graph, enabled)
+        raise

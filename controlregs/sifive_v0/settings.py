@@ -1,0 +1,216 @@
+"""What components of version 0 really do: their registers as read back, in the terms of the ratified interface.
+
+Ref: see the package. What teInstruction 7 ("full optimizations") stands for is not in the documents. SiFive's own
+captures show it: runs of branches are counted, and returns to where a counted call came from are not reported.
+"""
+
+from dataclasses import dataclass
+
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import SYNC_OFF, Instruction, SinkType, SliceFormat
+from rvtrace_gdb.controlregs.trace_control import request
+from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.request import BridgeInForce as Bridge
+from rvtrace_gdb.controlregs.trace_control.request import FunnelInForce as Funnel
+from rvtrace_gdb.controlregs.trace_control.request import PibInForce as Pib
+
+SYNC_BTM_LOWEST_UNIT = 5
+"""The period is 2**(teSyncMaxBTM + 5) messages."""
+_FORMATS = {int(SliceFormat.NEXUS): int(Format.N_TRACE), int(SliceFormat.E_TRACE): int(Format.E_TRACE)}
+_MODES = {int(Instruction.BTM): InstMode.BTM, int(Instruction.HTM): InstMode.HTM}
+_OPTIMIZED = {
+    "trTeInstEnImplicitReturn": 1,
+    "trTeInstImplicitReturnMode": int(ImplicitReturnMode.DEPTH_COUNTER),
+    "trTeInstEnRepeatedHistory": 1,
+}
+"""What teInstruction 7 switches on, in the terms of 1.0."""
+
+
+@dataclass(frozen=True)
+class EncoderInForce(request.EncoderInForce):
+    """*control*: teControl, *impl*: teImpl, *ts_control*: tsControl. There is nothing like the other registers, 0."""
+
+    @property
+    def version(self) -> int:
+        return 0
+
+    @property
+    def dialect(self) -> str:
+        return "sifive"
+
+    @property
+    def instruction(self) -> int:
+        """teInstruction."""
+        return component_registers.ENCODER_CONTROL.get(self.control, "teInstruction")
+
+    @property
+    def format(self) -> int:
+        code = component_registers.ENCODER_CONTROL.get(self.control, "teSliceFormat")
+        return _FORMATS.get(code, code)
+
+    @property
+    def protocol_version(self) -> tuple[int, int]:
+        """No register has it: N-Trace had no versions yet."""
+        return 0, 0
+
+    @property
+    def inst_mode(self) -> int:
+        if self.instruction == Instruction.HTM_OPTIMIZED:
+            return InstMode.HTM
+        return _MODES.get(self.instruction, self.instruction)
+
+    @property
+    def sync(self) -> tuple[int, int]:
+        """Unit and exponent of the period, as those of 1.0: by messages, if that is not off, else by halfwords."""
+        messages, halfwords = (
+            component_registers.ENCODER_CONTROL.get(self.control, f"teSyncMax{unit}") for unit in ("BTM", "Inst")
+        )
+        if messages != SYNC_OFF:
+            return SyncMode.MESSAGES, messages + 1
+        return (SyncMode.OFF, 0) if halfwords == SYNC_OFF else (SyncMode.HALFWORDS, halfwords)
+
+    @property
+    def stall(self) -> bool:
+        return bool(component_registers.ENCODER_CONTROL.get(self.control, "teStallEnable"))
+
+    @property
+    def src_bits(self) -> int:
+        inhibited = component_registers.ENCODER_CONTROL.get(self.control, "teInhibitSrc")
+        return 0 if inhibited else component_registers.ENCODER_IMPL.get(self.impl, "nSrcBits")
+
+    @property
+    def src_id(self) -> int:
+        return component_registers.ENCODER_IMPL.get(self.impl, "srcID")
+
+    @property
+    def context(self) -> bool:
+        """Only software makes Ownership messages, and we leave that off."""
+        return (
+            component_registers.ENCODER_CONTROL.get(self.control, "teInstrumentation")
+            >= component_registers.Instrumentation.OWNERSHIP
+        )
+
+    @property
+    def timestamps(self) -> bool:
+        return bool(component_registers.TS_CONTROL.get(self.ts_control, "tsEnable"))
+
+    @property
+    def ts_mode(self) -> int:
+        """tsType: the codes are those of trTsMode."""
+        return component_registers.TS_CONTROL.get(self.ts_control, "tsType")
+
+    @property
+    def timestamp_bits(self) -> int:
+        return component_registers.TS_CONTROL.get(self.ts_control, "tsWidth")
+
+    def feature(self, field: str) -> int:
+        """What the field of trTeInstFeatures would say of it."""
+        if field == "trTeSrcID":
+            return self.src_id
+        if field == "trTeSrcBits":
+            return component_registers.ENCODER_IMPL.get(self.impl, "nSrcBits")
+        return _OPTIMIZED.get(field, 0) if self.instruction == Instruction.HTM_OPTIMIZED else 0
+
+    def data(self, field: str) -> int:
+        """There is no data trace."""
+        return 0
+
+
+@dataclass(frozen=True)
+class SinkInForce(request.SinkInForce):
+    """A sink inside of a *host*, "encoder" or "funnel", whose te- or tfControl, te- or tfImpl these are."""
+
+    host: str = "funnel"
+
+    @property
+    def version(self) -> int:
+        return 0
+
+    @property
+    def control_name(self) -> str:
+        """Of the register in *control*."""
+        return _HOSTS[self.host].name
+
+    @property
+    def impl_name(self) -> str:
+        return self.control_name.replace("Control", "Impl")
+
+    @property
+    def mode(self) -> RamMode:
+        """A host that has one sink only may say 0 for it."""
+        host = _HOSTS[self.host]
+        chosen = host.get(self.control, f"{host.name[:2]}Sink")
+        if chosen == SinkType.DEFAULT:
+            return RamMode.SRAM if component_registers.ENCODER_IMPL.get(self.impl, "hasSRAMSink") else RamMode.SMEM
+        return RamMode.SRAM if chosen == SinkType.SRAM else RamMode.SMEM
+
+    @property
+    def async_freq(self) -> int:
+        """There are no alignment sequences."""
+        return 0
+
+    @property
+    def stop_on_wrap(self) -> bool:
+        host = _HOSTS[self.host]
+        return bool(host.get(self.control, f"{host.name[:2]}StopOnWrap"))
+
+
+_HOSTS = {"encoder": component_registers.ENCODER_CONTROL, "funnel": component_registers.FUNNEL_CONTROL}
+
+
+@dataclass(frozen=True)
+class FunnelInForce(Funnel):
+    """*control*: tfControl, *impl*: tfImpl, *ts_control*: tsControl. All inputs are always open."""
+
+    @property
+    def cut(self) -> int:
+        return 0
+
+    @property
+    def ts_mode(self) -> int:
+        return component_registers.TS_CONTROL.get(self.ts_control, "tsType")
+
+    @property
+    def timestamp_bits(self) -> int:
+        return component_registers.TS_CONTROL.get(self.ts_control, "tsWidth")
+
+
+@dataclass(frozen=True)
+class PibInForce(Pib):
+    """*control*: pibControl, *impl*: that of its host."""
+
+    @property
+    def mode(self) -> int:
+        return component_registers.PIB_CONTROL.get(self.control, "pibMode")
+
+    @property
+    def divider(self) -> int:
+        return component_registers.PIB_CONTROL.get(self.control, "pibDivider") + 1
+
+    @property
+    def clk_center(self) -> bool:
+        return bool(component_registers.PIB_CONTROL.get(self.control, "pibRefCenter"))
+
+    @property
+    def calibrating(self) -> bool:
+        return bool(component_registers.PIB_CONTROL.get(self.control, "pibCalibrate"))
+
+    @property
+    def async_freq(self) -> int:
+        """There are no alignment sequences."""
+        return 0
+
+
+@dataclass(frozen=True)
+class BridgeInForce(Bridge):
+    """*control*: atbControl, *impl*: that of its host."""
+
+    @property
+    def atb_id(self) -> int:
+        return component_registers.ATB_CONTROL.get(self.control, "atbId")
+
+    @property
+    def async_freq(self) -> int:
+        """There are no alignment sequences."""
+        return 0

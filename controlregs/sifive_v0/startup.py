@@ -1,0 +1,329 @@
+"""Starting a trace with components of version 0: funnels first, from the sinks up, then encoders.
+
+What receives is on before what sends, and a sink is set up with the encoder or funnel it is inside of. Before that the
+encoders are given source IDs: srcID and nSrcBits in teImpl, which "may be fixed or variable", and teInhibitSrc. On the
+P550 both are fixed.
+
+Ref: see the package; proposal, teImpl; scripts (trace all start) and riscv-trace-umd (rvtrace/topology.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError, SettingRefused
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers
+from rvtrace_gdb.controlregs.sifive_v0 import settings as found
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER_CONTROL, ENCODER_IMPL, SinkType, TsType
+from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import configure_encoder, in_force, set_funnel_time
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import begin, check_settings, disable, enable, reset, update
+from rvtrace_gdb.controlregs.sifive_v0.sinks import (
+    atb_in_force,
+    cannot_send,
+    choose,
+    configure_atb,
+    configure_memory,
+    configure_pins,
+    pins_in_force,
+    switch,
+)
+from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode
+from rvtrace_gdb.controlregs.trace_control.lifecycle import check_active
+from rvtrace_gdb.controlregs.trace_control.request import (
+    BridgeInForce,
+    Buffer,
+    EncoderInForce,
+    FunnelInForce,
+    GraphInForce,
+    GraphRequest,
+    PibInForce,
+    Pins,
+    SinkInForce,
+    TraceRequest,
+)
+from rvtrace_gdb.controlregs.trace_control.startup import STREAM_BYTES
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+_ADVICE = "trace one of them, or let each feed a sink of its own"
+
+
+def set_sources(graph: Graph, request: TraceRequest) -> list[str]:
+    """IDs that count up, if the encoders can have them, and for those that share a sink as many bits as it takes.
+
+    The encoders were just reset. Returns what was not granted; `check_streams` says whether it is enough. Raises
+    FieldRange, ComponentAccess.
+    """
+    ids = [request.src_id + n for n in range(len(graph.encoders))]
+    mixed = [encoder for encoder in graph.encoders if any(map(graph.shared, graph.sinks_of(encoder)))]
+    notes: list[str] = []
+    given = _give_ids(graph.encoders, ids)
+    bits = max([request.src_bits, *(given[encoder.name].bit_length() or 1 for encoder in mixed)])
+    for encoder in graph.encoders:
+        width = bits if encoder in mixed else request.src_bits
+        notes += _set_id(encoder, given[encoder.name], width, mixed=encoder in mixed)
+    return notes
+
+
+def _give_ids(encoders: Sequence[Component], wishes: Sequence[int]) -> Mapping[str, int]:
+    """What to ask each encoder to be: its wish, unless that is another one's fixed ID. Raises FieldRange."""
+    ENCODER_IMPL.pack(srcID=max(wishes))
+    taken: dict[str, int] = {}
+    for encoder in encoders:
+        found = {ENCODER_IMPL.get(encoder.set(ENCODER_IMPL, srcID=number), "srcID") for number in (0, 15)}
+        if len(found) == 1:
+            taken |= {encoder.name: found.pop()}
+    left = [n for n in (*wishes, *range(16)) if n not in taken.values()]
+    for encoder, wish in zip(encoders, wishes, strict=True):
+        if encoder.name not in taken:
+            taken[encoder.name] = wish if wish in left else next(iter(left), wish)
+            left = [n for n in left if n != taken[encoder.name]]
+    return taken
+
+
+def _set_id(encoder: Component, number: int, bits: int, *, mixed: bool) -> list[str]:
+    value = encoder.set(ENCODER_IMPL, srcID=number, nSrcBits=bits)
+    got_bits, got = ENCODER_IMPL.get(value, "nSrcBits"), ENCODER_IMPL.get(value, "srcID")
+    inhibit = ENCODER_CONTROL.get(update(encoder, teInhibitSrc=int(not bits)), "teInhibitSrc")
+    if mixed:
+        return []  # that it can be told apart is checked, and nobody has asked for a certain width
+    notes = []
+    if (0 if inhibit else got_bits) != bits:
+        notes.append(f"{encoder.name}: source IDs in messages have {0 if inhibit else got_bits} bits, not {bits}")
+    if bits and got != number:
+        notes.append(f"{encoder.name}: its source ID is {got}, not {number}")
+    return notes
+
+
+def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
+    """Raises SettingRefused when a sink would get trace that cannot be taken apart."""
+    by_name = {encoder.name: encoder for encoder in in_force}
+    for sink in graph.sinks:
+        seen: dict[int, EncoderInForce] = {}
+        stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
+        for encoder in stream if len(stream) > 1 else ():
+            why = _conflict(encoder, stream[0], seen)
+            if why:
+                names = ", ".join(e.name for e in stream)
+                mixed = f"and the trace of {names} is mixed in {sink.name}: {_ADVICE}"
+                raise SettingRefused(encoder.name, encoder.base, f"{why}, {mixed}")
+            seen[encoder.src_id] = encoder
+
+
+def _conflict(encoder: EncoderInForce, first: EncoderInForce, seen: Mapping[int, EncoderInForce]) -> str:
+    """Why the trace of *encoder* cannot be told from that of others."""
+    if not encoder.src_bits:
+        return "it puts no source ID into its messages (nSrcBits reads 0, or teInhibitSrc stays 1)"
+    if encoder.src_id.bit_length() > encoder.src_bits:
+        return f"its source ID {encoder.src_id} does not fit the {encoder.src_bits} bits of nSrcBits"
+    if encoder.src_bits != first.src_bits:
+        return f"its source IDs have {encoder.src_bits} bits, those of {first.name} {first.src_bits}"
+    if encoder.src_id in seen:
+        return f"its source ID is {encoder.src_id} like that of {seen[encoder.src_id].name} (srcID)"
+    return ""
+
+
+def hosts(graph: Graph) -> tuple[Component, ...]:
+    """What has registers of its own: funnels from the sinks up, encoders."""
+    return (*graph.funnels, *graph.encoders)
+
+
+def host_of(graph: Graph, sink: Component) -> Component:
+    """What the sink is inside of. Raises SettingRefused."""
+    feeders = graph.feeders(sink)
+    if len(feeders) != 1 or feeders[0].base != sink.base:
+        text = "a sink of before 1.0 is inside of the one encoder or funnel that feeds it: correct the description"
+        raise SettingRefused(sink.name, sink.base, text)
+    return feeders[0]
+
+
+class Starting:
+    """One start: what is known on the way."""
+
+    def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
+        self._graph, self._request, self._progress = graph, request, progress
+        self._notes: list[str] = []
+        self._enabled: list[Component] = []
+        self._sinks: dict[str, SinkInForce] = {}
+        self._pins: list[PibInForce] = []
+        self._bridges: list[BridgeInForce] = []
+        self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
+
+    def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
+        """Raises ComponentError and transport errors; then what was enabled is disabled again, if it can be."""
+        self._check()
+        try:
+            self._reset()
+            self._start_funnels(receive)
+            self._start_encoders(receive)
+            got = self._in_force()
+            check_settings(self._graph, self._set_up)
+            for host in hosts(self._graph):
+                check_active(host)
+            return got
+        except RvtraceError:
+            take_back(self._graph, self._enabled)
+            raise
+
+    def _check(self) -> None:
+        """What no such graph can be."""
+        for sink in self._graph.sinks:
+            host_of(self._graph, sink)
+        for host in hosts(self._graph):
+            fed = self._graph.feeds(host)
+            if len(fed) > 1:
+                names = " and ".join(component.name for component in fed)
+                text = f"sends its trace to one place at a time, not to {names}: choose one of them"
+                raise SettingRefused(host.name, host.base, text)
+        if self._request.trace.async_freq:
+            self._notes.append("sinks of before 1.0 insert no alignment sequences, which only E-Trace needs")
+
+    def _reset(self) -> None:
+        for component in self._graph.unused:
+            try:
+                disable(component, self._progress)
+            except ComponentError as error:
+                self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
+        for component in hosts(self._graph):
+            self._notes += reset(component, self._progress).notes
+        self._notes += set_sources(self._graph, self._request.trace)
+
+    def _start_funnels(self, receive: Callable[[PibInForce], None]) -> None:
+        for funnel in self._graph.funnels:
+            self._set_sink(funnel, receive)
+            if self._request.trace.timestamps:
+                self._set_time(funnel)
+            self._enable(funnel)
+        self._note_clocks()
+
+    def _set_time(self, funnel: Component) -> None:
+        """The top one has the time, unless encoders are to count their own, and all below it share that."""
+        if self._request.trace.ts_mode in (TsType.NONE, TsType.INTERNAL_CORE):
+            return
+        top = funnel.name if funnel in self._graph.top_funnels else self._clock_of(funnel)
+        if not top:
+            return
+        has_time, notes = set_funnel_time(funnel, self._request.trace, top)
+        self._notes += notes
+        if has_time:
+            self._clock[funnel.name] = top
+
+    def _clock_of(self, component: Component) -> str:
+        """The top funnel that *component* can share the time of; empty: none."""
+        return next((self._clock[fed.name] for fed in self._graph.feeds(component) if fed.name in self._clock), "")
+
+    def _note_clocks(self) -> None:
+        if not self._request.trace.timestamps:
+            return
+        for top in self._graph.top_funnels:
+            if top.name not in self._clock and len(self._graph.encoders_of(top)) > 1:
+                text = "has no time to share: that of different harts below it may not be comparable"
+                self._notes.append(f"{top.name} {text}")
+
+    def _set_sink(self, host: Component, receive: Callable[[PibInForce], None]) -> None:
+        """Let *host* send to what it feeds; a sink inside of it is set up, too."""
+        (fed,) = self._graph.feeds(host)
+        if fed in self._graph.funnels:
+            if not choose(host, SinkType.FUNNEL):
+                raise cannot_send(host, f"the funnel {fed.name}")
+        elif fed in self._graph.ram_sinks:
+            self._set_memory(fed, host)
+        elif fed in self._graph.pib_sinks:
+            self._notes += configure_pins(fed, host, self._request.pins.get(fed.name, Pins()))
+            receive(pins_in_force(fed))  # its clock runs, and nothing is sent yet
+            self._switch_on(fed)
+            self._pins.append(pins_in_force(fed))
+        else:
+            self._notes += configure_atb(fed, host, self._request.atb_ids.get(fed.name))
+            self._switch_on(fed)
+            self._bridges.append(atb_in_force(fed))
+
+    def _switch_on(self, sink: Component) -> None:
+        self._enabled.append(sink)
+        switch(sink, on=True)
+
+    def _set_memory(self, sink: Component, host: Component) -> None:
+        trace = self._request.trace
+        buffer = self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
+        kind = "funnel" if host in self._graph.funnels else "encoder"
+        configured, notes = configure_memory(sink, host, kind, buffer, stop_on_wrap=trace.stop_on_wrap)
+        for other in self._sinks.values():
+            in_memory = configured.mode is other.mode is RamMode.SMEM
+            if in_memory and configured.start < other.end and other.start < configured.end:
+                text = f"its buffer {configured.start:#x} to {configured.end:#x} overlaps that of {other.name}"
+                raise SettingRefused(sink.name, sink.base, f"{text}; give each its own")
+        self._sinks[sink.name] = configured
+        self._notes += notes
+
+    def _start_encoders(self, receive: Callable[[PibInForce], None]) -> None:
+        trace = self._request.trace
+        for component in self._graph.encoders:
+            self._set_sink(component, receive)
+            self._notes += configure_encoder(component, trace, self._room_for(component), self._clock_of(component))
+        encoders = tuple(map(in_force, self._graph.encoders))
+        for encoder in encoders:
+            if encoder.inst_mode not in (InstMode.BTM, InstMode.HTM):  # it was refused before if it has none
+                text = f"does not hold how it is to trace (teControl reads {encoder.control:#010x}): was it reset?"
+                raise SettingRefused(encoder.name, encoder.base, f"{text} start the trace anew")
+        check_streams(self._graph, encoders)
+        for component in self._graph.encoders:
+            self._enable(component)
+        pins, bridges = tuple(self._pins), tuple(self._bridges)
+        self._set_up = replace(self._in_force(), encoders=encoders, pib_sinks=pins, bridges=bridges)
+        check_settings(self._graph, self._set_up)  # a sink that has lost its pointers could store anywhere
+        for component in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
+            self._notes += begin(component)
+
+    def _room_for(self, encoder: Component) -> int:
+        """Bytes of the buffer its trace goes into, divided fairly."""
+        sizes = {name: sink.size for name, sink in self._sinks.items()}
+        sinks = self._graph.sinks_of(encoder)
+        return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
+
+    def _enable(self, component: Component) -> None:
+        self._enabled.append(component)
+        enable(component, self._progress)
+
+    def _in_force(self) -> GraphInForce:
+        graph = self._graph
+        encoders = tuple(map(in_force, graph.encoders))
+        sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == TsType.SLAVE]
+        return GraphInForce(
+            encoders,
+            tuple(self._sinks[sink.name] for sink in graph.ram_sinks),
+            tuple[PibInForce, ...](map(pins_in_force, graph.pib_sinks)),
+            tuple[BridgeInForce, ...](map(atb_in_force, graph.bridges)),
+            tuple(map(_funnel_in_force, graph.funnels)),
+            {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
+            self._clocks(sharing),
+            tuple(self._notes),
+        )
+
+    def _clocks(self, sharing: list[Component]) -> Mapping[str, str]:
+        return {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))}
+
+
+def switch_off(graph: Graph, component: Component, progress: Progress = silent) -> bool:
+    """Let it pass on all it has, and send no more. False: it was found in reset, and left so."""
+    if component in (*graph.pib_sinks, *graph.bridges):
+        switch(component, on=False)
+        return True
+    return disable(component, progress)
+
+
+def take_back(graph: Graph, enabled: Sequence[Component]) -> None:
+    """Nothing is to go on tracing after a start that failed. What cannot be reached any more cannot be helped."""
+    for component in enabled[::-1]:
+        try:
+            switch_off(graph, component)
+        except ComponentError:
+            continue
+        except RvtraceError:
+            return
+
+
+def _funnel_in_force(funnel: Component) -> FunnelInForce:
+    registers = (funnel.block.control, funnel.block.impl)
+    control, impl = map(funnel.read, registers)
+    return found.FunnelInForce(funnel.name, funnel.base, control, impl, 0, funnel.read(component_registers.TS_CONTROL))

@@ -1,0 +1,162 @@
+"""Reading the trace out of a RAM sink that was stopped.
+
+`drain` reads a sink of interface 1.0. The other functions are the same for sinks of all versions: they say which pieces
+of a buffer hold trace, oldest first, and read them.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, section on the RAM sink (trRam*).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import DrainFailed, SinkNotReadable
+from rvtrace_gdb.controlregs.target import DataPort
+from rvtrace_gdb.controlregs.trace_control import component_registers
+from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
+from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import WORD_MASK, access_bytes, read_address, write_address
+from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+
+PROGRESS_STEP = 256  # bytes read word by word between two calls of the progress watcher
+Read = Callable[[int, int, Progress], bytes]
+"""Of a piece: its first address, how many bytes, and who watches."""
+
+
+@dataclass(frozen=True)
+class Drained:
+    """The bytes of a buffer, oldest first; *wrapped*: older ones were overwritten, so the first message may be cut."""
+
+    data: bytes
+    wrapped: bool
+
+
+class Unread(RvtraceError):
+    """The registers of a sink say that what was read of its SRAM, but for *partial*, is none of it."""
+
+    def __init__(self, text: str, partial: bytes = b"") -> None:
+        self.partial = partial
+        super().__init__(text)
+
+
+def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, found: tuple[int, int, int]) -> None:
+    """*found*: where the buffer starts, the write pointer, and the end of the buffer. Raises SinkNotReadable."""
+    start, pointer, end = found
+    if in_force and (in_force.mode, in_force.start, in_force.end) != (mode, start, end):
+        its = f"its buffer is {start:#x} to {end:#x} of {mode.name}"
+        text = f"{its}, it was set to {in_force.start:#x} to {in_force.end:#x} of {in_force.mode.name}: it was reset"
+        raise SinkNotReadable(sink.name, sink.base, f"{text}, or set by somebody else; start the trace anew")
+    if not start <= pointer <= end:
+        text = f"its write pointer {pointer:#x} is outside the buffer {start:#x} to {end:#x}"
+        raise SinkNotReadable(sink.name, sink.base, f"{text}: was it reset while tracing? start the trace anew")
+
+
+def oldest_first(mode: RamMode, buffer: tuple[int, int], pointer: int, *, wrapped: bool) -> list[tuple[int, int]]:
+    """The pieces of *buffer*, (first address, end), that hold trace; *pointer*: where the next word would be stored."""
+    start, end = buffer
+    pieces = [(pointer, end), (start, pointer)] if wrapped else [(start, pointer)]
+    if mode is RamMode.SRAM and buffer in pieces:
+        middle = start + (end - start) // 8 * 4
+        pieces = [(start, middle), (middle, end)]  # of all at once it could not be told that the read pointer moves
+    return [piece for piece in pieces if piece[0] < piece[1]]
+
+
+def read_pieces(
+    sink: Component, read: Read, pieces: Sequence[tuple[int, int]], *, wrapped: bool, progress: Progress
+) -> bytes:
+    """All of them, one after the other. Raises DrainFailed with what was read, SinkNotReadable, Cancelled."""
+    total = sum(end - start for start, end in pieces)
+    data = bytearray()
+    for start, end in pieces:
+        try:
+            data += read(start, end - start, _shifted(progress, len(data), total))
+        except (Cancelled, SinkNotReadable):
+            raise
+        except RvtraceError as error:
+            data += getattr(error, "partial", b"")
+            raise DrainFailed(sink.name, sink.base, bytes(data), total, wrapped, error) from error
+    return bytes(data)
+
+
+def _shifted(progress: Progress, before: int, whole: int) -> Progress:
+    """The progress of one piece as progress of the whole."""
+
+    def watch(label: str, done: int, total: int | None = None) -> None:
+        progress("reading trace", before + done, whole)
+
+    return watch
+
+
+def read_port(sink: Component, address: int, nbytes: int, progress: Progress) -> bytes:
+    """*nbytes* by as many reads of the word at *address* as it takes. Raises Unread, and what the transport raises."""
+    if isinstance(sink.target, DataPort):
+        return sink.target.read_data_port(address, nbytes // 4, progress)
+    data = bytearray()
+    while len(data) < nbytes:
+        if len(data) % PROGRESS_STEP == 0:
+            progress("reading trace", len(data), nbytes)
+        data += _read_word(sink, address, bytes(data))
+    return bytes(data)
+
+
+def _read_word(sink: Component, address: int, before: bytes) -> bytes:
+    try:
+        return sink.target.read32(address).to_bytes(4, "little")
+    except RvtraceError as error:
+        raise Unread(str(error), before) from error
+
+
+def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> Drained:
+    """All trace in the buffer, oldest first. The sink must have been stopped (`procedures.stop`); it is not changed.
+
+    *in_force* is what configuring the sink returned; without it the access width is probed anew. May be repeated.
+    Raises SinkNotReadable, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
+    """
+    control = _check_stopped(sink, in_force)
+    mode = RamMode(component_registers.RAM_CONTROL.get(control, "trRamMode"))
+    start = read_address(sink, component_registers.RAM_START_LOW, component_registers.RAM_START_HIGH, mode)
+    limit = read_address(sink, component_registers.RAM_LIMIT_LOW, component_registers.RAM_LIMIT_HIGH, mode)
+    end = limit + (in_force.access_bytes if in_force else access_bytes(sink))
+    low = sink.read(component_registers.RAM_WP_LOW)
+    pointer = low & WORD_MASK | (sink.read(component_registers.RAM_WP_HIGH) << 32 if mode is RamMode.SMEM else 0)
+    wrapped = bool(component_registers.RAM_WP_LOW.get(low, "trRamWrap"))
+    _check_stopped(sink, in_force)  # what was read may come from a sink in reset, or from nobody
+    check_buffer(sink, in_force, mode, (start, pointer, end))
+    pieces = oldest_first(mode, (start, end), pointer, wrapped=wrapped)
+    read = partial(_read_sram, sink, (start, end)) if mode is RamMode.SRAM else sink.target.read_block
+    return Drained(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
+
+
+def _check_stopped(sink: Component, in_force: SinkInForce | None) -> int:
+    control = sink.read_control()
+    if not component_registers.RAM_CONTROL.get(control, "trRamActive"):
+        in_memory = in_force is not None and in_force.mode is RamMode.SMEM
+        lost = "where its trace ends is not known any more" if in_memory else "its trace is lost"
+        text = f"is in reset, {lost} (trRamControl reads {control:#010x}); start the trace anew"
+        raise SinkNotReadable(sink.name, sink.base, text)
+    if component_registers.RAM_CONTROL.get(control, "trRamEnable"):
+        raise SinkNotReadable(sink.name, sink.base, "is still storing trace; stop the trace first")
+    return control
+
+
+def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int, progress: Progress) -> bytes:
+    """By the read pointer, which goes on by itself, and at the end of the buffer to its start."""
+    end = start + nbytes
+    pointer = write_address(sink, component_registers.RAM_RP_LOW, component_registers.RAM_RP_HIGH, start, RamMode.SRAM)
+    if pointer != start:
+        raise Unread(f"trRamRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read")
+    data = read_port(sink, sink.base + component_registers.RAM_DATA.offset, nbytes, progress)
+    pointer = sink.read(component_registers.RAM_RP_LOW) & WORD_MASK
+    if pointer != end and (end, pointer) != (buffer[1], buffer[0]):
+        text = f"trRamRP reads {pointer:#x} after {nbytes} bytes from {start:#x} on were read, not {end:#x}"
+        raise Unread(f"{text}: it was reset, or does not go on to the next word", _without_repeats(data))
+    return data
+
+
+def _without_repeats(data: bytes) -> bytes:
+    """What came before something that no longer answers: it reads the same over and over."""
+    last = data[-4:]
+    while data and data.endswith(last):
+        data = data[:-4]
+    return data

@@ -1,0 +1,365 @@
+"""What a trace component can do, found out by writing its fields and reading them back, in the user's words.
+
+`Probe` writes a field, reads it back, and in the end leaves its register as it was; the component must not be
+enabled. A function for each kind of component says what there is to find out, and how that is called.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery" (set WARL fields and read them back,
+with the component not enabled), "Accessing and Detecting RAM Sink Registers", trFunnelDisInput, trPibMode; which fields
+a protocol leaves out is in the N-Trace 1.0 and E-Trace 2.0 documents.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError, NoAnswer, SettingRefused, WasReset
+from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode, TsMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import COMPARATORS, Format, InstMode, SyncMode, TrigAction
+from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
+    FEATURE_NAMES,
+    MODE_NAMES,
+    PROTOCOLS,
+    RETURN_MODE_NAMES,
+    SYNC_MAX_LOWEST_UNIT,
+)
+from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity, check_active, identify, read_stable, reset
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+_WRITTEN = (Access.RW, Access.WARL, Access.R_OR_RW, Access.RW0C)  # 1 to RW0C leaves it as it is
+
+
+class Probe:
+    """Tries fields of a component that is active and not enabled; leaving the context puts its registers back."""
+
+    def __init__(self, component: Component) -> None:
+        self.component = component
+        self._before: dict[Register, int] = {}
+        self._beside: dict[Register, int] = {}  # what the other fields hold while one is tried
+
+    def __enter__(self) -> "Probe":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Registers come back in the order in which they were tried: what others depend on is tried first.
+
+        One that cannot be written any more keeps no other from coming back; it is told of if nothing else is wrong.
+        A component that was reset meanwhile stays in reset.
+        """
+        try:
+            check_active(self.component)
+        except (WasReset, NoAnswer):
+            return  # who has looked at it will see that, too
+        except ComponentError:
+            pass  # some of it may answer
+        failure: ComponentError | None = None
+        for register, value in self._before.items():
+            try:
+                # A sticky flag that was read as 1 would be cleared by writing it back.
+                self.component.write(register, value & register.mask_of(*_WRITTEN))
+            except ComponentError as refused:
+                failure = failure or refused
+        if failure is not None and error is None:
+            raise failure
+
+    def read(self, register: Register, field: str) -> int:
+        """A field that says itself what there is."""
+        return self.component.get(register, field)
+
+    def held(self, register: Register, field: str, value: int) -> int:
+        """What the field holds after *value* was written to it. Raises WasReset, ComponentAccess."""
+        tried = register.put(self._others(register), field, value)
+        value = self.component.write(register, tried)
+        control = self.component.block.control
+        if register is control and not control.get(value, self.component.block.prefix + "Active"):
+            raise WasReset(self.component.name, self.component.base, control, value)
+        return register.get(value, field)
+
+    def settle(self, register: Register, field: str, value: int = 1) -> int:
+        """As `held`, and while other fields of the register are tried the field holds it, too."""
+        self._beside[register] = register.put(self._others(register), field, value)
+        return self.held(register, field, value)
+
+    def can(self, register: Register, field: str, value: int = 1) -> bool:
+        """The field can hold *value*."""
+        return self.held(register, field, value) == value
+
+    def fixed(self, register: Register, field: str) -> bool:
+        """The field holds the same whatever is written."""
+        ones = (1 << register.by_name[field].width) - 1
+        return self.held(register, field, ones) == self.held(register, field, 0)
+
+    def values(self, register: Register, field: str, candidates: Sequence[int] | None = None) -> tuple[int, ...]:
+        """Those of *candidates*, of all values if there are none, that the field can hold."""
+        tried = range(1 << register.by_name[field].width) if candidates is None else candidates
+        return tuple(value for value in tried if self.can(register, field, value))
+
+    def ones(self, register: Register, field: str) -> int:
+        """What the field holds after ones were written to all of it."""
+        return self.held(register, field, (1 << register.by_name[field].width) - 1)
+
+    def _others(self, register: Register) -> int:
+        if register not in self._before:
+            self._before[register] = self.component.read(register)
+            self._beside[register] = self._before[register] & register.mask_of(*_WRITTEN)
+        return self._beside[register]
+
+
+_NOT_OF: Mapping[int, tuple[str, ...]] = {
+    Format.N_TRACE: (
+        "trTeInstNoAddrDiff",
+        "trTeInstNoTrapAddr",
+        "trTeInstEnBranchPrediction",
+        "trTeInstEnJumpTargetCache",
+    ),
+    Format.E_TRACE: ("trTeInstEnRepeatedHistory", "trTeInstEnAllJumps", "trTeInstExtendAddrMSB"),
+}
+"""Features that are hard-wired to 0 in one protocol, which is no lack."""
+
+
+@dataclass
+class Found:
+    """Words, one thing each."""
+
+    has: list[str] = field(default_factory=list)
+    lacks: list[str] = field(default_factory=list)
+
+    def note(self, present: object, words: str, without: str = "") -> None:
+        (self.has if present else self.lacks).append(words if present or not without else without)
+
+
+def _encoder(probe: Probe) -> Found:
+    found = Found()
+    control = encoder_registers.ENCODER_CONTROL
+    protocol = probe.read(control, "trTeFormat")
+    formats = probe.values(control, "trTeFormat")
+    version = (probe.read(encoder_registers.ENCODER_IMPL, f"trTeProtocol{part}") for part in ("Major", "Minor"))
+    found.has.append(f"{_protocol(protocol)} {'.'.join(map(str, version))}")
+    found.has += [_protocol(other) for other in formats if other != protocol]
+    if protocol == Format.N_TRACE:
+        modes = probe.values(control, "trTeInstMode", [mode for mode in InstMode if mode])
+        found.has += [MODE_NAMES.get(mode, f"mode {mode}") for mode in modes]
+        found.note(probe.can(control, "trTeContext"), "context and privilege")
+    _note_stall(probe, found)
+    _note_sync(probe, found)
+    found.note(probe.can(control, "trTeInstTrigEnable"), "trace triggers")
+    _note_features(probe, found, protocol)
+    _note_filters(probe, found)
+    found.note(probe.read(encoder_registers.DATA_CONTROL, "trTeDataImplemented"), "data trace")
+    _note_time(probe, found)
+    return found
+
+
+def _protocol(code: int) -> str:
+    return PROTOCOLS[code][0] if code in PROTOCOLS else f"format {code}"
+
+
+def _note_stall(probe: Probe, found: Found) -> None:
+    if probe.fixed(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna") and probe.can(
+        encoder_registers.ENCODER_CONTROL, "trTeInstStallEna"
+    ):
+        found.has.append("the hart is always stalled when the path is full")
+    else:
+        found.note(
+            probe.can(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna"),
+            "stalling the hart instead of losing trace",
+        )
+
+
+def _note_sync(probe: Probe, found: Found) -> None:
+    units = probe.values(encoder_registers.ENCODER_CONTROL, "trTeInstSyncMode", [mode for mode in SyncMode if mode])
+    names = " or ".join(SyncMode(unit).name.lower().replace("_", " ") for unit in units)
+    if not units:
+        found.lacks.append("periodic synchronisation")
+        return
+    periods = [
+        1 << n + SYNC_MAX_LOWEST_UNIT for n in probe.values(encoder_registers.ENCODER_CONTROL, "trTeInstSyncMax")
+    ]
+    span = f"{periods[0]} to {periods[-1]}" if len(periods) > 1 else str(periods[0])
+    found.has.append(f"synchronisation every {span} {names}")
+
+
+def _note_features(probe: Probe, found: Found, protocol: int) -> None:
+    register = encoder_registers.INST_FEATURES
+    for name, words in FEATURE_NAMES.items():
+        if name in _NOT_OF.get(protocol, ()):
+            continue
+        present = probe.can(register, name)
+        always = present and not probe.can(register, name, 0)
+        found.note(present, f"{words}, always" if always else words)
+        if present and name == "trTeInstEnImplicitReturn":
+            ways = probe.values(register, "trTeInstImplicitReturnMode", list(RETURN_MODE_NAMES))
+            found.has += [f"implicit return with a {RETURN_MODE_NAMES[way]}" for way in ways]
+    bits = probe.ones(register, "trTeSrcID").bit_length()
+    widths = probe.values(register, "trTeSrcBits", range(13))
+    found.note(bits and max(widths, default=0), f"source IDs of up to {max(widths, default=0)} bits", "source IDs")
+
+
+def _note_filters(probe: Probe, found: Found) -> None:
+    filters = probe.ones(encoder_registers.INST_FILTERS, "trTeInstFilters").bit_count()
+    found.note(filters, _several(filters, "filter"), "filters")
+    if filters:
+        there = sum(bool(probe.ones(unit.p_match_low, "trTeCompPMatchLow")) for unit in COMPARATORS)
+        found.note(there, _several(there, "comparator"), "comparators")
+    for register, label, value in (
+        (encoder_registers.TRIG_EXT_IN_CONTROL, "trigger input", int(TrigAction.TRACE_ON)),
+        (encoder_registers.TRIG_EXT_OUT_CONTROL, "trigger output", 1),
+    ):
+        number = sum(probe.can(register, name, value) for name in register.by_name)
+        found.note(number, _several(number, label), f"{label}s")
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _note_time(probe: Probe, found: Found) -> None:
+    register = component_registers.TS_CONTROL
+    probe.settle(register, "trTsActive")
+    modes = probe.values(register, "trTsMode", [mode for mode in TsMode if mode])
+    sources = " or ".join(register.by_name["trTsMode"].value_name(mode).replace("_", " ") for mode in modes)
+    width = probe.read(register, "trTsWidth")
+    size = f" of {width} bits" if width else ""
+    found.note(modes, f"timestamps{size}, time: {sources}", "timestamps")
+
+
+def _ram_sink(probe: Probe) -> Found:
+    found = Found()
+    in_sram = probe.read(component_registers.RAM_CONTROL, "trRamMode") == RamMode.SRAM
+    if in_sram:  # the other mode is not tried: the buffer's registers, and so the trace in it, depend on it
+        size = (probe.ones(component_registers.RAM_LIMIT_LOW, "trRamLimitLow") + 1) * 4
+        found.has.append(f"its own SRAM of {size} bytes")
+    else:
+        found.note(probe.read(component_registers.RAM_IMPL, "trRamHasSRAM"), "its own SRAM")
+    in_memory = not in_sram or probe.read(component_registers.RAM_IMPL, "trRamHasSMEM")
+    found.note(in_memory, "buffers in system memory" + ("" if in_sram else _reach(probe)), "buffers in system memory")
+    _note_switch(probe, found, component_registers.RAM_CONTROL, "trRamStopOnWrap", "stopping when the buffer is full")
+    found.note(probe.ones(component_registers.RAM_CONTROL, "trRamAsyncFreq"), "alignment sequences")
+    return found
+
+
+def _reach(probe: Probe) -> str:
+    """How far its addresses reach, and what they are aligned to."""
+    high = probe.ones(component_registers.RAM_START_HIGH, "trRamStartHigh")
+    low = probe.ones(component_registers.RAM_START_LOW, "trRamStartLow")
+    if probe.fixed(component_registers.RAM_START_LOW, "trRamStartLow"):
+        return " at a fixed address"
+    return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"
+
+
+def _note_switch(probe: Probe, found: Found, register: Register, name: str, words: str) -> None:
+    present = probe.can(register, name)
+    found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
+
+
+def _pib_sink(probe: Probe) -> Found:
+    found = Found()
+    before = probe.read(component_registers.PIB_CONTROL, "trPibMode")
+    modes = probe.values(component_registers.PIB_CONTROL, "trPibMode", [mode for mode in PibMode if mode])
+    found.has += [PibMode(mode).name.lower() for mode in modes]
+    parallel = [mode for mode in modes if mode >= PibMode.PARALLEL_1]
+    probe.settle(component_registers.PIB_CONTROL, "trPibMode", parallel[0] if parallel else before)
+    found.note(
+        parallel and probe.can(component_registers.PIB_CONTROL, "trPibClkCenter"), "clock edges in the middle of a bit"
+    )
+    found.note(probe.can(component_registers.PIB_CONTROL, "trPibCalibrate"), "calibration pattern")
+    divider = probe.ones(component_registers.PIB_CONTROL, "trPibDivider") + 1
+    found.note(divider > 1, f"clock divided by up to {divider}", "clock divider")
+    found.note(probe.ones(component_registers.PIB_CONTROL, "trPibAsyncFreq"), "alignment sequences")
+    return found
+
+
+def _atb_bridge(probe: Probe) -> Found:
+    found = Found()
+    name = "trAtbBridgeID"
+    settable = not probe.fixed(component_registers.ATB_BRIDGE_CONTROL, name)
+    found.note(settable, "any ATB ID", f"other ATB IDs than {probe.read(component_registers.ATB_BRIDGE_CONTROL, name)}")
+    found.note(probe.ones(component_registers.ATB_BRIDGE_IMPL, "trAtbBridgeAsyncFreq"), "alignment sequences")
+    return found
+
+
+def _funnel(probe: Probe) -> Found:
+    found = Found()
+    mask = probe.ones(component_registers.FUNNEL_DIS_INPUT, "trFunnelDisInput")
+    inputs = [str(n) for n in range(component_registers.FUNNEL_INPUTS) if mask >> n & 1]
+    found.note(inputs, f"inputs that can be cut: {_ranges(inputs)}", "inputs that can be cut")
+    _note_time(probe, found)
+    return found
+
+
+def _ranges(numbers: Iterable[str]) -> str:
+    listed = list(numbers)
+    whole = listed == [str(n) for n in range(len(listed))]
+    return f"0 to {listed[-1]}" if whole and len(listed) > 2 else ", ".join(listed)
+
+
+ABILITIES: Mapping[int, Callable[[Probe], Found]] = {
+    encoder_registers.ENCODER.comp_type: _encoder,
+    component_registers.FUNNEL.comp_type: _funnel,
+    component_registers.RAM_SINK.comp_type: _ram_sink,
+    component_registers.PIB_SINK.comp_type: _pib_sink,
+    component_registers.ATB_BRIDGE.comp_type: _atb_bridge,
+}
+"""By tr??CompType."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """*has*: what it can do, *lacks*: options of the document that it is without; in words, one thing each."""
+
+    name: str
+    base: int
+    identity: Identity
+    has: tuple[str, ...]
+    lacks: tuple[str, ...]
+
+
+def capabilities(component: Component, progress: Progress = silent) -> Capabilities:
+    """What *component* can do. It must not be enabled; its settings are put back, and it is left in reset if it was.
+
+    Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
+    """
+    return while_off(component, lambda: identify(component), lambda: reset(component, progress), _found)
+
+
+def while_off(
+    component: Component,
+    awake: Callable[[], Identity],
+    woken: Callable[[], Identity],
+    found_of: Callable[[Component, Identity], Capabilities],
+) -> Capabilities:
+    """What *found_of* finds of a component that is off, whatever its version: who it is says *awake* if it is not in
+    reset, else *woken*, after which it is put back. Raises as `capabilities`.
+    """
+    control, prefix = component.block.control, component.block.prefix
+    now = read_stable(component, control)
+    if control.get(now, prefix + "Enable") and control.get(now, prefix + "Active"):
+        text = "is in use, so what it can do cannot be found out now; stop the trace first"
+        raise SettingRefused(component.name, component.base, text)
+    if control.get(now, prefix + "Active"):
+        return found_of(component, awake())
+    try:
+        found = found_of(component, woken())
+        component.write(control, 0)
+    except RvtraceError:
+        with suppress(RvtraceError):  # what went wrong is already known
+            component.write(control, now)
+        raise
+    finally:
+        component.forget()
+    return found
+
+
+def _found(component: Component, identity: Identity) -> Capabilities:
+    try:
+        with Probe(component) as probe:
+            found = ABILITIES[component.block.comp_type](probe)
+        check_active(component)  # or what was read may come from a component in reset, or from nobody
+    finally:
+        component.forget()
+    return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))

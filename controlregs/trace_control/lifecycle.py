@@ -1,0 +1,295 @@
+"""One component from its reset until it is disabled: reset, identification, enabling, disabling.
+
+`reset` and `identify` check that it is what the target description says. A component is disabled only when its
+registers say that it is done. `check_settings`, `changed` and `moved` say whether components are still set up as they
+were when tracing began: a component that was reset forgets, and what is then read from it is not about our trace.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling", and the
+section on versioning.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import (
+    ComponentError,
+    SettingRefused,
+    SettingsChanged,
+    UnsupportedVersion,
+    WasReset,
+    WrongComponent,
+)
+from rvtrace_gdb.controlregs.fields import Access, Register
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
+from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, VERSION_EXPERIMENTAL, CompType, RamMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    DATA_CONTROL,
+    ENCODER_CONTROL,
+    INST_FEATURES,
+    INST_FILTERS,
+)
+from rvtrace_gdb.controlregs.trace_control.encoder_setup import begin_data
+from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import data_follows
+from rvtrace_gdb.controlregs.trace_control.request import (
+    BridgeInForce,
+    EncoderInForce,
+    FunnelInForce,
+    GraphInForce,
+    PibInForce,
+    SinkInForce,
+)
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+NOBODY = (0x0000_0000, 0xFFFF_FFFF)  # what tr??Impl reads where nothing answers, on buses that give no error
+READS_UNTIL_STABLE = 32
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tr??Impl says. *notes*: what the user should know though it does not stop anything."""
+
+    impl: int
+    version: tuple[int, int]
+    notes: tuple[str, ...] = ()
+
+
+def reset(component: Component, progress: Progress = silent) -> Identity:
+    """Reset the component, wake it, and check what it is. All its settings are lost, Enable is 0 afterwards.
+
+    Raises ComponentTimeout, WrongComponent, UnsupportedVersion, SettingRefused, ComponentAccess. Something that is not
+    this component then holds what it held: a wrong base address may be the program's memory.
+    """
+    control, active = component.block.control, component.block.prefix + "Active"
+    before = read_stable(component, control)
+    if control.get(before, active):
+        identify(component)
+    try:
+        for state in (0, 1):
+            component.write(control, state)
+            value = component.wait(control, progress, **{active: state})
+        component.forget()
+        identity = identify(component)
+    except (WrongComponent, UnsupportedVersion):
+        with suppress(RvtraceError):  # what went wrong is already known
+            component.write(control, before & ~1)
+        raise
+    if control.get(value, component.block.prefix + "Enable"):
+        text = f"is on right after its reset ({control.name} reads {value:#010x}), so that it cannot be set up"
+        raise SettingRefused(component.name, component.base, f"{text}; check the component, and the base address")
+    return identity
+
+
+def identify(component: Component) -> Identity:
+    """Version and kind of an active component. Raises WrongComponent, UnsupportedVersion, ComponentAccess."""
+    register, prefix = component.block.impl, component.block.prefix
+    impl = read_stable(component, register)
+    version = register.get(impl, prefix + "VerMajor"), register.get(impl, prefix + "VerMinor")
+    if impl in NOBODY:
+        raise WrongComponent(component.name, component.base, impl, component.block.name, None)
+    if version[0] != VERSION[0]:
+        raise UnsupportedVersion(component.name, component.base, impl, version, VERSION)
+    found = register.get(impl, prefix + "CompType")
+    if found != component.block.comp_type:
+        raise WrongComponent(component.name, component.base, impl, component.block.name, _type_name(found))
+    return Identity(impl, version, _version_notes(component, version, impl))
+
+
+def read_stable(component: Component, register: Register) -> int:
+    """The register, read until two reads agree.
+
+    OpenOCD 0.12 answers first reads over a slow system bus with the word read before, until it has learned the delay.
+    """
+    value = component.read(register)
+    for _ in range(READS_UNTIL_STABLE):
+        previous, value = value, component.read(register)
+        if value == previous:
+            break
+    return value
+
+
+def _type_name(code: int) -> str:
+    names = {int(kind): kind.name.lower().replace("_", " ") for kind in CompType}
+    return names.get(code, f"component of unknown type {code:#x}")
+
+
+def _version_notes(component: Component, version: tuple[int, int], impl: int) -> tuple[str, ...]:
+    if version[1] <= VERSION[1]:
+        return ()
+    kind = "experimental" if version[1] == VERSION_EXPERIMENTAL else "a newer one"
+    return (
+        f"{component.name} at {component.base:#x}: trace control interface {version[0]}.{version[1]} is {kind}, "
+        f"used as {VERSION[0]}.{VERSION[1]} (tr??Impl reads {impl:#010x})",
+    )
+
+
+def begin(component: Component, *, data: bool, on: bool = True) -> list[str]:
+    """Let an enabled encoder trace, *data* too; not *on*: as soon as a trigger says so. Returns a line for what does
+    not begin. Raises WasReset, NoAnswer, ComponentAccess.
+    """
+    check_active(component)
+    notes = begin_data(component, data) if on or not data_follows(component) else []
+    if not on:
+        return notes
+    control = component.set(encoder_registers.ENCODER_CONTROL, trTeInstTracing=1)
+    if not encoder_registers.ENCODER_CONTROL.get(control, "trTeInstTracing"):
+        notes.append(f"{component.name}: tracing is not on yet (trTeInstTracing reads 0)")
+    return notes
+
+
+def check_active(component: Component) -> int:
+    """tr??Control of a component that was set up: one that was reset meanwhile must not be woken with its old value,
+    as all its other registers are undefined. Raises WasReset, NoAnswer, ComponentAccess.
+    """
+    control = component.block.control
+    value = component.read_control()
+    if not control.get(value, component.block.prefix + "Active"):
+        raise WasReset(component.name, component.base, control, value)
+    return value
+
+
+def enable(component: Component, progress: Progress = silent) -> None:
+    """Set Enable, the last setting of a component, and wait until it is in force.
+
+    Raises WasReset, SettingRefused for one that is enabled already, and what `Component.wait` raises.
+    """
+    control, bit = component.block.control, component.block.prefix + "Enable"
+    value = check_active(component)
+    if control.get(value, bit):
+        text = f"is on before it was switched on ({control.name} reads {value:#010x}): does it answer at the address of"
+        raise SettingRefused(component.name, component.base, f"{text} another component as well?")
+    component.set(control, **{bit: 1})
+    component.wait(control, progress, **{bit: 1})
+
+
+def disable(component: Component, progress: Progress = silent) -> bool:
+    """Clear Enable and wait until the component has passed on all trace. False: it was found in reset, and left so."""
+    control, prefix = component.block.control, component.block.prefix
+    if not control.get(component.read_control(), prefix + "Active"):
+        return False
+    fields = {prefix + "Enable": 0}
+    if component.block is encoder_registers.ENCODER:
+        fields["trTeInstTracing"] = 0
+    component.set(control, **fields)
+    component.wait(control, progress, **{prefix + "Enable": 0, prefix + "Empty": 1})
+    return True
+
+
+def take_back(enabled: Sequence[Component]) -> None:
+    """Switch off again what was switched on, the last one first, after something failed. What cannot be reached any
+    more cannot be helped.
+    """
+    for component in enabled[::-1]:
+        try:
+            disable(component)
+        except ComponentError:
+            continue
+        except RvtraceError:
+            return
+
+
+_SENT: Mapping[Register, tuple[str, ...]] = {
+    ENCODER_CONTROL: (
+        "trTeInstMode", "trTeFormat", "trTeContext", "trTeInstSyncMode", "trTeInstSyncMax", "trTeInhibitSrc",
+    ),
+    INST_FEATURES: tuple(INST_FEATURES.by_name),
+    component_registers.TS_CONTROL: ("trTsMode", "trTsPrescale", "trTsEnable"),
+    DATA_CONTROL: ("trTeDataNoValue", "trTeDataNoAddr", "trTeDataAddrCompress"),
+}  # fmt: skip
+"""The fields that decide what an encoder sends."""
+
+
+def moved(sink: Component, before: SinkInForce) -> str | None:
+    """The register that shows that a RAM sink's buffer is not where it was. Raises ComponentAccess."""
+    if before.mode is not RamMode.SMEM or not sink.get(component_registers.RAM_CONTROL, "trRamActive"):
+        return None
+    if sink.read(component_registers.RAM_START_LOW) == before.start & 0xFFFF_FFFF:
+        return None
+    return component_registers.RAM_START_LOW.name
+
+
+def changed(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
+    """An encoder that would send something else than it did, and the register that shows it. Raises ComponentAccess."""
+    was = {encoder.name: encoder for encoder in before.encoders}
+    for component in graph.encoders:
+        values = _values(was[component.name])
+        for (register, fields), value in zip(_SENT.items(), values, strict=True):
+            if (component.read(register) ^ value) & register.mask(*fields):
+                return component.name, register.name
+    return None
+
+
+def _values(encoder: EncoderInForce) -> tuple[int, ...]:
+    """Of the registers of `_SENT`."""
+    return encoder.control, encoder.features, encoder.ts_control, encoder.data_control
+
+
+_InForce = EncoderInForce | SinkInForce | PibInForce | BridgeInForce | FunnelInForce
+
+
+class _Setting(NamedTuple):
+    """*value*: as the register was read when it was set; *mask*: the bits that only software changes."""
+
+    register: Register
+    value: int
+    mask: int
+
+
+def check_settings(components: Iterable[Component], before: GraphInForce) -> None:
+    """Raises SettingsChanged for a component that is not set up as it was, and ComponentAccess. Those that *before*
+    does not tell of are not looked at.
+    """
+    known: dict[str, _InForce] = {}
+    for of_kind in (before.encoders, before.ram_sinks, before.pib_sinks, before.bridges, before.funnels):
+        known |= {each.name: each for each in of_kind}
+    for component in components:
+        for register, value, mask in _settings(known.get(component.name)):
+            now = component.read(register)
+            if (now ^ value) & mask:
+                raise SettingsChanged(component.name, component.base, register.name, value & mask, now & mask)
+
+
+def _settings(before: _InForce | None) -> list[_Setting]:
+    if isinstance(before, EncoderInForce):
+        return [
+            _set(ENCODER_CONTROL, before.control, "trTeInstTracing"),  # triggers change what is traced
+            _set(INST_FEATURES, before.features),
+            _set(component_registers.TS_CONTROL, before.ts_control),
+            _set(DATA_CONTROL, before.data_control, "trTeDataTracing"),
+            *([] if before.inst_filters is None else [_set(INST_FILTERS, before.inst_filters)]),
+        ]
+    if isinstance(before, SinkInForce):
+        return [_set(component_registers.RAM_CONTROL, before.control), *_buffer(before)]
+    if isinstance(before, PibInForce):
+        return [_set(component_registers.PIB_CONTROL, before.control)]
+    if isinstance(before, BridgeInForce):
+        identity = component_registers.ATB_BRIDGE_CONTROL.mask("trAtbBridgeID")
+        return [
+            _Setting(component_registers.ATB_BRIDGE_CONTROL, before.control, identity),
+            _set(component_registers.ATB_BRIDGE_IMPL, before.impl),
+        ]
+    if isinstance(before, FunnelInForce):
+        return [
+            _set(component_registers.FUNNEL_DIS_INPUT, before.dis_input),
+            _set(component_registers.TS_CONTROL, before.ts_control),
+        ]
+    return []
+
+
+def _set(register: Register, value: int, *but: str) -> _Setting:
+    return _Setting(register, value, register.mask_of(Access.WARL) & ~register.mask(*but))
+
+
+def _buffer(sink: SinkInForce) -> Iterable[_Setting]:
+    """Its own memory needs no high words."""
+    word = 0xFFFF_FFFF
+    for low, high, address in (
+        (component_registers.RAM_START_LOW, component_registers.RAM_START_HIGH, sink.start),
+        (component_registers.RAM_LIMIT_LOW, component_registers.RAM_LIMIT_HIGH, sink.limit),
+    ):
+        yield _Setting(low, address & word, low.mask_of(Access.WARL))
+        if sink.mode is RamMode.SMEM:
+            yield _Setting(high, address >> 32, word)

@@ -1,0 +1,327 @@
+"""Starting, watching, stopping and reading out a trace, for any graph of components of interface 1.0.
+
+The order is the document's: sinks before funnels before encoders on the way up, encoders before funnels before sinks on
+the way down, and a component is left only when its registers say that it is done. `look` asks components that trace, or
+have traced, for their state and changes nothing. All procedures raise leaves of
+`controlregs.errors.ComponentError` and the transport's own errors.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling",
+tr??Control of all components, trRamWP.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, StopFailed
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained, drain
+from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import is_switched_off
+from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import configure_pib, pib_in_force
+from rvtrace_gdb.controlregs.trace_control.lifecycle import (
+    begin,
+    check_active,
+    check_settings,
+    disable,
+    enable,
+    reset,
+    take_back,
+)
+from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, Pins, SinkInForce
+from rvtrace_gdb.controlregs.trace_control.startup import Starting
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+
+
+@dataclass(frozen=True)
+class EncoderStatus:
+    name: str
+    active: bool
+    enabled: bool
+    tracing: bool
+    lost: bool
+
+
+@dataclass(frozen=True)
+class SinkStatus:
+    """*enabled* False after a start: stop-on-wrap has filled the buffer. *pointer*: where the next trace word goes."""
+
+    name: str
+    active: bool
+    enabled: bool
+    wrapped: bool
+    pointer: int
+
+
+@dataclass(frozen=True)
+class PassingStatus:
+    """Of a component that trace only passes through: a funnel, a PIB sink, an ATB bridge."""
+
+    name: str
+    active: bool
+    enabled: bool
+    empty: bool
+
+
+@dataclass(frozen=True)
+class GraphStatus:
+    """*problems*: of the components that cannot be asked, by name; they are nowhere else."""
+
+    encoders: tuple[EncoderStatus, ...]
+    ram_sinks: tuple[SinkStatus, ...]
+    passing: tuple[PassingStatus, ...]
+    problems: Mapping[str, ComponentError]
+
+
+def look(graph: Graph) -> GraphStatus:
+    """The state of all components now, as far as they can be asked. Raises transport errors."""
+    found: list[EncoderStatus | SinkStatus | PassingStatus] = []
+    problems: dict[str, ComponentError] = {}
+    for component in graph.start_order:
+        try:
+            found.append(_status(component))
+        except ComponentError as error:
+            problems[component.name] = error
+    return GraphStatus(
+        tuple(status for status in found if isinstance(status, EncoderStatus)),
+        tuple(status for status in found if isinstance(status, SinkStatus)),
+        tuple(status for status in found if isinstance(status, PassingStatus)),
+        problems,
+    )
+
+
+def _status(component: Component) -> EncoderStatus | SinkStatus | PassingStatus:
+    if component.block is encoder_registers.ENCODER:
+        return encoder_status(component)
+    if component.block is component_registers.RAM_SINK:
+        return sink_status(component)
+    bits = component.block.control.unpack(component.read_control())
+    names = (component.block.prefix + name for name in ("Active", "Enable", "Empty"))
+    return PassingStatus(component.name, *(bool(bits[name]) for name in names))
+
+
+def encoder_status(component: Component) -> EncoderStatus:
+    """Raises NoAnswer, ComponentAccess."""
+    control, lost = component.read_control(), False
+    if encoder_registers.ENCODER_CONTROL.get(control, "trTeActive"):
+        control, lost = _look_for_loss(component)
+    bits = encoder_registers.ENCODER_CONTROL.unpack(control)
+    active, enabled, tracing = (bool(bits[name]) for name in ("trTeActive", "trTeEnable", "trTeInstTracing"))
+    return EncoderStatus(component.name, active, enabled, tracing, lost)
+
+
+def has_lost(component: Component) -> bool:
+    """Whether an active encoder has lost trace of instructions or of data, or has stalled its hart.
+
+    Raises NoAnswer, ComponentAccess.
+    """
+    return _look_for_loss(component)[1]
+
+
+def _look_for_loss(component: Component) -> tuple[int, bool]:
+    """trTeControl, read last, as only then it is known that the encoder still answers; and whether trace was lost."""
+    data = encoder_registers.DATA_CONTROL.unpack(component.read(encoder_registers.DATA_CONTROL))
+    value = component.read_control()
+    control = encoder_registers.ENCODER_CONTROL.unpack(value)
+    of_data = data["trTeDataImplemented"] and (data["trTeDataStallOrOverflow"] or data["trTeDataDrop"])
+    return value, bool(control["trTeActive"] and (control["trTeInstStallOrOverflow"] or of_data))
+
+
+def sink_status(sink: Component) -> SinkStatus:
+    """Raises NoAnswer, ComponentAccess."""
+    low = pointer = 0
+    control = sink.read_control()
+    if component_registers.RAM_CONTROL.get(control, "trRamActive"):
+        low = sink.read(component_registers.RAM_WP_LOW)
+        in_memory = component_registers.RAM_CONTROL.get(control, "trRamMode")
+        pointer = (sink.read(component_registers.RAM_WP_HIGH) << 32 if in_memory else 0) | low & ~3
+        control = sink.read_control()  # again: only now it is known that it answers
+    bits = component_registers.RAM_CONTROL.unpack(control)
+    if not bits["trRamActive"]:
+        return SinkStatus(sink.name, False, bool(bits["trRamEnable"]), False, 0)
+    wrapped = bool(component_registers.RAM_WP_LOW.get(low, "trRamWrap"))
+    return SinkStatus(sink.name, True, bool(bits["trRamEnable"]), wrapped, pointer)
+
+
+def nobody(pins: PibInForce) -> None:
+    """Receives nothing: the probe is somebody else's."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How a run ended. *lost*: names of encoders that lost trace or stalled their hart meanwhile.
+
+    *failures*: of the components that did not come to an end. *off*: names of encoders that triggers had switched off.
+    """
+
+    lost: tuple[str, ...]
+    notes: tuple[str, ...]
+    failures: tuple[ComponentError, ...] = ()
+    off: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drains:
+    """What was read out of each RAM sink, by its name, and why it could not be, all of it."""
+
+    drained: Mapping[str, Drained]
+    failures: Mapping[str, RvtraceError]
+
+
+def start(
+    graph: Graph,
+    request: GraphRequest,
+    progress: Progress = silent,
+    receive: Callable[[PibInForce], None] = nobody,
+) -> GraphInForce:
+    """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
+
+    *receive* is called for each PIB sink when its clock runs, before it sends: the receiver is to be ready on return.
+    """
+    return Starting(graph, request, progress).run(receive)
+
+
+def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> PibInForce:
+    """Reset a PIB sink, and let it send its calibration pattern until it is disabled, or a trace starts."""
+    reset(component, progress)
+    configure_pib(component, pins, calibrate=True)
+    enable(component, progress)
+    return pib_in_force(component)
+
+
+def stop(graph: Graph, progress: Progress = silent) -> Stopped:
+    """Disable and flush, encoders first: halting a hart does not empty its encoder. `drain_all` after that.
+
+    A component that fails does not keep the others from being stopped: see *failures*, and `check`.
+    """
+    off: list[str] = []
+
+    def switch_off(component: Component) -> bool:
+        if component.block is encoder_registers.ENCODER and is_switched_off(component):
+            off.append(component.name)
+        return disable(component, progress)
+
+    notes, failures = stop_each(graph, graph.stop_order, switch_off, _full(graph))
+    return Stopped(_lost(graph), tuple(notes), tuple(failures), tuple(off))
+
+
+def stop_each(
+    graph: Graph, order: Iterable[Component], switch_off: Callable[[Component], bool], full: set[str]
+) -> tuple[list[str], list[ComponentError]]:
+    """Stop components, whatever their version: a line for what the user should know, and what kept one from it.
+
+    *switch_off*: False if one was found in reset. *full*: names of sinks that have stopped by themselves.
+    """
+    notes: list[str] = []
+    failures: list[ComponentError] = []
+    for component in order:
+        try:
+            if not switch_off(component):
+                notes.append(f"{component.name} was reset while tracing; its trace ends there")
+        except ComponentTimeout as error:
+            stuck = [sink.name for sink in graph.sinks_of(component)]
+            if full.issuperset(stuck) and _is_off(component, error):
+                notes.append(f"{component.name} keeps trace that no room was left for in {', '.join(stuck)}")
+            else:
+                failures.append(error)
+        except ComponentError as error:
+            failures.append(error)
+    return notes, failures
+
+
+def check(stopped: Stopped) -> None:
+    """Raises what kept components from being stopped."""
+    if len(stopped.failures) > 1:
+        raise StopFailed(stopped.failures)
+    for failure in stopped.failures:
+        raise failure
+
+
+def _full(graph: Graph) -> set[str]:
+    """The sinks that have stopped by themselves: what feeds them cannot be rid of its trace."""
+    return {sink.name for sink in graph.ram_sinks if _has_stopped(sink)}
+
+
+def _has_stopped(sink: Component) -> bool:
+    try:
+        now = component_registers.RAM_CONTROL.unpack(sink.read_control())
+    except ComponentError:
+        return False  # stopping it will meet that, and say so
+    return bool(now["trRamActive"] and now["trRamStopOnWrap"] and not now["trRamEnable"])
+
+
+def _is_off(component: Component, error: ComponentTimeout) -> bool:
+    return not component.block.control.get(error.value, component.block.prefix + "Enable")
+
+
+def _lost(graph: Graph) -> tuple[str, ...]:
+    lost = []
+    for component in graph.encoders:
+        try:
+            active = encoder_registers.ENCODER_CONTROL.get(component.read_control(), "trTeActive")
+            if active and has_lost(component):
+                lost.append(component.name)
+        except ComponentError:
+            continue  # it failed to stop already
+    return tuple(lost)
+
+
+def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> Drains:
+    """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
+
+    Raises Cancelled only.
+    """
+    return drain_each(graph, in_force, lambda sink, set_up: drain(sink, set_up, progress))
+
+
+def drain_each(
+    graph: Graph, in_force: GraphInForce | None, read: Callable[[Component, SinkInForce | None], Drained]
+) -> Drains:
+    """What *read* gets out of each RAM sink, given how it was set up, whatever its version. Raises Cancelled only."""
+    set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
+    drained: dict[str, Drained] = {}
+    failures: dict[str, RvtraceError] = {}
+    for sink in graph.ram_sinks:
+        try:
+            drained[sink.name] = read(sink, set_up.get(sink.name))
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            failures[sink.name] = error
+    return Drains(drained, failures)
+
+
+def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
+    """Go on with a trace that was stopped to be read out: all settings, and the write pointers, are as they were left.
+
+    *off*: as `stop` has found; these encoders go on waiting for a trigger.
+    Raises WasReset or SettingsChanged for a component that is not as it was left. When anything fails all is off again.
+    """
+    for component in graph.start_order:
+        check_active(component)
+    check_settings(graph.start_order, in_force)
+    enabled: list[Component] = []
+    try:
+        passing = [component for component in graph.start_order if component not in graph.encoders]
+        for component in passing:
+            enabled.append(component)
+            enable(component, progress)
+        check_settings(passing, in_force)  # a sink that has lost its pointers could store anywhere
+        for component in graph.encoders:
+            enabled.append(component)
+            enable(component, progress)
+        _begin(graph, in_force, off)
+        check_settings(graph.encoders, in_force)
+    except RvtraceError:
+        take_back(enabled)
+        raise
+
+
+def _begin(graph: Graph, in_force: GraphInForce, off: Collection[str]) -> None:
+    before = {encoder.name: encoder for encoder in in_force.encoders}
+    for component in graph.encoders:
+        was = before[component.name]
+        data = bool(was.data("trTeDataTracing") or was.data("trTeDataTrigEnable"))
+        begin(component, data=data, on=component.name not in off)
+    for component in graph.encoders:
+        check_active(component)

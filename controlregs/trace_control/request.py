@@ -1,0 +1,308 @@
+"""What a user asks of the trace components, and what they then really do.
+
+`TraceRequest` is what each encoder is asked for, `GraphRequest` what all components of a target are. The `...InForce`
+classes hold register values as read back. A decoder is given those, never what was asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode, TsMode, TsPrescale
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import DataAddrCompress, ImplicitReturnMode, InstMode
+from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Filter, Triggers
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """What to trace and how. None: what suits the hardware and the buffer best."""
+
+    inst_mode: int = InstMode.HTM
+    context: bool = False
+    format: int | None = None
+    features: tuple[str, ...] = ()  # fields of trTeInstFeatures to set to 1
+    implicit_return: int = ImplicitReturnMode.UNREPORTED  # how calls are to be followed; sets trTeInstEnImplicitReturn
+    src_id: int = 0  # of the first encoder; the following ones count up
+    src_bits: int = 0
+    sync_mode: int | None = None
+    sync_max: int | None = None
+    stall: bool = False  # stall the hart instead of losing trace
+    timestamps: bool = False
+    ts_mode: int = TsMode.INTERNAL_SYSTEM
+    ts_prescale: int = TsPrescale.DIV1  # of the clock that time is counted in, in the internal modes
+    data: bool = False  # trace loads and stores, too
+    data_no_value: bool = False
+    data_no_address: bool = False
+    data_addr_compress: int = DataAddrCompress.DIFFERENTIAL
+    filter: Filter | None = None  # None: everything is traced
+    triggers: Triggers | None = None  # None: tracing is on from the start until it is stopped
+    stop_on_wrap: bool = False
+    buffer_start: int | None = None  # byte address; None: the sink's own SRAM
+    buffer_size: int | None = None  # bytes; None: all of the SRAM
+    async_freq: int | None = None  # how often the sink inserts alignment sequences, for E-Trace: 1 is most often
+
+
+@dataclass(frozen=True)
+class EncoderInForce:
+    """One encoder's registers as read back when tracing had started.
+
+    Of an encoder of before ratification it is a `controlregs.sifive_v0.settings.EncoderInForce`, which has the same
+    properties: who wants to know what an encoder does asks these, not the registers.
+    """
+
+    name: str
+    base: int
+    control: int
+    impl: int
+    features: int
+    ts_control: int
+    data_control: int = 0
+    inst_filters: int | None = None
+    """trTeInstFilters; None: not known, as in captures that were made before it was kept."""
+
+    @property
+    def version(self) -> int:
+        """Which tables the registers are of: 1 the ratified ones, 0 those of before."""
+        return 1
+
+    @property
+    def dialect(self) -> str:
+        """The generation of N-Trace encoders that one of this interface belongs to, as `decode` calls it."""
+        return "1.0"
+
+    @property
+    def format(self) -> int:
+        return encoder_registers.ENCODER_CONTROL.get(self.control, "trTeFormat")
+
+    @property
+    def protocol_version(self) -> tuple[int, int]:
+        return encoder_registers.ENCODER_IMPL.get(self.impl, "trTeProtocolMajor"), encoder_registers.ENCODER_IMPL.get(
+            self.impl, "trTeProtocolMinor"
+        )
+
+    @property
+    def inst_mode(self) -> int:
+        return encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInstMode")
+
+    @property
+    def sync(self) -> tuple[int, int]:
+        """trTeInstSyncMode and trTeInstSyncMax."""
+        return encoder_registers.ENCODER_CONTROL.get(
+            self.control, "trTeInstSyncMode"
+        ), encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInstSyncMax")
+
+    @property
+    def stall(self) -> bool:
+        return bool(encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInstStallEna"))
+
+    @property
+    def src_bits(self) -> int:
+        """Width of the source field in messages: 0 also where trTeInhibitSrc suppresses it."""
+        inhibited = encoder_registers.ENCODER_CONTROL.get(self.control, "trTeInhibitSrc")
+        return 0 if inhibited else encoder_registers.INST_FEATURES.get(self.features, "trTeSrcBits")
+
+    @property
+    def src_id(self) -> int:
+        return encoder_registers.INST_FEATURES.get(self.features, "trTeSrcID")
+
+    @property
+    def context(self) -> bool:
+        return bool(encoder_registers.ENCODER_CONTROL.get(self.control, "trTeContext"))
+
+    @property
+    def implicit_return(self) -> ImplicitReturnMode | None:
+        """How calls are followed; None: all returns are reported."""
+        if not self.feature("trTeInstEnImplicitReturn"):
+            return None
+        return ImplicitReturnMode(self.feature("trTeInstImplicitReturnMode"))
+
+    @property
+    def timestamps(self) -> bool:
+        return bool(component_registers.TS_CONTROL.get(self.ts_control, "trTsEnable"))
+
+    @property
+    def ts_mode(self) -> int:
+        """trTsMode: where time comes from."""
+        return component_registers.TS_CONTROL.get(self.ts_control, "trTsMode")
+
+    @property
+    def timestamp_bits(self) -> int:
+        """Width of the timestamp counter, 0 where the encoder does not say."""
+        return component_registers.TS_CONTROL.get(self.ts_control, "trTsWidth")
+
+    def feature(self, field: str) -> int:
+        """A field of trTeInstFeatures."""
+        return encoder_registers.INST_FEATURES.get(self.features, field)
+
+    def data(self, field: str) -> int:
+        """A field of trTeDataControl."""
+        return encoder_registers.DATA_CONTROL.get(self.data_control, field)
+
+
+@dataclass(frozen=True)
+class SinkInForce:
+    """A RAM sink's set-up as read back. The buffer is [start, end); *access_bytes* is the width of its writes.
+
+    Of before ratification it is a `controlregs.sifive_v0.settings.SinkInForce`.
+    """
+
+    name: str
+    base: int
+    control: int
+    impl: int
+    start: int
+    limit: int
+    access_bytes: int
+
+    @property
+    def version(self) -> int:
+        """Which tables the registers are of: 1 the ratified ones, 0 those of before."""
+        return 1
+
+    @property
+    def end(self) -> int:
+        """One past the last byte: trRamLimit is the address of the last write, so inclusive."""
+        return self.limit + self.access_bytes
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    @property
+    def mode(self) -> RamMode:
+        return RamMode(component_registers.RAM_CONTROL.get(self.control, "trRamMode"))
+
+    @property
+    def async_freq(self) -> int:
+        """trRamAsyncFreq; 0: no alignment sequences are inserted."""
+        return component_registers.RAM_CONTROL.get(self.control, "trRamAsyncFreq")
+
+    @property
+    def stop_on_wrap(self) -> bool:
+        return bool(component_registers.RAM_CONTROL.get(self.control, "trRamStopOnWrap"))
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Where a RAM sink is to store. *start*: byte address, None: its own SRAM. *size*: bytes, None: all of it."""
+
+    start: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Pins:
+    """How a PIB sink is to send. What is None stays as reset leaves it.
+
+    *divider*: by how much its input clock is divided, one more than trPibDivider.
+    """
+
+    mode: PibMode | None = None
+    divider: int | None = None
+    clk_center: bool | None = None
+
+
+@dataclass(frozen=True)
+class GraphRequest:
+    """*trace*: what each encoder is to do; its source ID is that of the first one, its buffer that of RAM sinks which
+    *buffers* does not name. *pins* and *atb_ids*: of PIB sinks and ATB bridges. All by the component's name.
+    """
+
+    trace: TraceRequest = field(default_factory=TraceRequest)
+    buffers: Mapping[str, Buffer] = field(default_factory=dict)
+    pins: Mapping[str, Pins] = field(default_factory=dict)
+    atb_ids: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FunnelInForce:
+    """A funnel's registers as read back."""
+
+    name: str
+    base: int
+    control: int
+    impl: int
+    dis_input: int
+    ts_control: int
+
+    @property
+    def cut(self) -> int:
+        """trFunnelDisInput: bit n is set if nothing of input n comes through."""
+        return component_registers.FUNNEL_DIS_INPUT.get(self.dis_input, "trFunnelDisInput")
+
+    @property
+    def ts_mode(self) -> int:
+        return component_registers.TS_CONTROL.get(self.ts_control, "trTsMode")
+
+    @property
+    def timestamp_bits(self) -> int:
+        """Width of the time it counts or passes on, 0 where it does not say."""
+        return component_registers.TS_CONTROL.get(self.ts_control, "trTsWidth")
+
+
+@dataclass(frozen=True)
+class PibInForce:
+    """A PIB sink's registers as read back."""
+
+    name: str
+    base: int
+    control: int
+    impl: int
+
+    @property
+    def mode(self) -> int:
+        return component_registers.PIB_CONTROL.get(self.control, "trPibMode")
+
+    @property
+    def divider(self) -> int:
+        """By how much the input clock is divided."""
+        return component_registers.PIB_CONTROL.get(self.control, "trPibDivider") + 1
+
+    @property
+    def clk_center(self) -> bool:
+        return bool(component_registers.PIB_CONTROL.get(self.control, "trPibClkCenter"))
+
+    @property
+    def calibrating(self) -> bool:
+        """It sends the calibration pattern and takes no trace."""
+        return bool(component_registers.PIB_CONTROL.get(self.control, "trPibCalibrate"))
+
+    @property
+    def async_freq(self) -> int:
+        return component_registers.PIB_CONTROL.get(self.control, "trPibAsyncFreq")
+
+
+@dataclass(frozen=True)
+class BridgeInForce:
+    """An ATB bridge's registers as read back."""
+
+    name: str
+    base: int
+    control: int
+    impl: int
+
+    @property
+    def atb_id(self) -> int:
+        return component_registers.ATB_BRIDGE_CONTROL.get(self.control, "trAtbBridgeID")
+
+    @property
+    def async_freq(self) -> int:
+        return component_registers.ATB_BRIDGE_IMPL.get(self.impl, "trAtbBridgeAsyncFreq")
+
+
+@dataclass(frozen=True)
+class GraphInForce:
+    """What the hardware does since `procedures.start`. *streams*: of each sink, the encoders whose trace it gets.
+
+    *clocks*: of the encoders that do not count time themselves, the funnel that has it.
+    *notes*: a line per thing that was asked for and not granted.
+    """
+
+    encoders: tuple[EncoderInForce, ...]
+    ram_sinks: tuple[SinkInForce, ...] = ()
+    pib_sinks: tuple[PibInForce, ...] = ()
+    bridges: tuple[BridgeInForce, ...] = ()
+    funnels: tuple[FunnelInForce, ...] = ()
+    streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    clocks: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

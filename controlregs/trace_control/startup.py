@@ -1,0 +1,373 @@
+"""Starting a trace with all components it goes through, in the order of the document.
+
+Before that the encoders are given source IDs. By these the messages of several encoders that go into one stream are
+told apart; all encoders of a stream use the same number of bits for them.
+
+Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Reset and Discovery", "Enabling and Disabling",
+"Timestamp Unit", trTeInstFeatures (trTeSrcID, trTeSrcBits), trTeInhibitSrc; N-Trace 1.0, field SRC.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, NoAnswer, SettingRefused, WasReset
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode, TsMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import DATA_CONTROL, ENCODER_CONTROL, INST_FEATURES, Format
+from rvtrace_gdb.controlregs.trace_control.encoder_setup import (
+    FROM_THE_TOP,
+    PROTOCOLS,
+    choose_format,
+    configure_encoder,
+    in_force,
+    set_funnel_time,
+)
+from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import (
+    ASYNC_RAREST,
+    bridge_in_force,
+    configure_bridge,
+    configure_funnel,
+    configure_pib,
+    configure_sink,
+    funnel_in_force,
+    pib_in_force,
+)
+from rvtrace_gdb.controlregs.trace_control.lifecycle import (
+    begin,
+    check_active,
+    check_settings,
+    disable,
+    enable,
+    reset,
+    take_back,
+)
+from rvtrace_gdb.controlregs.trace_control.request import (
+    BridgeInForce,
+    Buffer,
+    EncoderInForce,
+    FunnelInForce,
+    GraphInForce,
+    GraphRequest,
+    PibInForce,
+    Pins,
+    SinkInForce,
+    TraceRequest,
+)
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+
+_BITS_MAX = 12
+_ADVICE = "trace one of them, or let each feed a sink of its own"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is to be written to trTeSrcID and trTeSrcBits."""
+
+    id: int
+    bits: int
+
+
+def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
+    """IDs that count up, if the encoders can have them, and for those that share a sink as many bits as it takes.
+
+    The encoders were just reset, and their protocol is chosen. What one really does is checked by `check_streams`.
+    Raises FieldRange, ComponentAccess.
+    """
+    asked = [request.src_id + n for n in range(len(graph.encoders))]
+    INST_FEATURES.pack(trTeSrcID=asked[-1], trTeSrcBits=request.src_bits)
+    mixed = [encoder for encoder in graph.encoders if any(map(graph.shared, graph.sinks_of(encoder)))]
+    if not mixed:
+        return {e.name: Source(n, request.src_bits) for e, n in zip(graph.encoders, asked, strict=True)}
+    able = {encoder.name: _ids(encoder) for encoder in graph.encoders}
+    ids, bits = _give_ids(able, asked), None
+    for wishes in (asked, range(len(asked))):  # low ones, if the others are too wide
+        ids = _give_ids(able, wishes)
+        bits = _width(mixed, ids, request.src_bits)
+        if bits is not None:
+            break
+    wide = bits if bits is not None else _needed(ids[encoder.name] for encoder in mixed)
+    return {e.name: Source(ids[e.name], wide if e in mixed else request.src_bits) for e in graph.encoders}
+
+
+def _ids(encoder: Component) -> list[int]:
+    """The source IDs it can have, the lowest first, as far as all ones and all zeros tell."""
+    ones, zeros = (
+        INST_FEATURES.get(encoder.set(INST_FEATURES, trTeSrcID=value, trTeSrcBits=_BITS_MAX), "trTeSrcID")
+        for value in (0xFFF, 0)
+    )
+    fixed = ~(ones ^ zeros)
+    return [n for n in range(1 << _BITS_MAX) if n & fixed == zeros & fixed]
+
+
+def _give_ids(able: Mapping[str, Sequence[int]], wishes: Sequence[int]) -> dict[str, int]:
+    """A different ID for each encoder, its wish if it can; who has the least choice comes first."""
+    given: dict[str, int] = {}
+    wish = dict(zip(able, wishes, strict=True))
+    for name in sorted(able, key=lambda name: len(able[name])):
+        others = set(given.values())
+        free = (n for n in able[name] if n not in others)
+        wished = wish[name] in able[name] and wish[name] not in others
+        given[name] = wish[name] if wished else next(free, able[name][0])
+    return {name: given[name] for name in able}
+
+
+def _needed(ids: Iterable[int]) -> int:
+    return max(1, max(ids).bit_length())
+
+
+def _width(mixed: Sequence[Component], ids: Mapping[str, int], asked: int) -> int | None:
+    """The fewest bits that all of these encoders can use and that their IDs need. None: there is no such width."""
+    needed = max(asked, _needed([ids[encoder.name] for encoder in mixed]))
+    for bits in range(needed, _BITS_MAX + 1):
+        if all(_has(encoder, ids[encoder.name], bits) for encoder in mixed):
+            return bits
+    return None
+
+
+def _has(encoder: Component, number: int, bits: int) -> bool:
+    value = encoder.set(INST_FEATURES, trTeSrcID=number, trTeSrcBits=bits)
+    return (INST_FEATURES.get(value, "trTeSrcID"), INST_FEATURES.get(value, "trTeSrcBits")) == (number, bits)
+
+
+def check_streams(graph: Graph, in_force: Sequence[EncoderInForce]) -> None:
+    """Raises SettingRefused when a sink would get trace that cannot be taken apart."""
+    by_name = {encoder.name: encoder for encoder in in_force}
+    for sink in graph.sinks:
+        seen: dict[int, EncoderInForce] = {}
+        stream = [by_name[encoder.name] for encoder in graph.encoders_of(sink)]
+        for encoder in stream if len(stream) > 1 else ():
+            why = _no_id(encoder) or _conflict(encoder, stream[0], seen.get(encoder.src_id))
+            if why:
+                names = ", ".join(e.name for e in stream)
+                mixed = f"and the trace of {names} is mixed in {sink.name}: {_ADVICE}"
+                raise SettingRefused(encoder.name, encoder.base, f"{why}, {mixed}")
+            seen[encoder.src_id] = encoder
+
+
+def _no_id(encoder: EncoderInForce) -> str:
+    """Why its messages do not say whose they are."""
+    if not encoder.src_bits:
+        kept = "trTeSrcBits reads 0" if not encoder.feature("trTeSrcBits") else "trTeInhibitSrc stays 1"
+        return f"it puts no source ID into its messages ({kept})"
+    if encoder.src_id.bit_length() > encoder.src_bits:
+        return f"its source ID {encoder.src_id} does not fit the {encoder.src_bits} bits of trTeSrcBits"
+    return ""
+
+
+def _conflict(encoder: EncoderInForce, other: EncoderInForce, same: EncoderInForce | None) -> str:
+    """Why the trace of *encoder* cannot be told from that of another. *same*: who has its ID already."""
+    if encoder.format != other.format:
+        return f"it produces {_protocol(encoder)}, {other.name} {_protocol(other)}"
+    if encoder.src_bits != other.src_bits:
+        return f"its source IDs have {encoder.src_bits} bits, those of {other.name} {other.src_bits}"
+    if same is not None:
+        return f"its source ID is {encoder.src_id} like that of {same.name}"
+    return ""
+
+
+def _protocol(encoder: EncoderInForce) -> str:
+    return PROTOCOLS[encoder.format][0] if encoder.format in PROTOCOLS else f"format {encoder.format}"
+
+
+STREAM_BYTES = 1 << 20
+"""Trace that leaves through pins or ATB is synchronised as for a buffer of this size; its receiver's is not known."""
+
+
+class Starting:
+    """One start: what is known on the way. *enabled*: components, in the order in which they were enabled."""
+
+    def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
+        self._graph, self._request, self._progress = graph, request, progress
+        self._notes: list[str] = []
+        self._enabled: list[Component] = []
+        self._quiet: set[str] = set()  # what is connected and sends nothing
+        self._formats: dict[str, int] = {}
+        self._sinks: list[SinkInForce] = []
+        self._pibs: list[PibInForce] = []
+        self._bridges: list[BridgeInForce] = []
+        self._funnels: list[FunnelInForce] = []
+        self._awake = False  # everything has been reset, and nothing is to be in reset from here on
+        self._clock: dict[str, str] = {}  # funnel -> the top funnel whose time it gives
+
+    def run(self, receive: Callable[[PibInForce], None]) -> GraphInForce:
+        """Raises ComponentError and transport errors; then what was enabled is disabled again, if it can be."""
+        try:
+            self._reset()
+            self._start_sinks(receive)
+            self._start_funnels()
+            self._start_encoders()
+            got = self._in_force()
+            self._check()
+        except RvtraceError as error:
+            cause = self._cause(error)
+            take_back(self._enabled)
+            if cause is error:
+                raise
+            raise cause from error
+        return got
+
+    def _reset(self) -> None:
+        for component in self._graph.unused:
+            try:
+                disable(component, self._progress)
+                self._quiet.add(component.name)
+            except ComponentError as error:
+                self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
+        for component in self._graph.start_order:
+            self._notes += reset(component, self._progress).notes
+        self._awake = True
+        for encoder in self._graph.encoders:
+            self._formats[encoder.name] = choose_format(encoder, self._request.trace)
+        self._sources = choose_sources(self._graph, self._request.trace)
+
+    def _start_sinks(self, receive: Callable[[PibInForce], None]) -> None:
+        for sink in self._graph.ram_sinks:
+            configured, notes = configure_sink(sink, self._request_of(sink), aligned=self._aligned(sink))
+            self._apart(configured)
+            self._sinks.append(configured)
+            self._notes += notes
+        for pib in self._graph.pib_sinks:
+            pins = self._request.pins.get(pib.name, Pins())
+            self._notes += configure_pib(pib, pins, self._async_freq(pib))
+            self._pibs.append(pib_in_force(pib))
+            receive(self._pibs[-1])  # its clock runs, and nothing is sent yet
+        for bridge in self._graph.bridges:
+            atb_id = self._request.atb_ids.get(bridge.name)
+            self._notes += configure_bridge(bridge, atb_id, self._async_freq(bridge))
+            self._bridges.append(bridge_in_force(bridge))
+        for sink in self._graph.sinks:
+            self._enable(sink)
+
+    def _request_of(self, sink: Component) -> TraceRequest:
+        trace = self._request.trace
+        buffer = self._request.buffers.get(sink.name, Buffer(trace.buffer_start, trace.buffer_size))
+        return replace(trace, buffer_start=buffer.start, buffer_size=buffer.size)
+
+    def _apart(self, sink: SinkInForce) -> None:
+        """Two sinks that store into the same memory would destroy each other's trace."""
+        for other in self._sinks:
+            in_memory = sink.mode is other.mode is RamMode.SMEM
+            if in_memory and sink.start < other.end and other.start < sink.end:
+                text = f"its buffer {sink.start:#x} to {sink.end:#x} overlaps that of {other.name}; give each its own"
+                raise SettingRefused(sink.name, sink.base, text)
+
+    def _aligned(self, sink: Component) -> bool:
+        """Its trace needs alignment sequences to be read from the middle."""
+        return any(self._formats[e.name] == Format.E_TRACE for e in self._graph.encoders_of(sink))
+
+    def _async_freq(self, sink: Component) -> int:
+        asked = self._request.trace.async_freq
+        return asked if asked is not None else ASYNC_RAREST * self._aligned(sink)
+
+    def _start_funnels(self) -> None:
+        for funnel in self._graph.funnels:
+            used, cut = self._graph.used_inputs(funnel), self._graph.cut_inputs(funnel)
+            self._notes += configure_funnel(funnel, used, cut, self._quiet)
+            if self._request.trace.timestamps:
+                self._set_time(funnel)
+            self._funnels.append(funnel_in_force(funnel))
+            self._enable(funnel)
+        self._note_clocks()
+
+    def _set_time(self, funnel: Component) -> None:
+        """The top one has the time, as is asked for, and all below it share that."""
+        asked = self._request.trace.ts_mode
+        if asked not in (*FROM_THE_TOP, TsMode.SHARED):
+            return
+        is_top = funnel in self._graph.top_funnels
+        clock = funnel.name if is_top else self._clock_of(funnel)
+        prescale = self._request.trace.ts_prescale if is_top else 0
+        if not clock:
+            return
+        has_time, notes = set_funnel_time(funnel, asked if is_top else TsMode.SHARED, clock, prescale)
+        self._notes += notes
+        if has_time:
+            self._clock[funnel.name] = clock
+
+    def _clock_of(self, component: Component) -> str:
+        """The top funnel that *component* can share the time of; empty: none."""
+        return next((self._clock[fed.name] for fed in self._graph.feeds(component) if fed.name in self._clock), "")
+
+    def _note_clocks(self) -> None:
+        trace = self._request.trace
+        if not trace.timestamps or trace.ts_mode not in FROM_THE_TOP:
+            return
+        for top in self._graph.top_funnels:
+            if top.name not in self._clock and len(self._graph.encoders_of(top)) > 1:
+                text = "each encoder below it counts its own, and times of different harts cannot be compared"
+                self._notes.append(f"{top.name} has no timestamp unit to share: {text}")
+        clocks = sorted(set(self._clock.values()))
+        if len(clocks) > 1 and trace.ts_mode == TsMode.INTERNAL_SYSTEM:
+            text = "times of harts below different ones cannot be compared"
+            self._notes.append(f"{' and '.join(clocks)} each count their own time: {text}")
+
+    def _start_encoders(self) -> None:
+        trace = self._request.trace
+        for encoder in self._graph.encoders:
+            source = self._sources[encoder.name]
+            request = replace(trace, src_bits=source.bits)
+            size = self._room_for(encoder)
+            self._notes += configure_encoder(encoder, request, source.id, size, self._clock_of(encoder))
+        encoders = [in_force(encoder) for encoder in self._graph.encoders]
+        check_streams(self._graph, encoders)
+        self._set_up = GraphInForce(
+            tuple(encoders), tuple(self._sinks), tuple(self._pibs), tuple(self._bridges), tuple(self._funnels)
+        )
+        passing = [component for component in self._graph.start_order if component not in self._graph.encoders]
+        check_settings(passing, self._set_up)  # a sink that has lost its pointers could store anywhere
+        for encoder in self._graph.encoders:
+            self._enable(encoder)
+        at_once = trace.triggers is None or not trace.triggers.waits
+        for encoder in self._graph.encoders:
+            self._notes += begin(encoder, data=trace.data, on=at_once)
+
+    def _room_for(self, encoder: Component) -> int:
+        """Bytes of the smallest buffer its trace goes into, divided fairly."""
+        sizes = {sink.name: sink.size for sink in self._sinks}
+        sinks = self._graph.sinks_of(encoder)
+        return min(sizes.get(sink.name, STREAM_BYTES) // len(self._graph.encoders_of(sink)) for sink in sinks)
+
+    def _enable(self, component: Component) -> None:
+        self._enabled.append(component)
+        enable(component, self._progress)
+
+    def _check(self) -> None:
+        """What was read is what was set, and everything is at work: it was not reset meanwhile."""
+        check_settings(self._graph.start_order, self._set_up)
+        for component in self._graph.start_order:
+            check_active(component)
+
+    def _cause(self, error: RvtraceError) -> RvtraceError:
+        """Of what goes wrong with a component that was reset, or is gone, that is the reason."""
+        if not isinstance(error, ComponentError) or isinstance(error, ComponentTimeout) or not self._awake:
+            return error
+        try:
+            for component in self._graph.start_order:
+                if component.name == error.component:
+                    check_active(component)
+        except (WasReset, NoAnswer) as cause:
+            return cause
+        except RvtraceError:
+            pass  # what went wrong is already known
+        return error
+
+    def _begun(self, encoder: Component, before: EncoderInForce) -> EncoderInForce:
+        """As it was set up, and what has changed since: `_check` has the rest."""
+        begun = replace(before, control=encoder.read(ENCODER_CONTROL))
+        return replace(begun, data_control=encoder.read(DATA_CONTROL)) if self._request.trace.data else begun
+
+    def _in_force(self) -> GraphInForce:
+        graph = self._graph
+        encoders = tuple(map(self._begun, graph.encoders, self._set_up.encoders))
+        sharing = [e for e, now in zip(graph.encoders, encoders, strict=True) if now.ts_mode == TsMode.SHARED]
+        return GraphInForce(
+            encoders,
+            tuple(self._sinks),
+            tuple(map(pib_in_force, graph.pib_sinks)),
+            tuple(map(bridge_in_force, graph.bridges)),
+            tuple(map(funnel_in_force, graph.funnels)),
+            {sink.name: tuple(e.name for e in graph.encoders_of(sink)) for sink in graph.sinks},
+            {encoder.name: clock for encoder in sharing if (clock := self._clock_of(encoder))},
+            tuple(self._notes),
+        )

@@ -1,0 +1,458 @@
+"""The functions that ran, numbered, each with its level; and who called whom how often.
+
+Both are found without going through the instructions. A history shares the pieces it is made of, so each piece is
+looked at once, and so is what it does to a call stack (`decode.calls.states`). What is left is one look-up for each
+entry. Which different steps were taken is kept for each span of entries: whoever looks for something in the whole
+history need not go through them again (`decode/search.py`).
+"""
+
+import gc
+from array import array
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice, pairwise
+from operator import attrgetter
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.calls.stack import DEPTH_AT_MOST, PLAIN, UNKNOWN, Calls, Edge, Frame, Kind
+from rvtrace_gdb.decode.calls.states import (
+    NEVER,
+    Entries,
+    State,
+    States,
+    Step,
+    Summaries,
+    Summary,
+    Unit,
+    traps_of,
+    walk,
+)
+from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.support.errors import Progress, silent
+
+_BLOCK = 1024  # entries between stacks that are kept
+_SPAN = 64  # blocks that are counted together
+_TOLD = 1 << 3  # blocks from one word about progress to the next
+_BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
+
+
+class Function(NamedTuple):
+    """A function that ran at positions *begin* to *end* - 1: until it called, returned, or was interrupted.
+
+    *pc* its first instruction there, GAP for a gap. *level*: how many callers it has in the stretch between two gaps,
+    as far as that shows them. *kind*: how it came to run.
+    """
+
+    number: int
+    begin: int
+    end: int
+    pc: int
+    level: int
+    kind: Kind
+
+
+class Tally(NamedTuple):
+    """The different steps taken in a span of the history, and how many times each of them."""
+
+    steps: tuple[Step, ...]
+    times: Sequence[int]
+
+
+class CallHistory:
+    """The functions that ran in *history*, numbered from 1. Where *progress* is None they are yet to be found: `go_on`.
+
+    *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
+    of entries, NEVER where the stack was not known at some time. *frames*: the calls under way anywhere.
+    """
+
+    def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
+        self.history = history
+        self._traps = traps_of(history)
+        self._entries = Entries(history, program, self._traps)
+        states = States(self._entries.images)
+        self.frames = states.frames
+        self.tallies: list[Tally] = []
+        self.lowest = array("q")
+        self._checkpoints: list[tuple[State, int]] = []
+        self._begins = array("Q", [0])  # how many functions begin before each block
+        self._lows = [0]
+        self._first = self._state = states.first
+        self._counted: Counter[Step] = Counter()  # of the span so far
+        self._positions = array("Q", map(history.position_of, range(0, len(self._entries), _BLOCK)))
+        if progress is not None:
+            self.go_on(progress)
+
+    def __len__(self) -> int:
+        return self._begins[-1]
+
+    def trap_at(self, position: int) -> str:
+        """What the trace says of the trap before *position*."""
+        traps = self._traps.get(position)
+        return traps[-1].text if traps else ""
+
+    def functions(self, begin: int, end: int) -> Iterator[Function]:
+        """Those numbered *begin* to *end* - 1."""
+        end = min(end, len(self) + 1)
+        found = islice(self._from(max(begin, 1)), end - max(begin, 1) + 1)
+        last: Function | None = None
+        for function in found:
+            if last is not None:
+                yield last._replace(end=function.begin)
+            last = function
+        if last is not None and last.number < end:
+            yield last._replace(end=len(self.history))
+
+    def steps(self, progress: Progress = silent) -> Counter[Step]:
+        """How often each step was taken. *progress* may raise."""
+        taken: Counter[Step] = Counter()
+        for number, tally in enumerate(self.tallies):
+            progress("adding up (parts)", number, len(self.tallies))
+            for step, times in zip(tally.steps, tally.times, strict=True):
+                taken[step] += times
+        return taken
+
+    def block_at(self, position: int) -> int:
+        """Which block of entries has a position, which may be the end of the history; -1 for an empty one."""
+        return bisect_right(self._positions, position) - 1
+
+    def taken_in(self, block: int) -> tuple[int, list[Step]]:
+        """Where a block of entries begins, and the steps that were taken in it."""
+        return self._positions[block], self._taken(block, self._checkpoints[block][0])
+
+    def span_at(self, position: int) -> int:
+        """Which span has a position."""
+        return self.block_at(position) // _SPAN
+
+    def taken_in_span(self, span: int) -> tuple[int, list[Step]]:
+        """As `taken_in`, of a span."""
+        blocks = range(span * _SPAN, min((span + 1) * _SPAN, len(self._checkpoints)))
+        steps = chain.from_iterable(self._taken(block, self._checkpoints[block][0]) for block in blocks)
+        return self._positions[blocks.start], list(steps)
+
+    def _taken(self, block: int, state: State) -> list[Step]:
+        return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
+
+    def go_on(self, progress: Progress = silent) -> None:
+        """Through all entries, from where it was interrupted. Raises only what *progress* raises."""
+        blocks = len(self._positions)
+        with _all_kept():
+            for block in range(len(self._checkpoints), blocks):
+                if block % _TOLD == 0:
+                    progress("finding calls (parts)", block, blocks)
+                try:
+                    self._look_at(block, last=block == blocks - 1)
+                except BaseException:  # in the middle: out of memory
+                    self._forget()
+                    raise
+
+    def _forget(self) -> None:
+        """Nothing was looked at yet."""
+        self.tallies.clear()
+        self._checkpoints.clear()
+        self._counted.clear()
+        self.lowest, self._begins, self._lows, self._state = array("q"), array("Q", [0]), [0], self._first
+
+    def _look_at(self, block: int, *, last: bool) -> None:
+        taken = self._taken(block, self._state)
+        self._checkpoints.append((self._state, len(self._lows) - 1))
+        self._state = taken[-1].state
+        self._begins.append(self._begins[-1] + sum(map(_BEGINS, taken)))
+        self._note_lows(taken)
+        self._counted.update(taken)
+        if block % _SPAN == _SPAN - 1 or last:
+            self.tallies.append(Tally(tuple(self._counted), array("I", self._counted.values())))
+            self._counted.clear()
+
+    def _note_lows(self, taken: list[Step]) -> None:
+        low = min(map(_LOW, taken))
+        self.lowest.append(low)
+        if low != NEVER:
+            self._lows[-1] = min(low, self._lows[-1])
+            return
+        for step in taken:
+            self._lows[-1] = min(step.lows[0], self._lows[-1])
+            self._lows += step.lows[1:]
+
+    def _from(self, number: int) -> Iterator[Function]:
+        """All from *number* on; their ends are not known yet."""
+        while number <= len(self):
+            block = bisect_right(self._begins, number - 1) - 1
+            for function in self._in_block(block, number - 1 - self._begins[block]):
+                yield function._replace(number=number)
+                number += 1
+
+    def _in_block(self, block: int, skip: int) -> Iterator[Function]:
+        state, stretch = self._checkpoints[block]
+        position = self._positions[block]
+        for step in self._taken(block, state):
+            unit = step.unit
+            if skip >= unit.begins:
+                skip -= unit.begins
+            else:
+                yield from self._in_unit(unit, state, stretch, position, skip)
+                skip = 0
+            stretch += len(step.lows) - 1
+            position += len(unit.part)
+            state = step.state
+
+    def _in_unit(self, unit: Unit, state: State, stretch: int, position: int, skip: int) -> Iterator[Function]:
+        calls = Calls(self.frames, state.stack, state.level)
+        edge = unit.edge
+        calls.do(edge.operations)
+        if edge is not PLAIN and edge.begins:
+            if not skip:
+                yield self._function(calls, stretch, position, unit.summaries.of(unit.part).first)
+            skip = max(skip - 1, 0)
+        for begin in unit.summaries.begins(unit.part, calls, skip):
+            yield self._function(calls, stretch, position + begin.offset, begin.to)
+
+    def _function(self, calls: Calls, stretch: int, position: int, pc: int) -> Function:
+        level = 0 if pc == GAP else calls.level - self._lows[stretch + len(calls.lows) - 1]
+        return Function(0, position, position, pc, level, calls.kind)
+
+
+@contextmanager
+def _all_kept() -> Iterator[None]:
+    """What is made is kept: looking for garbage would take a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+_Part = tuple[int, ...] | Path | RepeatPath
+
+
+def addresses(history: History, begin: int, end: int) -> set[int]:
+    """Those of positions *begin* to *end* - 1. What is in there several times is looked at once."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    for part, first, last in history.pieces(begin, end):
+        _add(part, first, last, found, seen)
+    found.discard(GAP)
+    return found
+
+
+def _add(part: _Part, first: int, last: int, found: set[int], seen: set[int]) -> None:
+    """Instructions *first* to *last* - 1 of a part."""
+    whole = first == 0 and last == len(part)
+    if whole:
+        if id(part) in seen:
+            return
+        seen.add(id(part))
+    if isinstance(part, tuple):
+        found.update(part[first:last])
+    elif isinstance(part, RepeatPath):
+        _add_rounds(part, first, last, found, seen)
+    else:
+        position = 0
+        for inner in part.parts:
+            begin, end = max(first - position, 0), min(last - position, len(inner))
+            if begin < end:
+                _add(inner, begin, end, found, seen)
+            position += len(inner)
+
+
+def _add_rounds(part: RepeatPath, first: int, last: int, found: set[int], seen: set[int]) -> None:
+    unit = part.path.count
+    if last - first >= unit:
+        _add(part.path, 0, unit, found, seen)
+        return
+    begin, end = first % unit, first % unit + last - first
+    _add(part.path, begin, min(end, unit), found, seen)
+    if end > unit:
+        _add(part.path, 0, end - unit, found, seen)
+
+
+_CALLED = frozenset({Kind.CALL, Kind.TAIL})
+_COUNTED = _CALLED | {Kind.TRAP}
+_REPORT_EVERY = 1 << 12
+_DEEPEST = 1 << 10
+"""Calls deeper than that are counted where they would be there."""
+
+
+class Node:
+    """A function, in the calls that led to it.
+
+    function  where it starts, UNKNOWN without a symbol
+    trap      it was entered by a trap
+    calls     how often it was called there, as far as that was seen
+    own       instructions that ran in it there
+    total     and in what it called
+    """
+
+    __slots__ = ("calls", "children", "depth", "function", "own", "total", "trap")
+
+    def __init__(self, function: int, trap: bool, depth: int) -> None:
+        self.function, self.trap, self.depth = function, trap, depth
+        self.calls = self.own = self.total = 0
+        self.children: dict[tuple[int, bool], Node] = {}
+
+    def child(self, function: int, trap: bool) -> "Node":
+        """What was called by it."""
+        found = self.children.get((function, trap))
+        if found is None:
+            found = self.children[function, trap] = Node(function, trap, self.depth + 1)
+        return found
+
+
+class _Work(NamedTuple):
+    """A part that ran with this call stack."""
+
+    stack: Frame | None
+    level: int
+    summary: Summary
+    summaries: Summaries
+
+
+def tree(calls: CallHistory, progress: Progress = silent) -> Node:
+    """What is not called by anything is under the node that is returned, which is no function."""
+    return _Tree(calls).made(calls.steps(progress).items(), progress)
+
+
+def rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
+    """(level, node) down to *depth* levels, what took longest first."""
+    waiting = [(0, node) for node in _sorted(root)[::-1]]
+    while waiting:
+        level, node = waiting.pop()
+        yield level, node
+        if level + 1 < depth:
+            waiting += [(level + 1, child) for child in _sorted(node)[::-1]]
+
+
+def _sorted(node: Node) -> list[Node]:
+    return sorted(node.children.values(), key=lambda child: (-child.total, child.function, child.trap))
+
+
+class _Tree:
+    """While it is made."""
+
+    def __init__(self, calls: CallHistory) -> None:
+        self._frames = calls.frames
+        self._root = Node(0, False, 0)
+        self._callers: dict[int, tuple[Frame, Node]] = {}
+        self._waiting: dict[int, dict[tuple[int, int, int], tuple[_Work, int]]] = defaultdict(dict)
+
+    def made(self, steps: Iterable[tuple[Step, int]], progress: Progress) -> Node:
+        for number, (step, times) in enumerate(steps):
+            if number % _REPORT_EVERY == 0:
+                progress("making the tree of calls (parts)", 0)
+            unit, stack = step.unit, step.origin.stack
+            summary = unit.summaries.of(unit.part)
+            if unit.begins:
+                self._into(unit.summaries, unit.edge, Calls(self._frames, stack, step.origin.level), summary, times)
+            else:  # most: one function, and nobody else
+                self._node(stack, unit.summaries.edges.functions.of(summary.first)).own += times * unit.part.count
+        for done, height in enumerate(range(max(self._waiting, default=0), -1, -1)):
+            for number, (work, times) in enumerate(self._waiting.pop(height, {}).values()):
+                if number % _REPORT_EVERY == 0:
+                    progress("making the tree of calls (parts)", done, done + height + 1)
+                self._expand(work, times)
+        _add_up(self._root)
+        return self._root
+
+    def _into(self, summaries: Summaries, edge: Edge, at: Calls, summary: Summary, times: int) -> None:
+        """The step into a part, and the part itself, so many times."""
+        node = None
+        if edge.begins:
+            self._step(edge, at, times)
+            if at.kind in _COUNTED:
+                node = self._node(at.stack, summaries.edges.functions.of(summary.first))
+                node.calls += times
+        if summary.begins:
+            key = (id(at.stack), at.level, id(summary.part))
+            work, before = self._waiting[summary.height].get(key, (None, 0))
+            work = work or _Work(at.stack, at.level, summary, summaries)
+            self._waiting[summary.height][key] = (work, before + times)
+            at.do(summary.operations)
+        elif summary.first != GAP:
+            node = node or self._node(at.stack, summaries.edges.functions.of(summary.first))
+            node.own += times * len(summary.part)
+
+    def _step(self, edge: Edge, at: Calls, times: int) -> None:
+        """What a step does. A trap may come before the first instruction of what is called there: that counts, too."""
+        for done, operation in enumerate(edge.operations, 1):
+            at.do((operation,))
+            if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
+                self._node(at.stack, operation.function).calls += times
+
+    def _expand(self, work: _Work, times: int) -> None:
+        part, summaries = work.summary.part, work.summaries
+        at = Calls(self._frames, work.stack, work.level)
+        if isinstance(part, tuple):
+            self._addresses(part, summaries, at, times)
+        elif isinstance(part, RepeatPath):
+            self._rounds(part, summaries, at, times)
+        else:
+            children = summaries.children(part)
+            self._into(summaries, Edge(False), at, children[0], times)
+            for before, child in pairwise(children):
+                self._into(summaries, summaries.between(before, child), at, child, times)
+
+    def _rounds(self, part: RepeatPath, summaries: Summaries, at: Calls, times: int) -> None:
+        inner = summaries.of(part.path)
+        self._into(summaries, Edge(False), at, inner, times)
+        edge, left = summaries.between(inner, inner), part.times - 1
+        for done in range(min(left, DEPTH_AT_MOST)):
+            before, level = at.stack, at.level
+            if not done:
+                self._into(summaries, edge, at, inner, times)
+                continue
+            ahead = Calls(self._frames, before, level)
+            ahead.do((*edge.operations, *inner.operations))
+            if (ahead.stack, ahead.level) == (before, level):
+                return self._into(summaries, edge, at, inner, times * (left - done))
+            self._into(summaries, edge, at, inner, times)
+        return None
+
+    def _addresses(self, part: tuple[int, ...], summaries: Summaries, at: Calls, times: int) -> None:
+        functions, step = summaries.edges.functions, summaries.edges.step
+        node, since = self._node(at.stack, functions.of(part[0])), 0
+        for i in range(1, len(part)):
+            edge = step(part[i - 1], part[i])
+            if edge.begins:
+                node.own += times * (i - since)
+                since = i
+                self._step(edge, at, times)
+                node = self._node(at.stack, functions.of(part[i]))
+                if at.kind in _COUNTED:
+                    node.calls += times
+        node.own += times * (len(part) - since)
+
+    def _node(self, stack: Frame | None, function: int) -> Node:
+        """The function that runs with these calls under way."""
+        return self._caller(stack).child(function, stack is not None and stack.kind is Kind.TRAP)
+
+    def _caller(self, stack: Frame | None) -> Node:
+        if stack is None:
+            return self._root
+        known = self._callers.get(id(stack))
+        if known is not None:
+            return known[1]
+        missing: list[Frame] = []
+        frame: Frame | None = stack
+        while frame is not None and id(frame) not in self._callers:
+            missing.append(frame)
+            frame = frame.below
+        node = self._root if frame is None else self._callers[id(frame)][1]
+        for frame in reversed(missing):
+            if node.depth < _DEEPEST:
+                trapped = frame.below is not None and frame.below.kind is Kind.TRAP
+                node = node.child(frame.function, trapped)
+            self._callers[id(frame)] = (frame, node)
+        return node
+
+
+def _add_up(root: Node) -> None:
+    """The totals, from the leaves up."""
+    order = [root]
+    for node in order:
+        order += node.children.values()
+    for node in reversed(order):
+        node.total = node.own + sum(child.total for child in node.children.values())

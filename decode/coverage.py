@@ -1,0 +1,414 @@
+"""Code coverage: how often each instruction of a history ran, and each step between two; and the functions there are.
+
+A history has many entries and few different ones (`decode/history/history.py`), and these consist of few different
+parts. Each part is looked at once and counts as often as it occurs. For a whole history the index of its calls
+(`decode/calls/call_history.py`) knows how often that is; for a part of a history the entries are counted, which takes
+about 0.3 us for each.
+
+The functions are those the symbols of the program name, with the number of their instructions, whether or not any of
+them ran.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
+from typing import Any, NamedTuple, TypeVar
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.states import NOTHING, Step, traps_of
+from rvtrace_gdb.decode.history.history import GAP, History, Path, RepeatPath
+from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction, length
+from rvtrace_gdb.support.errors import Progress, silent
+
+_SHF_EXECINSTR = 4
+
+
+class Function(NamedTuple):
+    """A name for code: *start* to *end* - 1, and how many *instructions* are there."""
+
+    start: int
+    end: int
+    name: str
+    instructions: int
+
+
+def functions(image: Image) -> list[Function]:
+    """All functions in the ELF files of a program, as gdb names them, by address.
+
+    A symbol without a size (a label of assembler code) reaches to the next one.
+    """
+    found: dict[int, Function] = {}
+    for elf, bias in image.elves:
+        code, data = _code(elf)
+        for section in elf.sections:
+            for function in _in_section(image, section, bias) if section.start in code else ():
+                if function.start - bias not in data:
+                    found.setdefault(function.start, function)
+    return sorted(found.values())
+
+
+def _code(elf: Elf) -> tuple[set[int], set[int]]:
+    """Where sections with code begin, and tables and the like that may be among it.
+
+    As the file says; if it is gone, all that is in memory which may be executed is code.
+    """
+    from elftools.common.exceptions import ELFError  # takes long to load, as for rvtrace_gdb.decode.program.elf
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with open(elf.path, "rb") as file:
+            read: Any = ELFFile(file)
+            code = {it["sh_addr"] for it in read.iter_sections() if it["sh_flags"] & _SHF_EXECINSTR and it["sh_size"]}
+            symbols = read.get_section_by_name(".symtab")
+            data = {it["st_value"] for it in symbols.iter_symbols() if _is_data(it)} if symbols else set()
+            return code, data
+    except (OSError, ELFError, ValueError):
+        loaded = [range(it.vaddr, it.vaddr + len(it.data)) for it in elf.segments if it.executable]
+        return {section.start for section in elf.sections if any(section.start in one for one in loaded)}, set()
+
+
+def _is_data(symbol: Any) -> bool:
+    return bool(symbol["st_info"]["type"] == "STT_OBJECT")
+
+
+def _in_section(image: Image, section: Section, bias: int) -> Iterator[Function]:
+    starts = sorted({symbol.address + bias for symbol in section.symbols})
+    starts = [start for start in starts if (image.symbol(start) or ("", 1))[1] == 0]
+    for i, start in enumerate(starts):
+        following = starts[i + 1] if i + 1 < len(starts) else section.end + bias
+        size = _size(section.symbols, start - bias)
+        end = min(start + size, following) if size else following
+        name, _ = image.symbol(start) or ("", 0)
+        if end > start:
+            yield Function(start, end, name, _instructions(image, start, end))
+
+
+def _size(symbols: list[Symbol], address: int) -> int:
+    """Of the largest function that starts there, 0 if no symbol tells."""
+    i = bisect_left(symbols, address, key=lambda symbol: symbol.address)
+    sizes = [0]
+    while i < len(symbols) and symbols[i].address == address:
+        sizes.append(symbols[i].size)
+        i += 1
+    return max(sizes)
+
+
+def _instructions(image: Image, start: int, end: int) -> int:
+    """How many, one after another; what is there but no instruction ends them."""
+    try:
+        code = image.read(start, end - start)
+    except CodeMissing:
+        return 0
+    count = at = 0
+    try:
+        while at + 1 < len(code):
+            at += length(code[at] | code[at + 1] << 8)
+            count += 1
+    except UndecodableInstruction:
+        pass
+    return count
+
+
+_BLOCK = 1 << 16  # entries counted between two looks at the progress
+_TOLD = 1 << 12  # parts or traps looked at between two looks at the progress
+_BORDER = Path(((GAP,),))
+"""Between entries that do not follow each other."""
+
+Entry = Path | RepeatPath
+_Part = tuple[int, ...] | Entry
+_Step = tuple[int, int]
+_Key = TypeVar("_Key")
+
+
+class Counts(NamedTuple):
+    """*ran*: how often the instruction at each address ran. *steps*: how often one ran right after another, by both
+    addresses. *resumed*: steps as the program made them where *steps* has a trap in between: how often more (or less)
+    each was made. *trapped*: how often a trap hit what was to run at an address. Nothing leads over the *gaps*.
+    """
+
+    ran: Mapping[int, int]
+    steps: Mapping[_Step, int]
+    resumed: Mapping[_Step, int]
+    trapped: Mapping[int, int]
+    gaps: int = 0
+
+    def step(self, source: int, target: int) -> int:
+        """How often *source* went on to *target*, whether or not a trap was taken before that ran."""
+        return self.steps.get((source, target), 0) + self.resumed.get((source, target), 0)
+
+
+class Outcomes(NamedTuple):
+    """Of a conditional branch: how often it went to its *target*, and how often on to what *follows* it.
+
+    Where it went at the end of a history, before a gap, or before a trap of which the trace does not tell where it
+    hit, is not known and in neither.
+    """
+
+    taken: int
+    not_taken: int
+    target: int
+    follows: int
+
+
+def counts(
+    history: History,
+    stretches: Iterable[range] | None = None,
+    progress: Progress = silent,
+    calls: CallHistory | None = None,
+) -> Counts:
+    """Of all positions of a history, or of those in some stretches of it, which rise. *progress* may raise.
+
+    *calls*: of the same history, if there is one already.
+    """
+    whole = range(len(history))
+    wanted = [whole] if stretches is None else list(stretches)
+    all_of_it = wanted == [whole]
+    if calls is not None and all_of_it:
+        ran, steps = _of_steps(calls.steps(progress), progress)
+    else:
+        ran, steps = _counted(history.entries if all_of_it else _entries_of(history, wanted), progress)
+    gaps = ran.pop(GAP, 0) - (0 if all_of_it else sum(map(bool, wanted)))
+    return Counts(ran, steps, *_traps(history, wanted, progress), gaps)
+
+
+def added(one: Counts, other: Counts) -> Counts:
+    """Of what ran in one place or the other."""
+    return Counts(
+        _sum(one.ran, other.ran),
+        _sum(one.steps, other.steps),
+        _sum(one.resumed, other.resumed),
+        _sum(one.trapped, other.trapped),
+        one.gaps + other.gaps,
+    )
+
+
+def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
+
+
+def outcomes(counted: Counts, image: Image, pc: int) -> Outcomes | None:
+    """Where the instruction at *pc* went; None if it is no conditional branch, or goes to the same place anyway."""
+    try:
+        instruction = image.instruction(pc)
+    except (CodeMissing, UndecodableInstruction):
+        return None
+    if not instruction.is_branch or instruction.offset is None or instruction.offset == instruction.length:
+        return None
+    mask = (1 << image.xlen) - 1
+    target, follows = pc + instruction.offset & mask, pc + instruction.length & mask
+    return Outcomes(counted.step(pc, target), counted.step(pc, follows), target, follows)
+
+
+def entered(counted: Counts, image: Image, functions: Mapping[int, int]) -> dict[int, int]:
+    """How often functions were entered, by where they start. *functions*: by that, where they end.
+
+    Rounds of a loop that goes back to the start by a branch or a direct jump are not entries, and neither is the return
+    from a trap that hit there; the call before that trap is one.
+    """
+    loops: Counter[int] = Counter()
+    returns: Counter[int] = Counter()
+    for source, target in {**counted.steps, **counted.resumed}:
+        if target in functions:
+            if _is_round(image, source, target, functions[target]):
+                by_trap = min(counted.resumed.get((source, target), 0), 0)
+                loops[target] += counted.steps.get((source, target), 0) + by_trap
+            elif _returns_from_trap(image, source):
+                returns[target] += counted.steps.get((source, target), 0)
+            else:
+                loops[target] -= max(counted.resumed.get((source, target), 0), 0)
+    return {
+        start: counted.ran.get(start, 0) - loops[start] - min(returns[start], counted.trapped.get(start, 0))
+        for start in functions
+    }
+
+
+def _is_round(image: Image, source: int, start: int, end: int) -> bool:
+    try:
+        instruction = image.instruction(source)
+    except (CodeMissing, UndecodableInstruction):
+        return False
+    return start <= source < end and instruction.offset is not None and instruction.itype is not IType.INFERABLE_CALL
+
+
+def _returns_from_trap(image: Image, pc: int) -> bool:
+    try:
+        return image.instruction(pc).itype is IType.TRAP_RETURN
+    except (CodeMissing, UndecodableInstruction):
+        return False
+
+
+def _counted(entries: Sequence[Entry], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
+    """How often each instruction of some entries ran, and each step was made."""
+    followed = _followed(entries, progress)
+    different: Counter[Entry] = Counter(entries[-1:])
+    for (entry, _), count in followed.items():
+        different[entry] += count
+    parts = _Parts(different, progress)
+    return _of_parts(parts, different, parts.between(followed), progress)
+
+
+def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
+    """As `_counted`, of the entries that some steps led to."""
+    different: Counter[Entry] = Counter()
+    for step, count in taken.items():
+        different[step.unit.part] += count
+    parts = _Parts(different, progress)
+    between: defaultdict[_Step, int] = defaultdict(int)
+    for step, count in taken.items():
+        if step.origin.last != NOTHING:
+            between[step.origin.last, parts.first(step.unit.part)] += count
+    return _of_parts(parts, different, between, progress)
+
+
+def _of_parts(
+    parts: "_Parts", different: Mapping[Entry, int], steps: defaultdict[_Step, int], progress: Progress
+) -> tuple[dict[int, int], dict[_Step, int]]:
+    """Of entries that were there so often, with the steps between them."""
+    times = defaultdict(int, {id(entry): count for entry, count in different.items()})
+    ran: defaultdict[int, int] = defaultdict(int)
+    total = len(parts.order)
+    for number, part in enumerate(reversed(parts.order)):  # whoever has a part in it comes first
+        if not number % _TOLD:
+            progress("counting instructions (parts)", number, total)
+        count = times[id(part)]
+        if isinstance(part, tuple):
+            for pc in part:
+                ran[pc] += count
+            for step in pairwise(part):
+                steps[step] += count
+        elif isinstance(part, RepeatPath):
+            times[id(part.path)] += count * part.times
+            steps[parts.last(part.path), parts.first(part.path)] += count * (part.times - 1)
+        else:
+            parts.pass_on(part, count, times, steps)
+    return dict(ran), {step: count for step, count in steps.items() if count and GAP not in step}
+
+
+def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Entry, Entry]]:
+    """How often each entry was followed by which: the only loop over all of them."""
+    followed: Counter[tuple[Entry, Entry]] = Counter()
+    for start in range(0, len(entries), _BLOCK):
+        progress("counting (parts)", start, len(entries))
+        block = entries[start : start + _BLOCK + 1]
+        followed.update(zip(block, islice(block, 1, None), strict=False))
+    return followed
+
+
+class _Parts:
+    """The different parts of some entries, *order*: each behind all that is in it."""
+
+    def __init__(self, entries: Collection[Entry], progress: Progress) -> None:
+        self._ends: dict[int, _Step] = {}  # first and last instruction of each part, by its id
+        self.order: list[_Part] = []
+        for number, entry in enumerate(entries):
+            if not number % _TOLD:
+                progress("looking at what is counted (parts)", number, len(entries))
+            self._add(entry)
+
+    def first(self, part: _Part) -> int:
+        return self._ends[id(part)][0]
+
+    def last(self, part: _Part) -> int:
+        return self._ends[id(part)][1]
+
+    def between(self, followed: Mapping[tuple[Entry, Entry], int]) -> defaultdict[_Step, int]:
+        """How often each step was made from an entry to the next."""
+        steps: defaultdict[_Step, int] = defaultdict(int)
+        for (before, entry), count in followed.items():
+            steps[self.last(before), self.first(entry)] += count
+        return steps
+
+    def pass_on(self, path: Path, count: int, times: dict[int, int], steps: dict[_Step, int]) -> None:
+        """A path was there so often: so were its parts, and the steps between them."""
+        before: int | None = None
+        for part in path.parts:
+            if part:
+                times[id(part)] += count
+                first, last = self._ends[id(part)]
+                if before is not None:
+                    steps[before, first] += count
+                before = last
+
+    def _add(self, part: _Part) -> None:
+        if id(part) in self._ends or not part:
+            return
+        if isinstance(part, tuple):
+            self._ends[id(part)] = part[0], part[-1]
+        elif isinstance(part, RepeatPath):
+            self._add(part.path)
+            self._ends[id(part)] = self._ends[id(part.path)]
+        else:
+            inner = [piece for piece in part.parts if piece]
+            for piece in inner:
+                self._add(piece)
+            self._ends[id(part)] = self.first(inner[0]), self.last(inner[-1])
+        self.order.append(part)
+
+
+def _traps(history: History, stretches: Sequence[range], progress: Progress) -> tuple[dict[_Step, int], dict[int, int]]:
+    """(`Counts.resumed`, `Counts.trapped`): where what ran before each trap would have gone on."""
+    resumed: Counter[_Step] = Counter()
+    trapped: Counter[int] = Counter()
+    stops = [stretch.stop for stretch in stretches]
+    chains = traps_of(history)
+    for number, (position, chain_of_traps) in enumerate(chains.items()):
+        if not number % _TOLD:
+            progress("counting traps (parts)", number, len(chains))
+        stretch = bisect_right(stops, position)
+        if stretch == len(stops) or position - 1 not in stretches[stretch]:
+            continue
+        hit, before = chain_of_traps[0].last_pc, history.pc(position - 1)
+        resumed[before, history.pc(position)] -= 1
+        if hit is not None:
+            trapped[hit] += 1
+            if hit != before:  # an ecall hits where it is, and did run
+                resumed[before, hit] += 1
+    return dict(resumed), dict(trapped)
+
+
+def _entries_of(history: History, stretches: Sequence[range]) -> list[Entry]:
+    """What some stretches consist of."""
+    return list(chain.from_iterable([_BORDER, *_of_stretch(history, stretch)] for stretch in stretches if stretch))
+
+
+def _of_stretch(history: History, stretch: range) -> Iterable[Entry]:
+    """The entries of positions in a row, the first and the last one cut."""
+    entries = history.entries
+    at: Callable[[int], int] = history.position_of
+    first = bisect_right(range(len(entries)), stretch.start, key=at) - 1
+    last = bisect_right(range(len(entries)), stretch.stop - 1, key=at) - 1
+    if first == last:
+        return _cut(entries[first], stretch.start - at(first), stretch.stop - at(first))
+    head = _cut(entries[first], stretch.start - at(first), entries[first].count)
+    return [*head, *entries[first + 1 : last], *_cut(entries[last], 0, stretch.stop - at(last))]
+
+
+def _cut(entry: Entry, start: int, stop: int) -> list[Entry]:
+    """Instructions *start* to *stop* - 1 of an entry, without going through its repetitions."""
+    if start >= stop or not entry.count:
+        return []
+    if (start, stop) == (0, entry.count):
+        return [entry]
+    if isinstance(entry, Path):
+        return _cut_path(entry, start, stop)
+    size = entry.path.count
+    first, last = -(-start // size), stop // size  # the rounds that are whole
+    if first > last:
+        return _cut(entry.path, start - last * size, stop - last * size)
+    whole: list[Entry] = [RepeatPath(entry.path, last - first)] if first < last else []
+    head = _cut(entry.path, start - (first - 1) * size, size) if start % size else []
+    return [*head, *whole, *_cut(entry.path, 0, stop - last * size)]
+
+
+def _cut_path(path: Path, start: int, stop: int) -> list[Entry]:
+    pieces: list[_Part] = []
+    position = 0
+    for part in path.parts:
+        first, last = max(start - position, 0), min(stop - position, len(part))
+        if first < last:
+            pieces += [part[first:last]] if isinstance(part, tuple) else _cut(part, first, last)
+        position += len(part)
+    return [Path(pieces)]

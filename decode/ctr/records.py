@@ -1,0 +1,447 @@
+"""Records: what they say in words, when they were made, whether the code agrees, and what ran from one to the next.
+
+A `Record` is a control transfer that a hart recorded, whatever the version. It has the cycles since the record before
+it. What it says of the flow is held against the instruction it is about (`seen`).
+
+What ran between two records is known if there is one way only. What leaves no record may have happened; what leaves one
+did not, or there would be one. So the code between two records is a graph: its nodes are a place and what is known of
+the registers there, its edges the transfers that are not recorded. Where one leads to a place nobody can tell (an
+indirect jump, code that is not there), it may have led anywhere. What ran is known as long as one way alone leads to
+where the next record was made. Taken for granted: a program that comes there does not switch recording off, come there
+again and have it on again, all unseen.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.ctr.transfers import Block, Code, Known, Transfer
+from rvtrace_gdb.decode.history.events import TrapKind
+from rvtrace_gdb.decode.program.instructions import IType
+
+
+class Record(NamedTuple):
+    """One transfer.
+
+    source   address of the instruction it left; None: in a mode that is not recorded (the register reads 0)
+    target   where it went; None as for *source*
+    kind     ctrdata.TYPE, NONE where the hart does not say. Of EXCEPTION and INTERRUPT, *source* did not retire
+    mispredicted
+    cycles   since the record before, as far as that is known; a lower bound where the exponent cut bits off
+    saturated: *cycles* is the most that can be said
+    offset   byte of the trace it is at
+    reserved  the code in ctrdata.TYPE where that is one no transfer has; 0 without
+    """
+
+    source: int | None
+    target: int | None
+    kind: IType
+    mispredicted: bool = False
+    cycles: int | None = None
+    saturated: bool = False
+    offset: int = 0
+    reserved: int = 0
+
+
+def impossible(record: Record, xlen: int) -> str:
+    """What a record holds that no hart writes, "" for nothing.
+
+    Control Transfer Records 1.0, "Control Transfer Type Definitions"; Privileged Architecture: virtual addresses of at
+    most 57 bits (Sv57), sign-extended, physical ones of at most 56.
+    """
+    if record.reserved:
+        return f"a record of type {record.reserved}"
+    for what, address in (("source", record.source), ("target", record.target)):
+        if xlen == 64 and address is not None and address >> 56 not in (0, 0xFF):
+            return f"a record whose {what} is 0x{address:x}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the hart records.
+
+    kinds     the transfers that were recorded when the records were made; others left no trace
+    ras       RAS emulation: calls alone are recorded, and go when the function returns
+    end       where the hart stood when the records were read, if it recorded up to there; else None
+    hidden    it may have been in modes that are not recorded, or recorded only at times: it left and came back unseen
+    """
+
+    kinds: frozenset[IType] = frozenset(IType) - {IType.NONE, IType.NOT_TAKEN, IType.UNINFERABLE_JUMP}
+    ras: bool = False
+    end: int | None = None
+    hidden: bool = False
+
+
+TYPE_NAMES: Mapping[IType, str] = {
+    IType.NONE: "unknown",
+    IType.EXCEPTION: "exception",
+    IType.INTERRUPT: "interrupt",
+    IType.TRAP_RETURN: "trap return",
+    IType.NOT_TAKEN: "not-taken branch",
+    IType.TAKEN: "taken branch",
+    IType.UNINFERABLE_JUMP: "unknown",
+    IType.UNINFERABLE_CALL: "indirect call",
+    IType.INFERABLE_CALL: "direct call",
+    IType.UNINFERABLE_TAIL_CALL: "indirect jump",
+    IType.INFERABLE_TAIL_CALL: "direct jump",
+    IType.COROUTINE_SWAP: "co-routine swap",
+    IType.RETURN: "function return",
+    IType.OTHER_UNINFERABLE: "other indirect jump",
+    IType.OTHER_INFERABLE: "other direct jump",
+}
+"""ctrdata.TYPE (1.0, table "Control Transfer Type Definitions"). Codes 0, 6 and 7 name no transfer."""
+
+
+def record_text(record: Record) -> str:
+    """The line for a record: columns first, the meaning after " # "."""
+    source, target = (_address(address) for address in (record.source, record.target))
+    code = record.reserved or int(record.kind)
+    line = f"Record source={source} target={target} TYPE={code} MISP={int(record.mispredicted)}"
+    if record.cycles is not None:
+        line += f" cycles={record.cycles} saturated={int(record.saturated)}"
+    name = "reserved type" if record.reserved else TYPE_NAMES[record.kind]
+    return f"{line} # {name}{', mispredicted' if record.mispredicted else ''}"
+
+
+def _address(address: int | None) -> str:
+    return "?" if address is None else f"{address:#x}"
+
+
+ROUNDED_FROM = 1 << 13
+"""From this count on an exponent cuts bits off (1.0, "Cycle Counting": CCE > 1)."""
+
+
+def moments(records: Sequence[Record], *, ras: bool) -> list[int | None]:
+    """The time of each record, None before the newest row of records without a break; the first of that row is at 0.
+
+    With RAS emulation a co-routine swap takes the place of the record its cycles would count from.
+    """
+    first = len(records) - 1
+    while first > 0 and _counts(records[first], ras):
+        first -= 1
+    if len(records) - first < 2:
+        return [None] * len(records)
+    row = accumulate((record.cycles or 0 for record in records[first + 1 :]), initial=0)
+    return [*[None] * first, *row]
+
+
+def is_rounded(record: Record) -> bool:
+    """Whether more cycles may have passed than the record says."""
+    return record.cycles is not None and record.cycles >= ROUNDED_FROM
+
+
+def _counts(record: Record, ras: bool) -> bool:
+    swap = ras and record.kind is IType.COROUTINE_SWAP
+    return record.cycles is not None and not record.saturated and not swap
+
+
+_TRAPS = {
+    IType.EXCEPTION: TrapKind.EXCEPTION,
+    IType.INTERRUPT: TrapKind.INTERRUPT,
+    IType.NONE: TrapKind.UNKNOWN,
+}
+_LEAVES_MODE = frozenset(_TRAPS) | {IType.TRAP_RETURN}
+_ALIKE = {
+    IType.TAKEN: IType.NOT_TAKEN,
+    IType.OTHER_UNINFERABLE: IType.UNINFERABLE_TAIL_CALL,
+    IType.OTHER_INFERABLE: IType.INFERABLE_TAIL_CALL,
+}
+"""Types that are one kind of instruction, or that harts need not tell apart."""
+
+
+class Seen(NamedTuple):
+    """A record, understood.
+
+    source, target  as in the record; None: in a mode that is not recorded
+    retired         the instruction at *source* did
+    trap            which trap it is, None for none
+    wrong           why record and program contradict each other at *source*, "" where they do not
+    """
+
+    source: int | None
+    target: int | None
+    retired: bool
+    trap: TrapKind | None = None
+    wrong: str = ""
+
+
+def seen(record: Record, code: Code) -> Seen:
+    """What *record* says of the program. Addresses are those of a hart, whatever else the record holds."""
+    source = None if record.source is None else record.source & code.mask
+    target = None if record.target is None else record.target & code.mask
+    if record.kind not in _LEAVES_MODE:  # stays in its mode: a 0 is an address
+        source, target = source or 0, target or 0
+    if source is None:
+        return Seen(None, target, False, _TRAPS.get(record.kind, _TRAPS[IType.NONE]))
+    if record.kind in (IType.EXCEPTION, IType.INTERRUPT):
+        return Seen(source, target, False, _TRAPS[record.kind])
+    step = code.at(source)
+    if record.kind is IType.NONE:
+        return _untyped(source, target, step)
+    if isinstance(step, str):
+        return Seen(source, target, True)
+    if record.kind is IType.NOT_TAKEN and step.is_branch:
+        target = step.fall  # what ctrtarget holds was not said before 2025
+    return Seen(source, target, True, wrong=_contradiction(record.kind, target, step))
+
+
+def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
+    """Why a record of this *kind* cannot be of an instruction, "" when it can."""
+    if step.instruction.custom:
+        return ""
+    if _ALIKE.get(kind, kind) is not _ALIKE.get(step.kind, step.kind):
+        there = TYPE_NAMES[step.kind] if step.kind not in (IType.NONE, IType.EXCEPTION, IType.NOT_TAKEN) else ""
+        there = "branch" if step.is_branch else there or "plain instruction"
+        return f"the record says {TYPE_NAMES[kind]}, and there is a {there}"
+    leads = step.target if step.is_direct or kind is IType.TAKEN else None
+    if leads is not None and leads != target:
+        return f"the {TYPE_NAMES[kind]} there leads to 0x{leads:x}, not to 0x{target or 0:x}"
+    return ""
+
+
+def _untyped(source: int, target: int | None, step: Transfer | str) -> Seen:
+    """A hart that does not say TYPE: the instruction tells. Of an indirect jump it is taken that it jumped."""
+    if isinstance(step, str):
+        return Seen(source, target, False)
+    jumps = step.instruction.is_uninferable and (target is not None or step.kind is IType.TRAP_RETURN)
+    leads = step.target is not None and step.target == target
+    passes = step.is_branch and step.fall == target
+    if jumps or leads or passes or step.instruction.custom:
+        return Seen(source, target, True)
+    return Seen(source, target, False, _TRAPS[IType.EXCEPTION if step.kind is IType.EXCEPTION else IType.NONE])
+
+
+_NODES_AT_MOST = 1 << 12
+
+
+class Node(NamedTuple):
+    """A place on the way."""
+
+    pc: int
+    known: Known
+
+
+class Goal(NamedTuple):
+    """Where a way ends: before the instruction at *pc*. *target*: where that went, None for anywhere."""
+
+    pc: int
+    target: int | None = None
+
+
+class Leg(NamedTuple):
+    """What runs from a node on.
+
+    pcs      the instructions that retire
+    nodes    where it may go on
+    blind    it may go on anywhere; *missing*: because there is no code, *switches*: because it changes what is recorded
+    at       the instruction it ends at, or where there is none
+    why      why it is not known how it goes on (of a fork "": it depends on which nodes lead to the goal); for a leg
+             that is *dead*, why it cannot go on at all
+    """
+
+    pcs: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    at: int
+    why: str = ""
+    blind: bool = False
+    missing: bool = False
+    switches: bool = False
+
+    @property
+    def dead(self) -> bool:
+        """It cannot go on without leaving a record, and there is none."""
+        return not self.nodes and not self.blind
+
+
+class Way(NamedTuple):
+    """What ran.
+
+    parts    the instructions, up to the goal or as far as they are known
+    known    what is known of the registers at the goal
+    why      "" when the goal was reached, else why not
+    missing  the address where there is no code
+    wrong    the address where code and records contradict each other
+    switched  it led over an instruction that changes what is recorded
+    """
+
+    parts: list[tuple[int, ...]]
+    known: Known | None = None
+    why: str = ""
+    missing: int | None = None
+    wrong: int | None = None
+    switched: bool = False
+
+
+class Ways:
+    """Finds ways in one program. *kinds*: the transfers that are recorded. *sure*: so are all traps; else those that
+    are not are taken to go back to where they hit. *ras*: calls are, until they return (which RAS emulation takes to be
+    to behind the call); nothing else."""
+
+    def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
+        self._legs = Legs(code, frozenset() if ras else kinds, sure=sure and not ras, ras=ras)
+
+    def find(self, start: int, known: Known, goal: Goal) -> Way:
+        """The way from *start*. Where it is not known to the end, what it begins with: that ran if all is *sure*."""
+        node = Node(start, known)
+        search = _Search(self._legs, goal)
+        if not search.reaches(node):
+            if goal.target is not None:  # what was known of the registers may have been overwritten
+                return self.find(start, known, Goal(goal.pc))
+            return search.none(start)
+        parts: list[tuple[int, ...]] = []
+        for _ in range(_NODES_AT_MOST):
+            leg = search.leg(node)
+            if search.fits(node):
+                again = search.comes_back(leg)
+                why = f"how often 0x{goal.pc:x} was passed is not recorded" if again else ""
+                return Way(parts, None if again else node.known, why)
+            parts.append(leg.pcs)
+            if leg.why:
+                return Way(parts, None, leg.why, leg.at if leg.missing else None, switched=leg.switches)
+            nodes = [following for following in leg.nodes if search.reaches(following)]
+            if len(nodes) > 1:
+                return Way(parts, None, f"which way the branch at 0x{leg.at:x} went is not recorded")
+            if not nodes:  # looking further was given up
+                break
+            node = nodes[0]
+        return Way(parts, None, "the code that can have run before the next record has too many ways")
+
+
+class _Search:
+    """Which nodes lead to one goal, or may. What was found is kept."""
+
+    def __init__(self, legs: "Legs", goal: Goal) -> None:
+        self._legs, self._goal = legs, goal
+        self._known: dict[Node, Leg] = {}
+        self._found: dict[bool, dict[Node, bool]] = {True: {}, False: {}}
+
+    def leg(self, node: Node) -> Leg:
+        """What runs from *node* on."""
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = self._legs.of(node, self._goal)
+        return known
+
+    def fits(self, node: Node) -> bool:
+        """Whether a way may end at *node*."""
+        return node.pc == self._goal.pc and self._legs.leads_to(node, self._goal.target)
+
+    def comes_back(self, leg: Leg) -> bool:
+        """Whether behind the goal there is a way to it again. One over code that changes what is recorded is none."""
+        if leg.blind:
+            return not leg.switches
+        return any(self.reaches(node, switches=False) for node in leg.nodes)
+
+    def reaches(self, node: Node, *, switches: bool = True) -> bool:
+        """Whether the goal may be reached from *node*; *switches*: over code that changes what is recorded, too."""
+        found = self._found[switches]
+        if node in found:
+            return found[node]
+        came_from: dict[Node, Node | None] = {node: None}
+        waiting = deque([node])
+        while waiting:
+            at = waiting.popleft()
+            if found.get(at) or (at not in found and self._hits(at, switches)):
+                back: Node | None = at
+                while back is not None:
+                    found[back] = True
+                    back = came_from[back]
+                return True
+            if at not in found:
+                new = [following for following in self.leg(at).nodes if following not in came_from]
+                came_from.update(dict.fromkeys(new, at))
+                waiting += new
+        found.update(dict.fromkeys(came_from, False))
+        return False
+
+    def _hits(self, node: Node, switches: bool) -> bool:
+        leg = self.leg(node)
+        blind = leg.blind and (switches or not leg.switches)
+        return blind or self.fits(node) or len(self._known) > _NODES_AT_MOST
+
+    def none(self, start: int) -> Way:
+        """There is no way to the goal from *start*: why."""
+        dead = next((leg for leg in self._known.values() if leg.dead), None)
+        if dead is None:
+            return Way([], None, f"the code never comes to 0x{self._goal.pc:x}", wrong=start)
+        return Way([], None, dead.why, wrong=dead.at)
+
+
+class Legs:
+    """What runs from a node on: up to an instruction that may go elsewhere, or to the goal."""
+
+    def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool) -> None:
+        self._code, self._kinds, self._sure, self._ras = code, kinds, sure, ras
+        self._straight = kinds >= _ALL_JUMPS
+
+    def leads_to(self, node: Node, target: int | None) -> bool:
+        """Whether the instruction at a node may have gone to *target*; None: it need not go anywhere."""
+        transfer = self._code.at(node.pc) if target is not None else ""
+        if isinstance(transfer, str) or transfer.is_branch:
+            return True
+        return transfer.leads_to(node.known) in (None, target)
+
+    def of(self, node: Node, goal: Goal) -> Leg:
+        """What runs from *node* on."""
+        block = self._code.block(node.pc)
+        if goal.pc in block.pcs[1:]:
+            count = block.pcs.index(goal.pc, 1)
+            there = node._replace(pc=goal.pc, known=block.up_to(count, node.known))
+            return Leg(block.pcs[:count], (there,), goal.pc)
+        if block.end is not None:
+            return self._end(block, block.end, node._replace(known=block.up_to(len(block.steps) - 1, node.known)))
+        known = block.up_to(len(block.steps), node.known)
+        if block.missing:
+            comes = block.behind < goal.pc or not self._straight  # else what is there can only go on past the goal
+            return Leg(block.pcs, (), block.behind, block.missing, blind=comes, missing=True)
+        if block.switches:
+            why = f"what was recorded behind 0x{block.pcs[-1]:x}, which writes a register of CTR, is not known"
+            return Leg(block.pcs, (), block.pcs[-1], why, blind=True, switches=True)
+        return Leg(block.pcs, (node._replace(pc=block.behind, known=known),), block.behind)
+
+    def _end(self, block: Block, end: Transfer, node: Node) -> Leg:
+        """The leg of a block whose last instruction may go elsewhere. *node*: before it."""
+        known = node.known
+        if end.kind is IType.EXCEPTION:
+            return self._trap(block.pcs[:-1], end, node)
+        after = Node(end.pc, end.after(known))
+        if end.is_branch:
+            return self._branch(block, end, after)
+        name = TYPE_NAMES[end.kind]
+        if end.kind in self._kinds:
+            return Leg(block.pcs, (), end.pc, f"there is no record of the {name}")
+        if self._ras and end.kind in _RETURNS:
+            return Leg(block.pcs, (), end.pc, f"the {name} takes away the record before it")
+        if self._ras and end.kind in _CALLS:
+            returned = node._replace(pc=end.fall, known=after.known.linked(1, None).linked(5, None))
+            return Leg(block.pcs, (returned,), end.pc, f"the call at 0x{end.pc:x} has returned, and left no record")
+        target = end.leads_to(known)
+        if target is None:
+            return Leg(block.pcs, (), end.pc, f"where the {name} at 0x{end.pc:x} went is not recorded", blind=True)
+        return Leg(block.pcs, (after._replace(pc=target),), end.pc)
+
+    def _branch(self, block: Block, end: Transfer, after: Node) -> Leg:
+        ways = {end.target: IType.TAKEN, end.fall: IType.NOT_TAKEN}
+        if end.target == end.fall and self._kinds & _BRANCHES != _BRANCHES:
+            return Leg(block.pcs, (after._replace(pc=end.fall),), end.pc)
+        pcs = [pc for pc, kind in ways.items() if kind not in self._kinds and pc is not None]
+        nodes = tuple(after._replace(pc=pc) for pc in pcs)
+        return Leg(block.pcs, nodes, end.pc, "" if nodes else "there is no record of the branch")
+
+    def _trap(self, pcs: tuple[int, ...], end: Transfer, node: Node) -> Leg:
+        """ecall, ebreak and what is not an instruction do not retire."""
+        if self._sure and not end.halts:
+            return Leg(pcs, (), end.pc, "there is no record of the exception")
+        why = f"what the {'ebreak' if end.halts else 'exception'} at 0x{end.pc:x} did is not recorded"
+        return Leg(pcs, (node._replace(pc=end.fall, known=node.known._replace(upper=None)),), end.pc, why)
+
+
+_BRANCHES = frozenset({IType.TAKEN, IType.NOT_TAKEN})
+_CALLS = frozenset({IType.INFERABLE_CALL, IType.UNINFERABLE_CALL})
+_RETURNS = frozenset({IType.RETURN, IType.COROUTINE_SWAP})
+_ALL_JUMPS = frozenset(IType) - {
+    IType.NONE, IType.EXCEPTION, IType.INTERRUPT, IType.NOT_TAKEN, IType.UNINFERABLE_JUMP
+}  # fmt: skip

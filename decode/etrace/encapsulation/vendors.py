@@ -1,0 +1,469 @@
+"""Transports of vendors: Arm Trace Bus, memory of an ESP32, records of PULP's rv_tracer, QEMU's RAM sink.
+
+What an Arm Trace Bus carried is one record for each transfer. The bytes of one source are a stream as in `encap`,
+without srcID; packets need not start with a transfer.
+
+    byte 0  ATID: the source, 1 to 0x6F; 0 is filling, others are reserved
+    byte 1  ATBYTES: how many bytes of ATDATA are valid, minus 1
+    then    ATDATA, little-endian
+
+The memory an ESP32's trace encoder writes (PT10 and ET20 alike). Now and then there is an anchor, at least 14 zero
+bytes; reading may start only after one. Where the memory was written round, what comes after its end does not go on
+what was before.
+
+    byte 0     length[4:0] of the packet, these three bytes included; [7:5] are 0
+    bytes 1-2  index: counts packets, wraps
+    then       payload
+
+The records of PULP's rv_tracer have 40 bytes each, most significant first. Byte-reversed:
+
+    byte 0      header as in e-trace-encap: length[4:0], flow[6:5], extend[7]
+    bytes 1-8   timestamp, there whatever extend says
+    bytes 9-39  payload, then zeros
+
+The RAM sink of QEMU's trace encoder holds e-trace-encap of one source without timestamps, each packet padded to words.
+A packet that does not fit before the end of the memory goes to its start; zeros fill what is left.
+
+Sources: Efficient Trace for RISC-V, "Instruction Trace Encoder Output Packets" (transport example) and Arm IHI 0032B;
+Espressif's technical reference manuals, "RISC-V Trace Encoder (TRACE)", and ESP-IDF, component esp_riscv_trace;
+rv_tracer's captures of simulated hardware and their decoder (pulp-platform), whose own e-trace-encap output is `encap`
+with timestamps of 8 bytes; QEMU, "hw/riscv, target/riscv: initial e-trace support" (trace-encoder.c,
+trencoder_send_message_smem).
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from rvtrace_gdb.decode.etrace.encapsulation.encap import (
+    ALIGNMENT,
+    EXTEND,
+    IDLE,
+    MAX_LENGTH,
+    Fields,
+    Layout,
+    Seams,
+    StreamDeframer,
+)
+from rvtrace_gdb.decode.etrace.encapsulation.interface import (
+    AfterZeros,
+    CannotCarry,
+    CutOff,
+    Deframer,
+    Idle,
+    Item,
+    Kind,
+    Merging,
+    Packets,
+    UniformSorter,
+)
+from rvtrace_gdb.decode.history.builder import Lost
+
+ATB = "atb"
+MAX_ID = 0x6F
+"""The last ATID of a source."""
+
+_HEAD = 2
+_SLICE = 1 << 16  # bytes looked at once
+_KEPT = 256  # records of a source kept apart while it is not known where a packet starts; far more than one packet has
+
+
+class AtbDeframer:
+    """Reads records of *width* bytes of ATDATA; the first starts at *start*, modulo their size. See `Deframer`."""
+
+    def __init__(self, fields: Fields, width: int, start: int, *, wrapped: bool) -> None:
+        self.total = 0
+        self._fields = fields
+        self._size = _HEAD + width
+        self._tail = b""
+        self._skip = start % self._size if wrapped else 0
+        self._wrapped = wrapped
+        self._lanes: dict[int, _Lane] = {}
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """See `Deframer`."""
+        for start in range(0, len(data), _SLICE):
+            yield from self._feed(data[start : start + _SLICE])
+
+    def _feed(self, data: bytes) -> Iterator[Item]:
+        offset = self.total - len(self._tail)
+        self.total += len(data)
+        data, at = self._tail + data, 0
+        if self._skip:
+            if len(data) < self._skip:
+                self._tail = data
+                return
+            at, self._skip = self._skip, 0
+            yield Lost(offset, at, "")
+        stop = len(data) - (len(data) - at) % self._size
+        self._tail = data[stop:]
+        for place in range(at, stop, self._size):
+            yield from self._record(data[place : place + self._size], offset + place)
+        for lane in self._lanes.values():
+            yield from lane.read()
+
+    def finish(self) -> Iterator[Item]:
+        """See `Deframer`."""
+        for lane in self._lanes.values():
+            yield from lane.finish()
+        tail, self._tail = self._tail, b""
+        if tail:
+            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
+
+    def _record(self, record: bytes, offset: int) -> Iterator[Item]:
+        source, valid = record[0], record[1] + 1
+        if not source:
+            yield Idle(offset, len(record))
+        elif source > MAX_ID:
+            yield Packets(source, Kind.OTHER, [record[_HEAD:]], [offset], len(record), None, [len(record)])
+        elif valid > len(record) - _HEAD:
+            yield from self._break(Lost(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes"))
+        else:
+            if source not in self._lanes:
+                self._lanes[source] = _Lane(source, self._fields, len(record), wrapped=self._wrapped)
+            self._lanes[source].add(record[_HEAD : _HEAD + valid], offset)
+
+    def _break(self, lost: Lost) -> Iterator[Item]:
+        """A record any source may have sent is lost: none goes on where it was."""
+        self._wrapped = True
+        for lane in self._lanes.values():
+            yield from lane.finish()
+        self._lanes.clear()
+        yield lost
+
+
+class _Lane:
+    """The bytes of one source, and the records they came in."""
+
+    def __init__(self, source: int, fields: Fields, size: int, *, wrapped: bool) -> None:
+        self._source = source
+        self._size = size
+        self._stream: Deframer = StreamDeframer(fields.layout(), fields.sorter(), wrapped=wrapped)
+        self._new = bytearray()
+        self._starts: list[int] = []  # where in the source's bytes each record's first is
+        self._offsets: list[int] = []  # of these records
+        self._added = 0  # bytes
+        self._told = 0  # of these, as part of an item
+        self._folded = 0  # records no longer kept that come right behind the first one kept
+
+    def add(self, data: bytes, offset: int) -> None:
+        """The valid bytes of a record."""
+        self._starts.append(self._added)
+        self._offsets.append(offset)
+        self._added += len(data)
+        self._new += data
+
+    def read(self) -> Iterator[Item]:
+        """What is complete with the bytes added."""
+        data = bytes(self._new)
+        self._new.clear()
+        return self._translate(list(self._stream.feed(data)))
+
+    def finish(self) -> Iterator[Item]:
+        """What is left."""
+        yield from self.read()
+        yield from self._translate(list(self._stream.finish()))
+
+    def _translate(self, items: list[Item]) -> Iterator[Item]:
+        """Items of the source's bytes, to those of the trace. A record counts for what its first byte belongs to."""
+        stop = self._told + sum(item.length for item in items)
+        parts = sorted((start, i) for i, item in enumerate(items) for start in _starts(item))
+        sizes: list[list[int]] = [[] for _ in items]
+        for (start, i), end in zip(parts, [*(start for start, _ in parts[1:]), stop], strict=False):
+            sizes[i].append(self._size * self._records(start, end))
+        yield from [self._moved(item, own) for item, own in zip(items, sizes, strict=True)]
+        self._forget(stop)
+
+    def _records(self, start: int, end: int) -> int:
+        """How many records start with one of the bytes from *start* to *end* - 1."""
+        first, behind = bisect_left(self._starts, start), bisect_left(self._starts, end)
+        return behind - first + (self._folded if first == 0 < behind else 0)
+
+    def _forget(self, stop: int) -> None:
+        """All up to byte *stop* is told. What is not is bytes of one packet, or in search of one; few are needed."""
+        done = max(bisect_right(self._starts, stop) - 1, 0)
+        if done:
+            self._folded = 0
+        self._told = stop
+        del self._starts[:done], self._offsets[:done]
+        if len(self._starts) > 2 * _KEPT:
+            self._folded += len(self._starts) - 1 - _KEPT
+            del self._starts[1:-_KEPT], self._offsets[1:-_KEPT]
+
+    def _moved(self, item: Item, sizes: list[int]) -> Item:
+        if isinstance(item, Packets):
+            offsets = [self._where(start) for start in item.offsets]
+            return item._replace(source=self._source, offsets=offsets, length=sum(sizes), sizes=sizes)
+        return item._replace(offset=self._where(item.offset), length=sum(sizes))
+
+    def _where(self, start: int) -> int:
+        return self._offsets[bisect_right(self._starts, start) - 1]
+
+
+def _starts(item: Item) -> Sequence[int]:
+    return item.offsets if isinstance(item, Packets) else (item.offset,)
+
+
+class AtbFramer:
+    """Writes records; each packet starts with a transfer."""
+
+    def __init__(self, fields: Fields, width: int) -> None:
+        self._fields = fields
+        self._width = width
+        self._sources: set[int] = set()
+
+    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+        """See `Framer`."""
+        if not 1 <= source <= MAX_ID:
+            raise CannotCarry(ATB, f"source {source}: an ATID is 1 to {MAX_ID}")
+        packet = self._fields.packet(ATB, payload, kind, 0, time, 0)
+        self._sources.add(source)
+        return self._transfers(packet, source)
+
+    def synchronization(self) -> bytes:
+        """The synchronization sequence of every source that has sent a packet."""
+        sequence = bytes([IDLE]) * self._fields.nulls + bytes([ALIGNMENT])
+        return b"".join(self._transfers(sequence, source) for source in sorted(self._sources))
+
+    def idle(self, length: int) -> bytes:
+        """See `Framer`."""
+        return bytes(length + -length % (_HEAD + self._width))
+
+    def _transfers(self, data: bytes, source: int) -> bytes:
+        beats = [data[i : i + self._width] for i in range(0, len(data), self._width)]
+        return b"".join(bytes([source, len(beat) - 1]) + beat.ljust(self._width, b"\0") for beat in beats)
+
+
+ESP32 = "esp32"
+ANCHOR = 14
+"""Zero bytes of an anchor."""
+PREFIX = 3
+"""Bytes before the payload."""
+MAX_SIZE = 31
+"""Bytes of the longest packet."""
+
+_INDICES = 1 << 16
+
+
+def esp32_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
+    """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
+    sizes = [1] + [size if PREFIX < size <= MAX_SIZE else 0 for size in range(1, 256)]
+    seams = Seams(lambda offset: end if offset < end else None, _anchor, "no packet goes on at the end of the memory")
+    return StreamDeframer(
+        Layout(sizes, rb"\x00", lambda header: f"0x{header:02x} is no length of a packet"),
+        _Sorter(),
+        wrapped=wrapped,
+        search=lambda start: _anchor(),
+        seams=seams if end else None,
+    )
+
+
+def _anchor() -> AfterZeros:
+    return AfterZeros(ANCHOR)
+
+
+class _Sorter:
+    """Tells packets from zeros, and by their indices where some are missing."""
+
+    def __init__(self) -> None:
+        self._next: int | None = None
+
+    def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
+        """See `stream.Reader`."""
+        places = list(accumulate(map(len, frames), initial=offset))
+        kept = [i for i, frame in enumerate(frames) if frame[0]]
+        indices = [frames[i][1] | frames[i][2] << 8 for i in kept]
+        start = 0
+        for i in self._jumps(indices):
+            yield from _together(frames, places, kept[start:i])
+            before = (indices[i - 1] if i else self._next_before()) & _INDICES - 1
+            yield Lost(places[kept[i]], 0, _missing(before, indices[i]))
+            start = i
+        yield from _together(frames, places, kept[start:])
+        if indices:
+            self._next = (indices[-1] + 1) % _INDICES
+        yield from (Idle(places[i], len(frame)) for i, frame in enumerate(frames) if not frame[0])
+
+    def _jumps(self, indices: list[int]) -> list[int]:
+        """Which packets do not have the index behind that of the one before."""
+        if not indices:
+            return []
+        first = indices[0] if self._next is None else self._next
+        expected = [first, *((index + 1) % _INDICES for index in indices)]
+        return [i for i, index in enumerate(indices) if index != expected[i]]
+
+    def _next_before(self) -> int:
+        return (self._next or 0) - 1
+
+
+def _together(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[Packets]:
+    if kept:
+        payloads = [frames[i][PREFIX:] for i in kept]
+        sizes = [PREFIX + len(payload) for payload in payloads]
+        yield Packets(0, Kind.INSTRUCTION, payloads, [places[i] for i in kept], sum(sizes), None, sizes)
+
+
+def _missing(before: int, index: int) -> str:
+    count = (index - before - 1) % _INDICES
+    if count >= _INDICES // 2:
+        return f"packet {index} comes after packet {before}: some are missing, or older ones are left over"
+    return f"{count} packet{'s are' if count > 1 else ' is'} missing between index {before} and {index}"
+
+
+class Esp32Framer:
+    """Writes what the encoder writes."""
+
+    def __init__(self) -> None:
+        self._index = 0
+
+    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+        """See `Framer`."""
+        if not 1 <= len(payload) <= MAX_SIZE - PREFIX:
+            raise CannotCarry(ESP32, f"a payload of {len(payload)} bytes: it has 1 to {MAX_SIZE - PREFIX}")
+        if kind is not Kind.INSTRUCTION or source or time is not None:
+            raise CannotCarry(ESP32, "anything but the instruction trace of one source, without timestamps")
+        index, self._index = self._index, (self._index + 1) % _INDICES
+        return bytes([PREFIX + len(payload)]) + index.to_bytes(2, "little") + payload
+
+    def synchronization(self) -> bytes:
+        """An anchor."""
+        return bytes(ANCHOR)
+
+    def idle(self, length: int) -> bytes:
+        """See `Framer`."""
+        return bytes(length)
+
+
+PULP = "pulp"
+RECORD = 40
+"""Bytes."""
+
+
+_TIME = 8
+_HEADER = RECORD - 1
+
+
+class PulpDeframer:
+    """Reads records; the first starts at *start*, modulo their size. See `Deframer`."""
+
+    def __init__(self, start: int) -> None:
+        self.total = 0
+        self._tail = b""
+        self._skip = start % RECORD
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """See `Deframer`."""
+        for start in range(0, len(data), _SLICE):
+            yield from self._feed(data[start : start + _SLICE])
+
+    def _feed(self, data: bytes) -> Iterator[Item]:
+        offset = self.total - len(self._tail)
+        self.total += len(data)
+        data = self._tail + data
+        at = 0
+        if self._skip:
+            if len(data) < self._skip:
+                self._tail = data
+                return
+            at, self._skip = self._skip, 0
+            yield Lost(offset, at, "")
+        stop = len(data) - (len(data) - at) % RECORD
+        self._tail = data[stop:]
+        yield from _read([data[i : i + RECORD] for i in range(at, stop, RECORD)], offset + at)
+
+    def finish(self) -> Iterator[Item]:
+        """See `Deframer`."""
+        tail, self._tail = self._tail, b""
+        if tail:
+            yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
+
+
+def _read(records: list[bytes], offset: int) -> Iterator[Item]:
+    start = 0
+    for i, record in enumerate(records):
+        length = record[_HEADER] & MAX_LENGTH
+        if length and not any(record[: MAX_LENGTH - length]):
+            continue
+        yield from _packets(records[start:i], offset + start * RECORD)
+        start, where = i + 1, offset + i * RECORD
+        yield Lost(where, RECORD, "a record with more payload than it says") if any(record) else Idle(where, RECORD)
+    yield from _packets(records[start:], offset + start * RECORD)
+
+
+def _packets(records: list[bytes], offset: int) -> Iterator[Packets]:
+    if not records:
+        return
+    reversed_ = [record[::-1] for record in records]
+    payloads = [record[1 + _TIME : 1 + _TIME + (record[0] & MAX_LENGTH)] for record in reversed_]
+    times = [int.from_bytes(record[1 : 1 + _TIME], "little") if record[0] & EXTEND else None for record in reversed_]
+    offsets = range(offset, offset + len(records) * RECORD, RECORD)
+    sizes = [RECORD] * len(records)
+    yield Packets(0, Kind.INSTRUCTION, payloads, offsets, sum(sizes), times, sizes)
+
+
+class PulpFramer:
+    """Writes records."""
+
+    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+        """See `Framer`."""
+        if not 1 <= len(payload) <= MAX_LENGTH:
+            raise CannotCarry(PULP, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
+        if kind is not Kind.INSTRUCTION or source:
+            raise CannotCarry(PULP, "anything but the instruction trace of one source")
+        header = len(payload) | (0 if time is None else EXTEND)
+        stamp = ((time or 0) & (1 << 8 * _TIME) - 1).to_bytes(_TIME, "little")
+        return (bytes([header]) + stamp + payload).ljust(RECORD, b"\0")[::-1]
+
+    def synchronization(self) -> bytes:
+        """Nothing: records have one size."""
+        return b""
+
+    def idle(self, length: int) -> bytes:
+        """See `Framer`."""
+        return bytes(length + -length % RECORD)
+
+
+QEMU = "qemu"
+WORD = 4
+"""Bytes packets are padded to a multiple of."""
+
+
+def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
+    """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
+    sizes = [_padded(1 + header) if header <= MAX_LENGTH else 0 for header in range(256)]
+    seams = Seams(lambda offset: end if offset < end else None, None, "no packet goes on at the end of the memory")
+    return StreamDeframer(
+        Layout(sizes, rb"\x00{%d}" % WORD, lambda header: f"no packet of QEMU starts with 0x{header:02x}"),
+        UniformSorter(_payloads, [Kind.INSTRUCTION] * 256, frozenset({0})),
+        wrapped=wrapped,
+        search=lambda start: Merging(sizes, start, unit=WORD, phase=end),
+        seams=seams if end else None,
+    )
+
+
+def _padded(size: int) -> int:
+    return size + -size % WORD
+
+
+def _payloads(frames: list[bytes]) -> list[bytes]:
+    return [frame[1 : 1 + frame[0]] for frame in frames]
+
+
+class QemuFramer:
+    """Writes what the RAM sink holds."""
+
+    def packet(self, payload: bytes, kind: Kind = Kind.INSTRUCTION, source: int = 0, time: int | None = None) -> bytes:
+        """See `Framer`."""
+        if not 1 <= len(payload) <= MAX_LENGTH:
+            raise CannotCarry(QEMU, f"a payload of {len(payload)} bytes: it has 1 to {MAX_LENGTH}")
+        if kind is not Kind.INSTRUCTION or source or time is not None:
+            raise CannotCarry(QEMU, "anything but the instruction trace of one source, without timestamps")
+        return (bytes([len(payload)]) + payload).ljust(_padded(1 + len(payload)), b"\0")
+
+    def synchronization(self) -> bytes:
+        """More zeros than a packet has."""
+        return bytes(_padded(MAX_LENGTH + 1))
+
+    def idle(self, length: int) -> bytes:
+        """See `Framer`."""
+        return bytes(_padded(length))

@@ -1,0 +1,307 @@
+"""A software E-Trace encoder: retired blocks and traps in, payloads of te_inst packets out.
+
+`Rules` says what each retired block and each trap is to the flow chart (`decode.etrace.encoder.packets`); `Encoder` is
+what a hart calls.
+
+Source: Efficient Trace for RISC-V 2.0, "Multiple retirement considerations", "Format 3 thaddr, address and privilege
+fields", "Context type ctype values and corresponding actions"; the v0.8 extensions "Standard Support Packet" and
+"Implicit Return".
+"""
+
+from collections.abc import Iterable, Sequence
+
+from rvtrace_gdb.decode.etrace.encoder.options import ContextType, Reached, Stop, SyncMode
+from rvtrace_gdb.decode.etrace.encoder.packets import OTHERWISE, Chart, Next, Resync
+from rvtrace_gdb.decode.etrace.packet import QualStatus
+from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.program.csrs import Context
+
+
+class Rules(Chart):
+    """Takes the items apart.
+
+    A block's last instruction goes through the chart when the next item is known (`_finish`), the others at once; of
+    those only such matter as something is due for (`_walk`).
+    """
+
+    def _step(self, item: Block | Trap | Context) -> None:
+        if isinstance(item, Block):
+            self._block(item)
+        elif isinstance(item, Trap):
+            self._take(item)
+        else:
+            self._entered, self._entered_as = item, self.options.context
+
+    def _run(self, items: Iterable[Block | Trap | Context]) -> None:
+        """As `_step` for each item, in a shorter way where there is nothing to send between two blocks."""
+        each, by_packets, by_halfwords = self._each, self._counts_packets, self._counts_halfwords
+        quiet = False
+        for item in items:
+            if quiet and isinstance(item, Block) and self._pending is not None:
+                if self._is_passed(self._pending, item.pc, item.instructions == 1):
+                    self._pending = item
+                    self._now += each * item.instructions
+                    if not by_packets:
+                        self._spend(item.halfwords if by_halfwords else each * item.instructions)
+                        quiet = self._resync is Resync.COUNTING
+                    continue
+                self._pending = None
+            elif quiet:
+                self._pending_time = self._now - each
+            self._step(item)
+            quiet = self._is_quiet()
+        if quiet:
+            self._pending_time = self._now - each
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing is due, so that only the end of the last block can make something be sent."""
+        due = self._updiscon or self._trap is not None or self._first or self._changed or self._context_due
+        asked = self._notify or self._notify_next or self._resync is not Resync.COUNTING
+        return not due and not asked and self._reached is OTHERWISE and self._entered is self._context
+
+    def _is_passed(self, last: Block, pc: int, alone: bool) -> bool:
+        """`_finish` while quiet: whether it still is after it. *alone*: at *pc* is a block of one instruction."""
+        ending, reached = last.ending, OTHERWISE
+        quiet = True
+        if ending == BRANCH:
+            last_pc, branches = last.fall - 2 * last.lengths[-1], self._branches
+            branches.follow(last_pc, pc != last.fall)
+            if branches.is_due:
+                self._chart(last_pc, Next.SAME, None, self._now - self._each)
+                quiet = self._is_quiet()
+        if self._returns is not None and last.itype:
+            reached = self._returns.follow(last, pc, told=self._is_told(last, pc))
+        if ending == UNINFERABLE:
+            inferred = reached is Reached.EXPECTED or self._is_told(last, pc)
+            if not inferred or alone:
+                self._updiscon, self._reached = not inferred, reached
+                return False
+        return quiet
+
+    def _block(self, block: Block) -> None:
+        next = self._change()
+        if next is Next.CHANGE and self._entered[:2] == self._context[:2] and self._leads_away(block.pc):
+            next = Next.LEAVES  # by its privilege the decoder could not tell the target from where it came before
+        self._finish(block.pc, next)
+        self._switch()
+        if self._notify_next:
+            self._notify, self._notify_next = True, False
+        if block.instructions > 1:
+            starts = self._updiscon or self._trap is not None or self._first or self._changed or self._notify
+            if starts or self._is_due():
+                self._walk(block)
+            self._updiscon, self._reached = False, OTHERWISE
+        self._pending = block
+        self._pending_time = self._now + self._each * (block.instructions - 1)
+        self._now += self._each * block.instructions
+        if not self._counts_packets:
+            self._spend(block.halfwords if self._counts_halfwords else self._each * block.instructions)
+
+    def _walk(self, block: Block) -> None:
+        """All but the last instruction of *block*, as long as something is due."""
+        pc, now = block.pc, self._now
+        left = block.instructions - 1
+        for length in block.lengths[:-1]:
+            left -= 1
+            self._withheld = left == 0 and self._is_joined(block)
+            self._chart(pc, Next.SAME, None, now)
+            self._withheld = False
+            self._updiscon, self._reached = False, OTHERWISE
+            if not self._is_due():
+                return
+            pc += 2 * length
+            now += self._each
+
+    def _is_due(self) -> bool:
+        """Whether the next instruction may send something, whatever it is."""
+        if self._resync is Resync.DUE or self._context_due or self._changed:
+            return True
+        return self._resync is Resync.REACHED and (not self._counts_packets or self._branches.count > 0)
+
+    def _finish(self, pc: int, next: Next) -> None:
+        """Execution goes on at *pc*: the last instruction of the block before can be dealt with."""
+        block, self._pending = self._pending, None
+        if block is None:
+            return
+        last_pc = block.fall - 2 * block.lengths[-1]
+        taken = None
+        if block.ending == BRANCH:
+            taken = pc != block.fall
+            self._branches.follow(last_pc, taken)
+        inferred = self._is_told(block, pc)
+        missed = self._returns is not None and not inferred and self._returns.misses(block, pc)
+        # What a synchronization of the next instruction would need of this one, irreport there makes superfluous.
+        self._withheld = missed and next < Next.TRAP
+        self._joined = self._is_joined(block)
+        self._chart(last_pc, Next.SAME if self._withheld else next, taken, self._pending_time)
+        self._withheld = self._joined = False
+        self._updiscon, self._reached = False, OTHERWISE
+        if self._returns is not None:
+            self._reached = self._returns.follow(block, pc, told=inferred)
+            inferred = inferred or self._reached is Reached.EXPECTED
+        self._updiscon = block.ending == UNINFERABLE and not inferred
+
+    def _is_told(self, block: Block, pc: int) -> bool:
+        """Whether the code tells that *block* jumps to *pc* ("Jump classification and target inference")."""
+        return pc == block.absolute or (self._sijump and pc == block.inferred)
+
+    def _is_joined(self, block: Block) -> bool:
+        """Whether the last instruction of *block* is a jump to the constant the one before it loads."""
+        return self._sijump and block.inferred >= 0
+
+    def _leads_away(self, pc: int) -> bool:
+        """Whether the last block ends with a discontinuity that takes it to *pc*."""
+        last = self._pending
+        return last is not None and last.ending == UNINFERABLE and not self._is_told(last, pc)
+
+    def _take(self, trap: Trap) -> None:
+        """A trap: reported with the handler's first instruction, unless there is none or the EPC is to be told."""
+        last = self._pending
+        jumped = last is not None and last.ending == UNINFERABLE and trap.epc != last.absolute
+        self._finish(trap.epc, Next.TRAP)
+        self._switch()
+        self.at = self._now
+        if self._trap is not None and not self._trap_told and self._knows_epc:
+            self._report_trap(self._trap, 0, trap.epc, None, self._where(self._trap_context, self._now))
+        self._trap, self._trap_context = trap, self._context
+        at_target = self._updiscon or self._first or (jumped and self.options.epc_after_inferred)
+        self._trap_told = at_target and self._knows_epc
+        if self._trap_told:
+            self._report_trap(trap, 0, trap.epc, None, self._where(self._context, self._now))
+        self._updiscon, self._reached = False, OTHERWISE
+
+    def _change(self) -> Next:
+        """What the step from one instruction to another is, by the context."""
+        before, after = self._context, self._entered
+        if before is after or before == after:
+            return Next.SAME
+        if before[:2] != after[:2]:
+            return Next.CHANGE
+        if self._entered_as is ContextType.DISCONTINUITY:
+            return Next.LEAVES
+        return Next.CHANGE if self._entered_as is ContextType.PRECISE else Next.SAME
+
+    def _switch(self) -> None:
+        """What comes now is in the context entered."""
+        if self._context is not self._entered:
+            if self._change() is not Next.SAME:
+                self._changed = True
+            elif self._context != self._entered and self._entered_as is ContextType.IMPRECISE:
+                self._context_due = True
+            self._context = self._entered
+
+
+class Encoder(Rules):
+    """Encodes one hart. `emit` gets the payload of one packet at a time.
+
+    Between `start` and `stop` the hart's retired blocks and traps go to `retire`, in order, in batches of any size;
+    outside, `retire` ignores blocks and traps. A block with a jump whose register the instruction before it loads
+    with a constant has both of them, where `Modes.sijump` is on: a decoder sees that from the code.
+    """
+
+    denable = False
+    """What support packets say of data trace: it is on."""
+    _enabled = False
+    _next_pc: int | None = None
+
+    def enable(self) -> None:
+        """The encoder is switched on: a support packet says how it is configured. `start` does it if need be."""
+        self._enabled = True
+        self._support(QualStatus.NO_CHANGE)
+
+    def disable(self) -> None:
+        """The encoder is switched off: a support packet says so, unless `stop` has done so."""
+        if self._enabled:
+            self._enabled = False
+            self._support(QualStatus.NO_CHANGE)
+
+    def start(self, trap: Trap | None = None) -> None:
+        """Tracing starts: what retires next is announced by a synchronization packet.
+
+        *trap*: what has just brought the hart there, if tracing begins with a trap handler.
+        """
+        if not self._enabled:
+            self.enable()
+        self._reset()
+        self._context = self._trap_context = self._entered
+        self._trap, self._tracing = trap, True
+
+    def notify(self) -> None:
+        """The next instruction that retires is to be reported (trigger[2], "Using trigger outputs")."""
+        self._notify_next = True
+
+    def lost(self, *, data: bool = False) -> None:
+        """Packets were lost on the way out: says so and, while tracing, starts again ("Format 3 subformat 3").
+
+        *data*: data packets too.
+        """
+        self._support(QualStatus.TRACE_LOST, dloss=data)
+        if self._tracing:
+            trap = self._trap if self._pending is None and not self._trap_told else None
+            self._reset()
+            self._trap = trap
+
+    def data_lost(self) -> None:
+        """Data packets alone were lost on the way out: says so."""
+        self._support(QualStatus.NO_CHANGE, dloss=True)
+
+    def time(self, now: int) -> None:
+        """The clock shows *now*: that is the time of what retires next."""
+        self._now = now
+
+    def context(self, context: Context, ctype: ContextType | None = None) -> None:
+        """After what retired so far the hart runs in this context. *ctype*: what is done about it, if not the usual."""
+        self._step(context)
+        if ctype is not None:
+            self._entered_as = ctype
+
+    def retire(
+        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
+    ) -> None:
+        """What the hart did next. *next_pc*: where it goes on, in case `stop` comes before anything else retires.
+
+        A Context among the items is as `context` between them. *cycles*: clock cycles these took; one per instruction
+        unless told.
+        """
+        self._each = 1 if cycles is None else 0
+        if self._tracing:
+            self._run(items)
+        else:
+            for item in items:
+                if isinstance(item, Context):
+                    self._step(item)
+        if cycles is not None:
+            self._now += cycles
+            if self._tracing and self.options.sync_mode is SyncMode.CYCLES:
+                self._spend(cycles)
+        self._next_pc = next_pc
+
+    def stop(self, next_pc: int | None = None, *, disable: bool = True) -> None:
+        """Tracing stops before the instruction at *next_pc* (None: unknown; a branch before it counts as not taken).
+
+        *disable*: the encoder is switched off with it; else it just is told that nothing more is traced for now: the
+        hart halts, is reset, runs what a filter leaves out.
+        """
+        if not self._tracing:
+            return
+        next_pc = self._next_pc if next_pc is None else next_pc
+        status = QualStatus.ENDED_REP
+        if self._pending is not None:
+            if self._is_target() and self.options.stop is Stop.LATE:
+                status = QualStatus.ENDED_NTR
+            self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
+        if self._trap is not None and not self._trap_told:  # its handler does not retire any more
+            self.at = self._now
+            now = self._where(self._trap_context, self._now)
+            self._report_trap(self._trap, 0, self._trap.epc, None, now)
+        self._tracing = False
+        self._enabled = not disable
+        self._support(status)
+        self._reset()
+
+    def _support(self, qual_status: QualStatus, *, dloss: bool = False) -> None:
+        self._out.support(qual_status, ienable=self._enabled, denable=self.denable, dloss=dloss)
+
+    def _is_target(self) -> bool:
+        """Whether the last instruction is reported for the uninferable discontinuity that led there."""
+        return self._updiscon and self._trap is None and not self._synchronizes()

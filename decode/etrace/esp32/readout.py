@@ -1,0 +1,279 @@
+"""The trace of an ESP32: from a core dump, or from the memory of a live chip.
+
+A core dump is an ELF file, or the same as it is in flash or was sent over the serial line. In a live chip,
+`g_esp_riscv_trace_snapshot` leads to everything else; reading is a generator that asks for memory and is sent its
+content, so it does not matter how memory is reached.
+
+Sources: ESP-IDF, component espcoredump (core_dump_elf.c, core_dump_flash.c, core_dump_uart.c) and
+esp_riscv_trace_coredump.c; the ELF specification for 32-bit files; esp_riscv_trace_snapshot.h and .c: write_seq is odd
+while the firmware writes, and another afterwards.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+import struct
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.etrace.esp32.snapshot import (
+    CAPACITY_AT_MOST,
+    CHIPS,
+    PARAMETERS_SIZE,
+    REGISTERS,
+    ROOT_SIZE,
+    SHA256_SIZE,
+    BadSnapshot,
+    Core,
+    Registers,
+    Root,
+    Snapshot,
+    State,
+    parse_core,
+    parse_note,
+)
+from rvtrace_gdb.support.text import warning
+
+_ELF32_LITTLE = b"\x7fELF\x01\x01"
+_EHDR = struct.Struct("<16s2H5I6H")
+_PHDR = struct.Struct("<8I")
+_NHDR = struct.Struct("<3I")
+_ET_CORE, _EM_RISCV = 4, 243
+_PT_LOAD, _PT_NOTE = 1, 4
+_NAME, _TYPE = b"ESP_RISCV_TRACE", 680
+
+_HEADER = struct.Struct("<2I")  # data_len, version; what follows depends on the version
+_HEADER_SIZES = (12, 20, 24)
+_VERSION_SHA256 = 0x0104  # low half of version: a dump that ends with the SHA-256 of all before
+_SHA256_SIZE = 32
+_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
+_BEGIN, _END = b"= CORE DUMP START =", b"= CORE DUMP END ="
+
+
+class Dump(NamedTuple):
+    """The trace of a core dump. *notes*: what the user must know of the file."""
+
+    snapshot: Snapshot
+    notes: tuple[str, ...]
+
+
+class _Segment(NamedTuple):
+    """A program header."""
+
+    type: int
+    offset: int
+    vaddr: int
+    paddr: int
+    filesz: int
+    memsz: int
+    flags: int
+    align: int
+
+
+def is_core_dump(content: bytes) -> bool:
+    """Whether these are the bytes of a RISC-V core dump that ESP-IDF can have made, in one of its forms."""
+    elf = _elf_in(content).elf
+    if not elf.startswith(_ELF32_LITTLE) or len(elf) < _EHDR.size:
+        return False
+    _, e_type, machine, *_ = _EHDR.unpack_from(elf)
+    return (e_type, machine) == (_ET_CORE, _EM_RISCV)
+
+
+def read_core_dump(content: bytes) -> Dump:
+    """The trace in a core dump, for which `is_core_dump` is true. Raises `BadSnapshot`."""
+    elf, notes = _elf_in(content)
+    segments = list(_segments(elf))
+    description = next((desc for name, kind, desc in _notes(elf, segments) if (name, kind) == (_NAME, _TYPE)), None)
+    if description is None:
+        raise BadSnapshot(
+            "this core dump holds no trace: the firmware was built without CONFIG_ESP_RISCV_TRACE_ENABLE, did not trace"
+            " when it crashed, or ESP-IDF is older than its trace in core dumps"
+        )
+    note = parse_note(description)
+    pairs = zip(note.snapshot.cores, note.segments, strict=True)
+    cores = tuple(_with_data(core, index, elf, segments) for core, index in pairs)
+    return Dump(replace(note.snapshot, cores=cores), notes)
+
+
+def _with_data(core: Core, index: int | None, elf: bytes, segments: list[_Segment]) -> Core:
+    """*core* with its buffer, which is the content of segment *index*."""
+    if index is None:
+        return core
+    if index >= len(segments):
+        raise BadSnapshot(f"core {core.core_id}: its trace should be in segment {index}, there are {len(segments)}")
+    segment = segments[index]
+    if segment.type != _PT_LOAD or segment.vaddr != core.buffer_addr or segment.filesz < core.capacity:
+        raise BadSnapshot(
+            f"core {core.core_id}: segment {index} is not its trace buffer of {core.capacity} bytes at"
+            f" 0x{core.buffer_addr:08x}"
+        )
+    return replace(core, data=elf[segment.offset : segment.offset + core.capacity])
+
+
+def _segments(elf: bytes) -> Iterator[_Segment]:
+    """The program headers that are there."""
+    *_, phoff, _shoff, _flags, _ehsize, phentsize, phnum, _shentsize, _shnum, _shstrndx = _EHDR.unpack_from(elf)
+    for offset in range(phoff, phoff + phnum * phentsize, max(phentsize, 1)):
+        if offset + _PHDR.size > len(elf) or phentsize < _PHDR.size:
+            raise BadSnapshot(f"the core dump is truncated or damaged: {phnum} program headers do not fit into it")
+        kind, place, vaddr, paddr, filesz, memsz, flags, align = _PHDR.unpack_from(elf, offset)
+        yield _Segment(kind, place, vaddr, paddr, filesz, memsz, flags, align)
+
+
+def _notes(elf: bytes, segments: list[_Segment]) -> Iterator[tuple[bytes, int, bytes]]:
+    """(name, type, description) of all notes; names and descriptions are padded to four bytes."""
+    for segment in segments:
+        if segment.type != _PT_NOTE:
+            continue
+        data, at = elf[segment.offset : segment.offset + segment.filesz], 0
+        while at + _NHDR.size <= len(data):
+            namesz, descsz, kind = _NHDR.unpack_from(data, at)
+            name, description = at + _NHDR.size, at + _NHDR.size + _padded(namesz)
+            yield data[name : name + namesz].rstrip(b"\0"), kind, data[description : description + descsz]
+            at = description + _padded(descsz)
+
+
+def _padded(size: int) -> int:
+    return size + 3 & ~3
+
+
+class _Found(NamedTuple):
+    """An ELF file, b"" for none, and what is to be said of where it was found."""
+
+    elf: bytes
+    notes: tuple[str, ...] = ()
+
+
+def _elf_in(content: bytes) -> _Found:
+    """The ELF file in any of the forms."""
+    if content.startswith(_ELF32_LITTLE):
+        return _Found(content)
+    begin = content.rfind(_BEGIN)  # the newest in a log
+    return _in_image(content if begin < 0 else _from_base64(content[begin:]))
+
+
+def _in_image(image: bytes) -> _Found:
+    """The ELF file behind the header that a core dump has in flash, and before its checksum."""
+    start = next((size for size in _HEADER_SIZES if image.startswith(_ELF32_LITTLE, size)), None)
+    if start is None:
+        return _Found(b"")
+    length, version = _HEADER.unpack_from(image)
+    if length > len(image):
+        return _Found(
+            image[start:], (warning(f"the core dump is truncated: {len(image)} of {length} bytes are there"),)
+        )
+    if version & 0xFFFF != _VERSION_SHA256:
+        return _Found(image[start:length])
+    end = max(length - _SHA256_SIZE, start)
+    right = hashlib.sha256(image[:end]).digest() == image[end:length]
+    return _Found(image[start:end], () if right else (warning("the core dump is damaged: its checksum is wrong"),))
+
+
+def _from_base64(log: bytes) -> bytes:
+    """The bytes in the log of a serial line. Each line is text of its own, and other output may stand between."""
+    found = []
+    for line in log.split(_END, 1)[0].splitlines()[1:]:
+        text = line.strip()
+        if len(text) % 4 == 0 and _LINE.fullmatch(text):
+            try:
+                found.append(base64.b64decode(text))
+            except binascii.Error:
+                continue
+    return b"".join(found)
+
+
+SYMBOL = "g_esp_riscv_trace_snapshot"
+_TRIES = 3
+
+Batch = list[tuple[int, int]]
+"""(address, size) of memory that is asked for, in this order."""
+Answer = Sequence[bytes | None]
+"""Its content; None where it cannot be read."""
+Read = Generator[Batch, Answer, Snapshot]
+
+
+def read_snapshot(address: int) -> Read:
+    """The snapshot whose root is at *address*, with the cores' buffers. Raises `BadSnapshot`."""
+    for _ in range(_TRIES):
+        root = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
+        if root.write_seq & 1:
+            continue
+        snapshot = yield from _attempt(root)
+        again = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
+        if again == root:
+            return snapshot
+    raise BadSnapshot(f"{SYMBOL}: the firmware is just changing it: let the program go on for a moment, and stop it")
+
+
+def _attempt(root: Root) -> Read:
+    """All that *root* leads to; the firmware may change it meanwhile."""
+    wanted = [(root.cores_addr, root.core_count * root.core_desc_size)]
+    wanted += [(root.encoder_params_addr, PARAMETERS_SIZE)] if root.encoder_params_size >= PARAMETERS_SIZE else []
+    wanted += [(root.app_elf_sha256_addr, SHA256_SIZE)] if root.app_elf_sha256_size == SHA256_SIZE else []
+    table, *rest = yield from _memory(*wanted)
+    sha256 = rest.pop() if root.app_elf_sha256_size == SHA256_SIZE else b""
+    cores = [parse_core(table, i * root.core_desc_size) for i in range(root.core_count)]
+    cores = yield from _with_registers(root.target_id, cores)
+    cores = yield from _with_trace_data(root.target_id, cores)
+    parameters = rest[0] if rest else b""
+    return Snapshot(root.target_id, root.chip_revision, root.capture_reason, sha256, parameters, tuple(cores))
+
+
+def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
+    """Where a core is still being traced, only its encoder's registers tell how far."""
+    running = {core.core_id: _encoder(target_id, core) for core in cores if core.state == State.CAPTURING}
+    known = {core: base for core, base in running.items() if base is not None}
+    if not known:
+        return cores
+    answer = yield [(base, REGISTERS) for base in known.values()]
+    registers = {core: Registers.parse(data) for core, data in zip(known, answer, strict=True) if data}
+    return [_now(core, registers[core.core_id]) if core.core_id in registers else core for core in cores]
+
+
+def _encoder(target_id: int, core: Core) -> int | None:
+    """The address of a core's encoder."""
+    bases = CHIPS[target_id].encoders if target_id in CHIPS else ()
+    return bases[core.core_id] if core.core_id < len(bases) else None
+
+
+def _now(core: Core, registers: Registers) -> Core:
+    """*core* as its encoder's registers say; an encoder that was set up otherwise is not the one described."""
+    if (registers.start, registers.end) != (core.buffer_addr, core.buffer_addr + core.capacity):
+        return core
+    return replace(
+        core,
+        head_valid=registers.start <= registers.current <= registers.end,
+        head_offset=registers.current - registers.start,
+        fifo_empty=registers.fifo_empty,
+        memory_full=registers.memory_full,
+        fifo_overflow=registers.fifo_overflow,
+        fifo_status_raw=registers.fifo_status,
+        intr_status_raw=registers.intr_raw,
+    )
+
+
+def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
+    """The buffers of the cores that have a trace whose end is known."""
+    wanted = [core for core in cores if core.head_valid and core.state >= State.CAPTURING]
+    for core in wanted:
+        if not 0 < core.capacity <= CAPACITY_AT_MOST:
+            raise BadSnapshot(f"core {core.core_id}: its trace buffer is said to have {core.capacity} bytes")
+    if not wanted:
+        return cores
+    answer = yield from _memory(*((core.buffer_addr, core.capacity) for core in wanted))
+    data = {core.core_id: content for core, content in zip(wanted, answer, strict=True)}
+    after = yield from _with_registers(target_id, cores)
+    if [core.head_offset for core in after] != [core.head_offset for core in cores]:
+        raise BadSnapshot("the chip is tracing while its trace is read: stop the program first")
+    return [replace(core, data=data.get(core.core_id)) for core in cores]
+
+
+def _memory(*wanted: tuple[int, int]) -> Generator[Batch, Answer, list[bytes]]:
+    """Memory that must be readable."""
+    answer = yield list(wanted)
+    for (address, size), data in zip(wanted, answer, strict=True):
+        if data is None or len(data) != size:
+            raise BadSnapshot(f"the trace snapshot cannot be read: no {size} bytes of memory at 0x{address:08x}")
+    return [data for data in answer if data is not None]

@@ -1,0 +1,341 @@
+"""The meaning of each te_inst packet: given a place, the code that ran, the next place, and what there is to report.
+
+This is the readable truth of the decoder; `hart` only remembers its answers. The call stack, the branch predictor and
+the jump target cache are no part of a place but arguments of `step`: with them, a loop would seldom come back to the
+same place. A synchronization that no encoder sends is recognised as damaged bytes that look like one (`noise`).
+
+Sources: Efficient Trace for RISC-V 2.0, "Decoder", "Instruction Trace Encoder Output Packets" and table "Privilege
+level encoding"; for irets and the standard support packet the v0.8 extensions; the privileged architecture, tables of
+the causes in mcause, where a cause that is designated for custom or platform use may come.
+"""
+
+from collections.abc import Callable
+
+from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, Flow, Result, landing, name
+from rvtrace_gdb.decode.etrace.layout import Format, Packet, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
+from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
+from rvtrace_gdb.decode.etrace.state import (
+    Arrival,
+    Effect,
+    Goal,
+    Mode,
+    Place,
+    Setup,
+    State,
+    Step,
+    Tables,
+    TrapSeen,
+    Walk,
+    exactly,
+)
+from rvtrace_gdb.decode.etrace.walk import Walker
+from rvtrace_gdb.decode.history.builder import Report
+from rvtrace_gdb.decode.history.events import (
+    EventKind,
+    Loss,
+    LossCause,
+    Open,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
+from rvtrace_gdb.decode.history.history import Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.stepping.control_flow import CLEARS, NOWHERE, Stack
+
+_PRIVILEGES = (2, 7)
+_EXCEPTIONS = frozenset({14, 17, *range(32, 48)})
+_LAST_EXCEPTION = 63
+_LAST_INTERRUPT = 4095
+
+
+def noise(packet: Packet, name: str) -> Loss | None:
+    """What of a format 3 packet cannot be, None for nothing. *name*: what the packet is called."""
+    fields = packet.fields
+    if fields.get("privilege") in _PRIVILEGES:
+        return Loss(LossCause.RESERVED, (name, "privilege", fields["privilege"]))
+    if "ecause" in fields and _is_reserved(fields["ecause"], interrupt=bool(fields["interrupt"])):
+        return Loss(LossCause.RESERVED, (name, "ecause", fields["ecause"]))
+    if fields.get("address", 0) & 1:
+        return Loss(LossCause.IMPOSSIBLE, (f"{name}: an instruction at the odd address 0x{fields['address']:x}",))
+    return None
+
+
+def _is_reserved(cause: int, *, interrupt: bool) -> bool:
+    if interrupt:
+        return cause > _LAST_INTERRUPT
+    return cause in _EXCEPTIONS or cause > _LAST_EXCEPTION
+
+
+class Automaton(Flow):
+    """The states and steps of one program under one set of options."""
+
+    def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        """What *packet* means in *state*. Contradictions between trace and program are reports, not exceptions."""
+        if packet.format != Format.SYNC:
+            return self._flow(state.place, packet, stack, tables)
+        if impossible := noise(packet, name(packet)):
+            return Result(self.loss(state, EventKind.LOSS, impossible))
+        return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
+
+    def can_find(self, state: State, packet: Packet) -> bool:
+        """Whether a packet tells where the hart is, which is not known."""
+        if state.place.mode is Mode.ADRIFT:
+            return packet.format == Format.SYNC or "address" in packet.fields
+        return state.place.mode is Mode.LOST and packet.format == Format.SYNC
+
+    def end(self, state: State) -> tuple[Report, ...]:
+        """What is left to report at the end of the trace."""
+        return self._held_trap(state.place, None)
+
+    # Format 3
+
+    def _start(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        """Subformat 0: start of tracing, or resynchronization."""
+        address = packet.fields["address"] & self._mask
+        context = self._context(place, packet)
+        there = place._replace(context=context)
+        if place.mode is not Mode.ON:
+            if self._walker(there).is_unknown(address):
+                return self._nowhere(there, packet, address, self._held_trap(place, address))
+            return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
+        walker = self._walker(place)
+        same = place.context.prv is None or context.prv == place.context.prv
+        walk = self._before_start(place, walker, address if same else NOWHERE, stack)
+        repeats = address == place.behind
+        blind = bool(walk.fault)
+        arrival = Arrival.FAULT if blind else walker.reach(walk, Goal(address, inferable=same))
+        if arrival is Arrival.FAULT and not (same or blind):
+            walk = self._before_start(place, walker, address, stack)
+            arrival = walker.reach(walk, Goal(address))
+        told_again = repeats and self._options.dialect is Dialect.PULP
+        if told_again and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
+            arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions it has reported before, branches with them
+        if arrival is Arrival.FAULT and repeats:
+            walk = walker.start(place.at, place.behind, stack)
+            walk.parts = []
+        elif arrival is Arrival.FAULT:
+            return self._mismatch(place, packet, walk, walk.fault)._replace(lasting=False, again=True)
+        if self._walker(there).is_unknown(address):
+            return self._nowhere(there, packet, address, path=walk.before_last())
+        known = walk.at if arrival is Arrival.INFERRED else NOWHERE
+        targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
+        result = self._synchronized(place, packet, walk, address, context, known)
+        if told_again and place.at != NOWHERE and walker.is_branch(address):
+            result = self._keeps_outcome(place, result)
+        effect = result.step.tables
+        if place.setup.modes.resync_disabled and effect is not None:
+            result = result._replace(step=result.step._replace(tables=effect._replace(targets=targets)))
+        return result
+
+    def _keeps_outcome(self, place: Place, result: Result) -> Result:
+        """On where the branch led that is synchronized at again: rv_tracer's branch bit is not its outcome then."""
+        step = result.step
+        return result._replace(step=step._replace(state=self._state(step.state.place._replace(at=place.at))))
+
+    def _before_start(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
+        """The walk up to a synchronization at *address*, NOWHERE if the code cannot lead there (but by an xRET).
+
+        An address that was reported because of it is one step before it. Where the last address is not, it was the
+        target of a jump there: as in `_continued`.
+        """
+        if place.at in (NOWHERE, address):
+            place = place._replace(inferred=None)
+        return self._continued(place, walker, stack)[0]
+
+    def _synchronized(
+        self, place: Place, packet: Packet, walk: Walk, address: int, context: Context, known: int
+    ) -> Result:
+        """After a walk that came to the address of a synchronization. *known*: what is next, if the walk told."""
+        keeps = place.setup.modes.resync_disabled
+        settled, following, effect = self._settle(place, packet, address, context, keeps=keeps)
+        if known != NOWHERE and following.place.at == NOWHERE and not self._walker(place).is_branch(address):
+            following = self._state(following.place._replace(at=known))
+        reports = self._context_reports(place, context)
+        splits = bool(walk.parts) and (bool(reports) or "time" in packet.fields)
+        path, last_one = (walk.before_last(), landing(address)) if splits else (walk.path, None)
+        calls = walk.calls.effect() if keeps else walk.calls.effect(clears=True, left=tuple(settled.calls.left))
+        step = Step(path, following, reports, last_one, calls, effect, True)
+        return Result(step, not (walk.calls.overflowed or keeps))
+
+    def _settle(
+        self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
+    ) -> tuple[Walk, State, Effect | None]:
+        """Behind the instruction a synchronizing packet reports. *keeps*: predictor and cache are not reset.
+
+        *stack*: of the calls that count any more.
+        """
+        place = place._replace(context=context)
+        walker = self._walker(place)
+        walk = walker.start(NOWHERE, address, stack)
+        walker.stand_at(walk, address, not packet.fields["branch"] if walker.is_branch(address) else None)
+        following = place._replace(
+            mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None, trap=None
+        )
+        effect = None
+        modes = place.setup.modes
+        if modes.branch_prediction or modes.jump_target_cache:
+            effect = Effect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
+        return walk, self._state(following), effect
+
+    def _resume(self, place: Place, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
+        """Decoding starts at the address of a synchronizing packet."""
+        goes_on = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
+        kept = stack if goes_on else None
+        walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on, stack=kept)
+        if place.mode is Mode.TRAPPED:
+            reports = tuple(report._replace(resumed=address) for report in self._held_trap(place, address))
+        elif place.mode in STOPPED:
+            elsewhere, untold = self._is_gap(place, address)
+            start = Start(StartReason.TRACING_STARTS)
+            reports = (Report(EventKind.TRACE_ON, start, None, address, False, elsewhere, untold, address),)
+        else:
+            reports = (Report(EventKind.SYNC, Start(StartReason.UNTOLD), next_pc=address, resumed=address),)
+        reports += self._context_reports(place, context)
+        return Step(None, following, reports, landing(address), exactly(walk.calls.stack()), effect, True)
+
+    def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        """Subformat 1: an exception or interrupt."""
+        fields = packet.fields
+        interrupt = bool(fields["interrupt"])
+        taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
+        told = fields["address"] & self._mask if "address" in fields else NOWHERE
+        epc = self._epc(place, fields["thaddr"], told, stack)
+        if not fields["thaddr"]:
+            # Had it hit right where a filter ended, it would have been in the trace.
+            seen = TrapSeen(taken, epc, told, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE))
+            following = place._replace(mode=Mode.TRAPPED, at=NOWHERE, behind=NOWHERE, inferred=None, trap=seen)
+            reports = self._held_trap(place, None)
+            kept = self._behind_trap(place, stack)
+            calls = None if kept is stack else exactly(kept)
+            lasting = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
+            return Result(Step(None, self._state(following), reports, calls=calls), lasting)
+        handler = told
+        if handler == NOWHERE:
+            known = self._options.trap_handlers.of(fields["ecause"], interrupt)
+            if known is None:
+                trap = Report(EventKind.TRAP, taken, last_pc=None if epc < 0 else epc)
+                lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
+                reports = (*self._held_trap(place, None), trap, lost)
+                return Result(Step(None, self._lost(place), reports, calls=CLEARS))
+            handler = known & self._mask
+        context = self._context(place, packet)
+        there = place._replace(context=context)
+        if self._walker(there).is_unknown(handler):
+            trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler)
+            return self._nowhere(there, packet, handler, (*self._held_trap(place, None), trap))
+        starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
+        keeps = place.setup.modes.resync_disabled and not starts
+        kept = self._behind_trap(place, stack) if keeps else None
+        walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
+        resumed = handler if starts or place.mode is Mode.TRAPPED else None
+        gap = self._is_gap(place, NOWHERE)
+        trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler, False, *gap, resumed)
+        reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
+        calls = exactly(walk.calls.stack())
+        told_by_stack = place.setup.modes.implicit_return and place.at == NOWHERE  # the EPC may be
+        return Result(Step(None, state, reports, landing(handler), calls, effect, True), not (keeps or told_by_stack))
+
+    def _nowhere(
+        self, place: Place, packet: Packet, address: int, before: tuple[Report, ...] = (), path: Path | None = None
+    ) -> Result:
+        """A synchronization where there is no code is a gap. *place*: with its context; *before*: what came first.
+
+        Of a program that is whole, nothing in it is believed.
+        """
+        report = self._contradiction(place, packet, address, self._walker(place).why_unknown(address))
+        following = self._unplaced(place._replace(reference=address, trap=None))
+        reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
+        return Result(Step(path, following, reports, calls=CLEARS), path is None)
+
+    def _epc(self, place: Place, thaddr: int, told: int, stack: Stack) -> int:
+        """Where a trap hit, NOWHERE when it is not known. *told*: the packet's address."""
+        if place.mode is Mode.TRAPPED and place.trap is not None:
+            # The second trap hit the first one's handler. 2.0 calls that packet's address undefined, 2.0.5 takes it.
+            extended = place.setup.parameters.iret_ext or self._options.support is SupportLayout.STANDARD
+            other = place.trap.address != place.trap.epc
+            return place.trap.address if extended and other else NOWHERE
+        if place.mode is not Mode.ON:
+            return NOWHERE if thaddr else told  # "exception on the 1st traced instruction" (2.0.5)
+        if place.at != NOWHERE:
+            return place.at
+        walker = self._walker(place)
+        if walker.raises(place.behind):
+            return place.behind
+        if not walker.is_uninferable(place.behind):
+            return NOWHERE
+        if not thaddr:
+            return told
+        implicit = place.setup.modes.implicit_return and walker.is_return(place.behind)
+        return stack[0] if implicit and stack is not None else NOWHERE
+
+    def _behind_trap(self, place: Place, stack: Stack) -> Stack:
+        """The call stack behind a trap, if it outlives synchronization.
+
+        A call or return right before the trap retired, so the encoder has counted it; its way was not walked any more.
+        """
+        if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.at != NOWHERE:
+            return stack
+        walk = self._walker(place).start(NOWHERE, place.behind, stack)
+        self._walker(place).leave(walk)
+        return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
+
+    def _context_change(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        """Subformat 2: the context has changed, somewhere near here. The flow goes on."""
+        context = self._context(place, packet)
+        return Result(Step(None, self._state(place._replace(context=context)), self._context_reports(place, context)))
+
+    def _support(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+        """Subformat 3: how the encoder is set up, and why tracing stopped."""
+        fields = packet.fields
+        place = self._set_up(place, packet)
+        qual_status = fields.get("qual_status", QualStatus.NO_CHANGE)
+        if qual_status == QualStatus.TRACE_LOST:
+            return Result(self.loss(self._state(place), EventKind.OVERFLOW, Loss(LossCause.PACKETS_LOST)))
+        if qual_status == QualStatus.NO_CHANGE and fields.get("ienable", 1):
+            mode = Mode.OFF if place.mode is Mode.LOST else place.mode
+            return Result(Step(None, self._state(place._replace(mode=mode))))
+        if place.mode in STOPPED:
+            return Result(Step(None, self._state(place), calls=CLEARS))
+        walk = Walk(NOWHERE, NOWHERE, self._walker(place).start(NOWHERE, NOWHERE, stack).calls)
+        at = place.at if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
+        if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
+            walk, _ = self._continued(place, self._walker(place), stack)
+            at = NOWHERE if walk.fault else walk.at
+        reports = self._held_trap(place, None)
+        if walk.fault:
+            reports += (self._contradiction(place, packet, walk.place, walk.fault),)
+        halted = self._options.unfiltered and bool(fields.get("ienable", 1))
+        untold = None if halted or walk.fault or at != NOWHERE else self._untold(place, qual_status)
+        reports += (Report(EventKind.TRACE_OFF, Stop(StopReason.UNTOLD, open=untold)),)
+        mode = Mode.HALTED if halted else Mode.OFF
+        following = place._replace(mode=mode, at=at, behind=NOWHERE, inferred=None, trap=None)
+        calls = walk.calls.effect(clears=True)
+        return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
+
+    def _untold(self, place: Place, qual_status: int) -> Open | None:
+        """Why nobody knows what comes next where tracing stops."""
+        if place.mode not in (Mode.ON, Mode.TRAPPED):
+            return None
+        if place.mode is Mode.TRAPPED or self._walker(place).raises(place.behind):
+            return Open.TRAP
+        return Open.PLACE if qual_status == QualStatus.NO_CHANGE else Open.JUMP
+
+    def _set_up(self, place: Place, packet: Packet) -> Place:
+        """The place with what a support packet says of the encoder."""
+        if self._options.pinned:
+            return place
+        parameters, modes = apply_support(packet, self._options)
+        return place._replace(setup=Setup(parameters, modes))
+
+
+_Handler = Callable[[Automaton, Place, Packet, Stack, Tables], Result]
+_SYNCS: dict[Sync, _Handler] = {
+    Sync.START: Automaton._start,
+    Sync.TRAP: Automaton._trap,
+    Sync.CONTEXT: Automaton._context_change,
+    Sync.SUPPORT: Automaton._support,
+}

@@ -1,0 +1,413 @@
+"""Accesses of data trace: their places in a history, and their words in listings.
+
+Data packets carry no address of an instruction: only their order and the code tell whose they are. Between two
+synchronizations the loads and stores of the code that ran, its atomics and its CSR instructions, are laid beside the
+accesses of the trace; kind, size and operation must agree one by one, and so must the number of them. E-Trace 2.0
+gives no finer order than that. An encoder may tell an access a little before or after the packets about its
+instruction, so synchronizations are passed over where only all stretches together agree. Where they do not agree,
+accesses are missing, and only those get a place that can have no other.
+
+In words, every listing shows accesses like this:
+
+    load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a
+    atomic add 8 bytes at 0x80005b48 <lock+0> = 0x0000000000000001, operand 0x0000000000000001
+    csr rs 0x300 = 0x0000000a00001800, operand 0x0000000000000008
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
+from rvtrace_gdb.decode.program.instructions import (
+    CSR,
+    MULTIPLE,
+    Access,
+    AccessNote,
+    Reach,
+    UndecodableInstruction,
+    reach,
+)
+from rvtrace_gdb.support.text import printable
+
+_POSITIONS = 1 << 24, 256  # of a history that are looked at, and how many more for each access
+_SLOTS = 1 << 20, 16  # that are kept, and how many more for each access
+_PIECE = 1 << 16  # positions
+_MOST_WAYS = 16  # followed at a time, and instructions skipped at a time; code where there are more tells nothing
+
+
+class Slots(NamedTuple):
+    """The accesses a history's instructions make, in order: those of some kinds only.
+
+    positions  of their instructions
+    reaches    what each of them accesses
+    gaps       the positions of the gaps
+    begin, end the positions that were looked at
+    """
+
+    positions: "array[int]"
+    reaches: list[Reach]
+    gaps: list[int]
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, history: History, program: Program, accesses: Sequence[Access]) -> "Slots":
+        """Those of the kinds of *accesses*, from the first synchronization on; not of all of a history that is
+        out of proportion: a few bytes can stand for any number of rounds of a loop.
+        """
+        begin = end = min((access.sync for access in accesses if access.sync >= 0), default=0)
+        found = cls(array("Q"), [], [], begin, begin)
+        kinds = frozenset(access.kind for access in accesses)
+        most, stop = (least + each * len(accesses) for least, each in (_SLOTS, _POSITIONS))
+        known: dict[Image, _Reaches] = {}
+        for start, end, image in _pieces(history, program, begin, begin + stop):
+            if len(found.reaches) > most:
+                return found._replace(end=start)
+            found._look_at(history, start, end, known.setdefault(image, _Reaches(image, kinds)))
+        return found._replace(end=end)
+
+    def _look_at(self, history: History, begin: int, end: int, known: "_Reaches") -> None:
+        for position, pc in enumerate(history.pcs(begin, end), begin):
+            if pc == GAP:
+                self.gaps.append(position)
+            elif found := known[pc]:
+                self.positions.extend([position] * len(found))
+                self.reaches.extend(found)
+
+    def at(self, position: int) -> int:
+        """The first slot at or after a position of the history."""
+        return bisect_left(self.positions, position)
+
+    def gap_after(self, position: int) -> int | None:
+        """The first gap at or after a position."""
+        i = bisect_left(self.gaps, position)
+        return self.gaps[i] if i < len(self.gaps) else None
+
+
+def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterator[tuple[int, int, Image]]:
+    """(begin, end, image) of short pieces with the same context, of the positions *begin* to *stop* - 1."""
+    stop = min(stop, len(history))
+    while begin < stop:
+        following = bisect_right(history.contexts, begin, key=itemgetter(0))
+        end = history.contexts[following][0] if following < len(history.contexts) else stop
+        end = min(end, stop, begin + _PIECE)
+        context = history.context_at(begin)
+        yield begin, end, program.image_of(context)
+        begin = end
+
+
+class _Reaches(dict[int, tuple[Reach, ...]]):
+    """The accesses of the instruction at an address, one entry each."""
+
+    def __init__(self, image: Image, kinds: frozenset[str]) -> None:
+        super().__init__()
+        self._image, self._kinds = image, kinds
+
+    def __missing__(self, pc: int) -> tuple[Reach, ...]:
+        image = self._image
+        try:
+            size = image.instruction(pc).length
+            word = int.from_bytes(image.read(pc, min(size, 4)), "little")
+            found = reach(word, image.xlen, zcm=image.zcm)
+        except (CodeMissing, UndecodableInstruction):
+            found = None
+        self[pc] = (found,) * max(found.times, 1) if found is not None and found.kind in self._kinds else ()
+        return self[pc]
+
+
+class Laid(NamedTuple):
+    """A way (or several) to lay accesses beside slots.
+
+    ends   the slots the next access may begin at, one for each way
+    steps  of each access: its slot, where there is one way; else by the slot after it: (slot before it, its slot)
+    """
+
+    ends: list[int]
+    steps: "list[int | dict[int, list[tuple[int, int]]]]"
+
+    def places(self, ends: Collection[int], positions: Sequence[int]) -> list[int | None]:
+        """The position of each access if only these *ends* are right; None where the ways differ."""
+        found: list[int | None] = []
+        alive = set(ends)
+        for step in reversed(self.steps):
+            if isinstance(step, int):
+                found.append(positions[step])
+                alive = {step}
+                continue
+            ways = [way for end in alive for way in step.get(end, ())]
+            places = {positions[slot] for _, slot in ways}
+            found.append(places.pop() if len(places) == 1 else None)
+            alive = {before for before, _ in ways}
+        return found[::-1]
+
+
+def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> Laid | None:
+    """*accesses* beside the slots from *start* on and before *stop*, or as many of them as there are slots for.
+
+    None where they do not fit.
+    """
+    ends = [start]
+    steps: list[int | dict[int, list[tuple[int, int]]]] = []
+    for access in accesses:
+        if len(ends) == 1 and ends[0] < stop and not _may_be_skipped(reaches[ends[0]]):
+            if not reaches[ends[0]].is_of(access):
+                return None
+            steps.append(ends[0])
+            ends[0] += 1
+            continue
+        step = _step(reaches, access, ends, stop)
+        if step is None:
+            return None
+        if not step:
+            return Laid(ends, steps) if not all(are_missing(reaches, end, stop) for end in ends) else None
+        steps.append(step)
+        ends = list(step)
+    return Laid(ends, steps)
+
+
+def _step(
+    reaches: Sequence[Reach], access: Access, ends: list[int], stop: int
+) -> dict[int, list[tuple[int, int]]] | None:
+    """All ways for one more access; None when there are too many."""
+    step: dict[int, list[tuple[int, int]]] = {}
+    for before in ends:
+        for slot in range(before, stop):
+            if slot - before > _MOST_WAYS:
+                return None
+            if reaches[slot].is_of(access):
+                step.setdefault(slot + 1 if reaches[slot].times else slot, []).append((before, slot))
+            if not _may_be_skipped(reaches[slot]):
+                break
+    return step if len(step) <= _MOST_WAYS else None
+
+
+def _may_be_skipped(found: Reach) -> bool:
+    """Whether the instruction may have made no access."""
+    return found.optional or not found.times
+
+
+def are_missing(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
+    """Whether a slot from *slot* on, before *stop*, must have an access."""
+    return not all(map(_may_be_skipped, reaches[slot:stop]))
+
+
+def certain(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> list[int | None] | None:
+    """The slots, from *start* on and before *stop*, of accesses of which some are missing; None where that is open.
+
+    Certain is what is the same whether all are laid as early or as late as they can be. None in all: they do not fit.
+    """
+    early = _greedy(reaches, accesses, range(start, stop))
+    if early is None:
+        return None
+    late = _greedy(reaches, accesses[::-1], range(stop - 1, start - 1, -1)) or []
+    return [slot if slot == other else None for slot, other in zip(early, reversed(late), strict=True)]
+
+
+def _greedy(reaches: Sequence[Reach], accesses: Sequence[Access], slots: range) -> list[int] | None:
+    """Each access at the next of *slots* that it may be of."""
+    found: list[int] = []
+    at = 0
+    for access in accesses:
+        while at < len(slots) and not reaches[slots[at]].is_of(access):
+            at += 1
+        if at == len(slots):
+            return None
+        found.append(slots[at])
+        at += reaches[slots[at]].times > 0
+    return found
+
+
+SLACK = 4
+"""How many accesses may be told on the other side of a synchronizing packet than their instructions."""
+
+
+def attach(history: History, program: Program, accesses: Sequence[Access]) -> list[Access]:
+    """*accesses*, in the order of the trace, with their positions in the history, or a note why there is none.
+
+    Kinds of access that are not in the trace at all are taken for kinds the encoder does not trace.
+    """
+    if not accesses:
+        return []
+    slots = Slots.of(history, program, accesses)
+    in_sync = [access for access in accesses if access.sync >= 0]
+    found = chain.from_iterable(_run(slots, run) for run in _runs(_stretches(slots, in_sync, len(history))))
+    return [next(found) if access.sync >= 0 else _out_of_sync(access) for access in accesses]
+
+
+class _Stretch(NamedTuple):
+    """What follows a synchronization, up to the next one, a gap, or the end.
+
+    accesses       of the trace
+    start, stop    the slots from its own first one up to the next stretch's
+    is_followed    another stretch follows without a gap, and nothing was lost in this one
+    is_cut         accesses were lost at its end
+    is_known       its slots are
+    """
+
+    accesses: list[Access]
+    start: int
+    stop: int
+    is_followed: bool = False
+    is_cut: bool = False
+    is_known: bool = True
+
+
+def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_Stretch]:
+    """All that have accesses, of a history of that length."""
+    groups = [(sync, list(group)) for sync, group in groupby(accesses, attrgetter("sync"))]
+    for number, (sync, group) in enumerate(groups):
+        following = groups[number + 1][0] if number + 1 < len(groups) else -1
+        gap = slots.gap_after(sync)
+        end = length if gap is None else gap
+        is_cut = AccessNote.LOST_AFTER in group[-1].notes
+        is_followed = sync < following <= end and not is_cut
+        end = following if is_followed else end
+        yield _Stretch(group, slots.at(sync), slots.at(end), is_followed, is_cut, end <= slots.end)
+
+
+def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
+    """Stretches that follow each other without a gap or a loss; those that are not known alone."""
+    run: list[_Stretch] = []
+    for stretch in stretches:
+        if run and not stretch.is_known:
+            yield run
+            run = []
+        run.append(stretch)
+        if not stretch.is_followed or not stretch.is_known:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
+    """The accesses of a run."""
+    if not run[0].is_known:
+        return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
+    exact = [_exact(slots, stretch) for stretch in run]
+    if None in exact and (whole := _whole(slots, run)) is not None:
+        return whole
+    first, last = run[0].start, run[-1].stop
+    found: list[Access] = []
+    for stretch, placed in zip(run, exact, strict=True):
+        found += placed or _some(slots, stretch, max(stretch.start - SLACK, first), min(stretch.stop + SLACK, last))
+    return found
+
+
+def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
+    """The accesses, if they are those of the stretch and no other."""
+    laid = lay(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
+    if laid is None or (stretch.is_followed and len(laid.steps) < len(stretch.accesses)):
+        return None
+    ends = [end for end in laid.ends if stretch.is_cut or not are_missing(slots.reaches, end, stretch.stop)]
+    if not ends:
+        return None
+    placed = list(map(_placed, stretch.accesses, laid.places(ends, slots.positions)))
+    return placed + [access.noted(AccessNote.BEYOND) for access in stretch.accesses[len(placed) :]]
+
+
+def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
+    """The accesses of a run, if all together are those of all stretches, at most SLACK of them too late or early."""
+    together = list(chain.from_iterable(stretch.accesses for stretch in run))
+    found = _exact(slots, _Stretch(together, run[0].start, run[-1].stop, False, run[-1].is_cut))
+    if found is None:
+        return None
+    number = 0
+    for stretch in run:
+        position = found[number].position
+        if position is not None and abs(slots.at(position) - stretch.start) > SLACK:
+            return None
+        number += len(stretch.accesses)
+    return found
+
+
+def _some(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access]:
+    """The accesses of a stretch of which some are missing, between two slots."""
+    found = certain(slots.reaches, stretch.accesses, start, stop)
+    if found is None:
+        return [access.noted(AccessNote.DISAGREE) for access in stretch.accesses]
+    positions = (None if slot is None else slots.positions[slot] for slot in found)
+    return list(map(_placed, stretch.accesses, positions))
+
+
+def _placed(access: Access, position: int | None) -> Access:
+    return access.noted(AccessNote.AMBIGUOUS) if position is None else access._replace(position=position)
+
+
+def _out_of_sync(access: Access) -> Access:
+    return access if AccessNote.NO_REQUEST in access.notes else access.noted(AccessNote.NOT_IN_SYNC)
+
+
+SymbolOf = Callable[[int], tuple[str, int] | None]
+"""The name and offset of an address, None without one."""
+
+
+def _no_symbol(address: int) -> tuple[str, int] | None:
+    return None
+
+
+def access_words(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) -> str:
+    """What an access did; after " # " what else there is to say. What is not in the trace is left out."""
+    text = " ".join(filter(None, (_what(access), _where(access, xlen, symbol_of))))
+    if access.value is not None:
+        text += f" = {_value(access.value, access.size)}"
+    if access.operand is not None:
+        text += f", operand {_value(access.operand, access.size)}"
+    if access.failed:
+        text += ", failed"
+    return f"{text} # {note_words(access)}" if access.notes else text
+
+
+def note_words(access: Access) -> str:
+    """What else there is to say of an access, "" for nothing."""
+    return "; ".join(_NOTES[note] for note in access.notes)
+
+
+_PLACE = "its place is not known"
+_NOTES: Mapping[AccessNote, str] = {
+    AccessNote.LOST_AFTER: "data packets after this one were lost",
+    AccessNote.NO_REQUEST: (
+        "the response to a load that was requested before the trace began, or whose packet was lost"
+    ),
+    AccessNote.NOT_YET: "no response in the trace",
+    AccessNote.DIFFERS: "told by how it differs from an access that is not in the trace",
+    AccessNote.NOT_IN_SYNC: f"{_PLACE}: it came when the trace was not in sync",
+    AccessNote.BEYOND: f"{_PLACE}: its instruction is not in the history",
+    AccessNote.AMBIGUOUS: f"{_PLACE}: more than one instruction may have made it",
+    AccessNote.TOO_FAR: f"{_PLACE}: too much ran before it without being told of",
+    AccessNote.DISAGREE: f"{_PLACE}: loads and stores of the trace and of the program do not agree here",
+}
+
+
+def touches(access: Access, begin: int, size: int) -> bool:
+    """Whether an access to memory has a byte in common with *size* bytes from *begin* on, as far as its address is
+    known.
+    """
+    if access.address is None or access.kind == CSR:
+        return False
+    return access.address < begin + size and begin < access.address + access.size
+
+
+def _what(access: Access) -> str:
+    operation = "" if access.operation == MULTIPLE else access.operation
+    size = "" if access.kind == CSR else f"{access.size} byte{'s' if access.size > 1 else ''}"
+    return " ".join(filter(None, (access.kind, operation, size)))
+
+
+def _where(access: Access, xlen: int, symbol_of: SymbolOf) -> str:
+    if access.address is None:
+        return ""
+    if access.kind == CSR:
+        return f"0x{access.address:03x}"
+    symbol = symbol_of(access.address)
+    name = "" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>"
+    return f"at 0x{access.address:0{xlen // 4}x}{name}"
+
+
+def _value(value: int, size: int) -> str:
+    return f"0x{value:0{2 * size}x}"

@@ -1,0 +1,474 @@
+"""How decoders make histories: the builder, what they report beside the instructions, and the bytes they could not use.
+
+`HistoryBuilder` collects a whole history, `ArrivingBuilder` one that is taken away piece by piece while a decoder makes
+it, of a trace that need not end. Numbers, texts and events of the pieces are those of the whole history; what is kept
+between two pieces is what later messages may still change or refer to: events that wait for the place where decoding
+goes on, the last entry, the last context, the last time.
+
+`Report` is what a decoder has to say of a step (an event, a gap, a context), `record` puts it into a history. `Losses`
+keeps the bytes that are no frame until each hart was told of them. `Judge` tells whether the messages between two
+synchronizations are fewer than their encoder sends. What an encoder counts is not told in every detail, so a few fewer
+are believed until the trace has shown how this encoder counts; and nothing is said of an encoder whose trace shows more
+such stretches than others, because it does not do what its register says.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, islice
+from operator import attrgetter, is_, itemgetter
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rvtrace_gdb.decode.history.events import (
+    GAP_KINDS,
+    Accounting,
+    ContextChange,
+    EventKind,
+    Fact,
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    Stop,
+    Trap,
+)
+from rvtrace_gdb.decode.history.history import GAP_PATH, INDEX_STRIDE, Event, History, Path, RepeatPath, Times
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Image, Program
+
+if TYPE_CHECKING:
+    pass
+
+_REPEATED = re.compile(rb"\x01{7,}")  # 8 equal entries in a row; fewer are cheaper as they are
+
+
+_COUNT = attrgetter("count")
+
+
+class HistoryBuilder:
+    """Collects a history while a decoder runs. `append` is the hot path."""
+
+    keeps_accesses = True
+    """Whether the history is to have the accesses of the trace."""
+
+    def __init__(self) -> None:
+        self._pending: list[Path | RepeatPath] = []
+        self.append = self._pending.append
+        """append(path): these instructions ran next. O(1)."""
+        self._entries: list[Path | RepeatPath] = []
+        self._repetitions: dict[tuple[Path | RepeatPath, int], RepeatPath] = {}
+        self._index = array("Q")
+        self._length = 0
+        self._gap_positions: list[int] = []
+        self._events: list[Event] = []
+        self._open_gap: int | None = None  # events from here on wait for their next_pc
+        self._contexts: list[tuple[int, Context]] = []
+        self._marks: list[int] = []  # how many paths were pending at each of
+        self._stamps: list[int] = []  # the times not stored yet
+        self.in_place = self._pending, self._marks.append, self._stamps.append
+        """(pending, mark, stamp), for a loop that cannot afford `time(now)`: mark(len(pending)), stamp(now)."""
+        self._times = Times(array("Q"), array("Q"))
+
+    @property
+    def position(self) -> int:
+        """The position the next instruction will get."""
+        self.flush()
+        return self._length
+
+    @property
+    def resumed_at(self) -> int:
+        """The position behind the last gap so far, 0 without any."""
+        return self._gap_positions[-1] + 1 if self._gap_positions else 0
+
+    @property
+    def last_pc(self) -> int | None:
+        """The last instruction so far, None at the start and after a gap."""
+        self.flush()
+        if not self._entries or self._entries[-1] is GAP_PATH:
+            return None
+        return self._entries[-1].last
+
+    def event(
+        self, kind: EventKind, offset: int, fact: Fact, *, last_pc: int | None = None, next_pc: int | None = None
+    ) -> None:
+        """Records an event before the next instruction. *offset*: byte of the trace.
+
+        TRACE_OFF may turn out to be the cause of a gap: it gets its addresses like one.
+        """
+        if kind is EventKind.TRACE_OFF:
+            last_pc = self.last_pc
+            self._await_resumption(offset)
+        self._events.append(Event(self.position, kind, offset, fact, last_pc, next_pc))
+
+    def missing(self, offset: int, end: int, fact: Loss) -> None:
+        """Something is missing before this place, of bytes *offset* to *end*, and nobody knows where: no gap."""
+        self._events.append(Event(self.position, EventKind.LOSS, offset, fact, end=end))
+
+    def time(self, now: int) -> None:
+        """The time at this moment, in ticks. O(1)."""
+        self._marks.append(len(self._pending))
+        self._stamps.append(now)
+
+    def context(self, context: Context, after: int = 0) -> None:
+        """What runs next, but for so many instructions, runs in this context."""
+        position = self.position + after
+        if self._contexts and self._contexts[-1][0] == position:
+            self._contexts.pop()
+        self._contexts.append((position, context))
+
+    def gap(self, kind: EventKind, offset: int, fact: Fact) -> None:
+        """Records a loss. It takes a position of its own when instructions precede it; gaps in a row are one."""
+        last_pc = self.last_pc
+        at_gap = bool(self._entries) and self._entries[-1] is GAP_PATH
+        position = self._length - 1 if at_gap else self._length
+        if self._events:
+            position = max(position, self._events[-1].position)  # a note may have come after the gap
+        self._await_resumption(offset)
+        self._events.append(Event(position, kind, offset, fact, last_pc))
+        self.add_gap()
+
+    def add_gap(self, resumption: Start | Trap | None = None) -> None:
+        """A gap position alone, unless nothing ran since the last one: its cause is an event already recorded here.
+
+        *resumption*: how it went on, which becomes part of a cause that is a stop.
+        """
+        self.flush()
+        last = self._events[-1] if self._events else None
+        if resumption is not None and last is not None and isinstance(last.fact, Stop):
+            self._events[-1] = last._replace(fact=last.fact._replace(then=resumption))
+        if self._entries and self._entries[-1] is not GAP_PATH:
+            self._gap_positions.append(self._length)
+            self._store([GAP_PATH])
+
+    def resume(self, pc: int, offset: int) -> None:
+        """Decoding goes on at *pc*, and at byte *offset* of the trace: what the gap's events waited for."""
+        if self._open_gap is not None:
+            self._end_cause(offset)
+            for i in range(self._open_gap, len(self._events)):
+                if self._events[i].kind in GAP_KINDS:
+                    self._events[i] = self._events[i]._replace(next_pc=pc)
+            self._open_gap = None
+
+    def flush(self) -> None:
+        """Moves what was appended to the compact store. Cheap; a decoder calls it once per batch."""
+        pending = self._pending
+        if self._marks:
+            self._store_times()
+        same_as_next = bytes(map(is_, pending, islice(pending, 1, None)))
+        stored = 0
+        for run in _REPEATED.finditer(same_as_next):
+            self._store(pending[stored : run.start()])
+            self._store([self._repeated(pending[run.start()], run.end() - run.start() + 1)])
+            stored = run.end() + 1
+        self._store(pending[stored:])
+        pending.clear()
+
+    def finish(self, accounting: Accounting) -> History:
+        """The history of everything collected."""
+        self.flush()
+        return History(
+            self._entries,
+            self._index,
+            self._length,
+            self._gap_positions,
+            self._events,
+            accounting,
+            self._contexts,
+            self._times,
+        )
+
+    def _repeated(self, path: Path | RepeatPath, times: int) -> RepeatPath:
+        """The same object each time: who looks at each different entry once has fewer of them to look at."""
+        known = self._repetitions.get((path, times))
+        if known is None:
+            known = self._repetitions[path, times] = RepeatPath(path, times)
+        return known
+
+    def _store_times(self) -> None:
+        """Of several times at one place the last one stays."""
+        positions = list(accumulate(map(_COUNT, self._pending), initial=self._length))
+        self._times.extend([positions[mark] for mark in self._marks], self._stamps)
+        self._marks.clear()
+        self._stamps.clear()
+
+    def _await_resumption(self, offset: int) -> None:
+        """A cause of a gap was found at byte *offset*."""
+        if self._open_gap is None:
+            self._open_gap = len(self._events)
+        else:
+            self._end_cause(offset)
+
+    def _end_cause(self, offset: int) -> None:
+        """The last cause of the gap that is open reaches up to byte *offset*."""
+        for i in range(len(self._events) - 1, (self._open_gap or 0) - 1, -1):
+            if self._events[i].kind in GAP_KINDS:
+                self._events[i] = self._events[i]._replace(end=max(offset, self._events[i].offset))
+                break
+
+    def _store(self, entries: list[Path | RepeatPath]) -> None:
+        positions = list(accumulate(map(_COUNT, entries), initial=self._length))
+        self._length = positions.pop()
+        self._index.extend(positions[-len(self._entries) % INDEX_STRIDE :: INDEX_STRIDE])
+        self._entries += entries
+
+
+WAITING_LIMIT = 1 << 14
+"""Events that wait for where decoding goes on; of noise without an end, the oldest ones are not kept waiting longer."""
+
+_REPETITIONS = 1 << 14  # different ones that are shared
+
+
+class Piece(NamedTuple):
+    """The positions *begin* to *end* - 1 of a history, which knows them by these numbers, and no earlier ones.
+
+    events   that nothing can change any more; their positions may be earlier ones
+    """
+
+    history: History
+    begin: int
+    end: int
+    events: Sequence[Event]
+
+    @property
+    def gaps(self) -> int:
+        """How many of the positions are gaps."""
+        return self.history.gaps  # it knows no earlier ones
+
+    @property
+    def instructions(self) -> int:
+        """How many of the positions are instructions."""
+        return self.end - self.begin - self.gaps
+
+
+class ArrivingBuilder(HistoryBuilder):
+    """Collects a history that is taken in pieces, in bounded memory as long as they are taken."""
+
+    keeps_accesses = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._taken = 0
+        self._reported = 0  # events that were looked at by `fresh`, of those that are there
+        self.started = False
+        """Whether there was a place where decoding could start."""
+
+    def fresh(self) -> list[Event]:
+        """The events since this was asked last, as far as they are known: their `next_pc` may be missing yet."""
+        found = self._events[self._reported :]
+        self._reported = len(self._events)
+        return found
+
+    def take(self, *, last: bool = False) -> Piece:
+        """What came since the last piece. *last*: nothing comes any more, so all events are as they will be."""
+        self.flush()
+        self.started = self.started or self._length > 0 or any(event.next_pc is not None for event in self._events)
+        settled = len(self._events) if last else self._settled()
+        events = self._events[:settled]
+        history = History(
+            self._entries, self._index, self._length, self._gap_positions, self._events, _NOTHING, self._contexts,
+            self._times,
+        )  # fmt: skip
+        piece = Piece(history, self._taken, self._length, events)
+        self._taken = self._length
+        self._forget(settled)
+        return piece
+
+    def _settled(self) -> int:
+        """How many events are as they will be: an instruction came after them, and it is known how it went on."""
+        behind = bisect_left(self._events, self._length, key=lambda event: event.position)
+        if self._open_gap is not None:
+            behind = min(behind, self._open_gap)
+        return max(behind, len(self._events) - WAITING_LIMIT)
+
+    def _forget(self, settled: int) -> None:
+        """What a piece has must not change: new lists, not shorter ones."""
+        if self._entries:
+            self._entries = [self._entries[-1]]
+            self._index = array("Q", [self._length - self._entries[0].count])
+        self._events = self._events[settled:]
+        self._reported = max(self._reported - settled, 0)
+        if self._open_gap is not None:
+            self._open_gap = max(self._open_gap - settled, 0)
+        self._gap_positions = []
+        floor = min([event.position for event in self._events[:1]] + [self._length])
+        self._contexts = self._contexts[max(bisect_right(self._contexts, floor, key=itemgetter(0)) - 1, 0) :]
+        self._times = self._times[max(bisect_right(self._times.arrays[0], floor) - 1, 0) :]
+        if len(self._repetitions) > _REPETITIONS:
+            self._repetitions.clear()
+
+
+def is_loss(event: Event) -> bool:
+    """Whether something that ran is missing there, or bytes of the trace are."""
+    return event.kind in GAP_KINDS and event.kind is not EventKind.TRACE_OFF
+
+
+_NOTHING = Accounting(0, 0, 0, 0)
+
+
+class Offsets(Protocol):
+    """Where frames are in the trace."""
+
+    def of(self, index: int) -> int:
+        """The byte offset of frame *index*; cheap where asked for in rising order."""
+        ...
+
+
+class Later:
+    """Of frames of which the first *skipped* are left out."""
+
+    def __init__(self, offsets: Offsets, skipped: int) -> None:
+        self._offsets = offsets
+        self._skipped = skipped
+
+    def of(self, index: int) -> int:
+        """The byte offset of frame *index*."""
+        return self._offsets.of(index + self._skipped)
+
+
+Builders = Callable[[int], HistoryBuilder]
+"""What collects the history of each source."""
+
+
+def whole(source: int) -> HistoryBuilder:
+    """Histories are asked for in the end."""
+    return HistoryBuilder()
+
+
+class Lost(NamedTuple):
+    """Bytes that are no frame: *length* of them from *offset* on."""
+
+    offset: int
+    length: int
+    why: str
+
+
+class Losses:
+    """Bytes no hart can use, and any may have sent: each hart is told when it speaks the next time.
+
+    Of traces without an end, too, it takes little memory, if `forget` is called when it is `full`.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Lost] = []
+        self._lengths = [0]  # bytes of all losses before each that is kept
+        self._forgotten = 0  # losses that are not kept any more
+        self._first: Lost | None = None
+        self._told: dict[int, int] = {}  # how many losses each hart was told of
+
+    def add(self, lost: Lost) -> None:
+        """One more."""
+        self._first = self._first or lost
+        self._kept.append(lost)
+        self._lengths.append(self._lengths[-1] + lost.length)
+
+    def missed(self, source: int) -> Lost | None:
+        """What this hart was not told of yet, as one loss."""
+        told = self._told.get(source, 0)
+        count = self._forgotten + len(self._kept) - told
+        if not count or self._first is None:
+            return None
+        self._told[source] = told + count
+        at = told - self._forgotten
+        first, before = (self._first, 0) if at < 0 else (self._kept[at], self._lengths[at])
+        why = first.why if count == 1 else f"{first.why}, the first of {count} places"
+        return Lost(first.offset, self._lengths[-1] - before, why)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are too many to keep."""
+        return len(self._kept) >= _LOSSES_KEPT
+
+    def forget(self) -> None:
+        """All harts that ever spoke were told; others will be told of all."""
+        self._forgotten += len(self._kept)
+        self._kept.clear()
+        self._lengths = self._lengths[-1:]
+
+
+_LOSSES_KEPT = 1 << 14
+
+
+class Streams(NamedTuple):
+    """One history for each source found (0 where messages do not say theirs), and what became of all bytes."""
+
+    histories: dict[int, History]
+    accounting: Accounting
+
+
+class Report(NamedTuple):
+    """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again.
+
+    *after*: a change of context holds after so many instructions that ran for certain and are not in the history yet.
+    """
+
+    kind: EventKind
+    fact: Fact
+    last_pc: int | None = None
+    next_pc: int | None = None
+    lost: bool = False
+    elsewhere: bool = False
+    """Tracing went on at another place than it stopped at: a gap precedes."""
+    untold: bool = False
+    """Nobody can tell whether it did, since the next place was not told when it stopped: a gap precedes, too."""
+    resumed: int | None = None
+    after: int = 0
+
+
+def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, stop_at_error: bool = False) -> bool:
+    """Puts *reports*, found at byte *offset* of the trace, into a history. True: decoding is to stop here."""
+    for report in reports:
+        if report.lost:
+            builder.gap(report.kind, offset, report.fact)
+            if stop_at_error:
+                builder.event(EventKind.NOTE, offset, Note(NoteCause.STOPPED_AT_LOSS))
+                return True
+            continue
+        if report.elsewhere or report.untold:
+            fact = report.fact
+            builder.add_gap(fact if isinstance(fact, Start | Trap) and not report.untold else None)
+        if report.resumed is not None:
+            builder.resume(report.resumed, offset)
+        builder.event(report.kind, offset, report.fact, last_pc=report.last_pc, next_pc=report.next_pc)
+        if isinstance(report.fact, ContextChange):
+            builder.context(report.fact.now, report.after)
+    return False
+
+
+def contradiction(program: Program, image: Image, at: int, why: str, packet: str) -> Report:
+    """Trace and code do not agree at this address, or there is no code. *packet*: what the trace said it with."""
+    if absent := image.absent_at(at):
+        return Report(EventKind.LOSS, Loss(LossCause.ABSENT_CODE, (at, absent, packet)), lost=True)
+    if program.partial and not image.knows(at):
+        return Report(EventKind.LOSS, Loss(LossCause.NO_CODE, (at, packet)), lost=True)
+    return Report(EventKind.MISMATCH, Loss(LossCause.MISMATCH, (image.origin(at), at, why, packet)), lost=True)
+
+
+_SHOWN = 4  # stretches of exactly the least number, before a little fewer is too few
+
+
+class Judge:
+    """Of one encoder, which sends *least* messages or more, or up to *unsure* fewer."""
+
+    def __init__(self, least: int, unsure: int = 1) -> None:
+        self.least = least
+        self._unsure = unsure
+        self._whole = self._exact = self._fewer = self._short = 0  # stretches so far, by what they showed
+
+    def add(self, whole: int, exact: int) -> None:
+        """So many stretches are whole, and of these so many have exactly the least number."""
+        self._whole += whole
+        self._exact += exact
+
+    def is_short(self, messages: int) -> bool:
+        """Whether a stretch of so many messages lacks some, as far as this encoder has shown what it does."""
+        if messages >= self.least:
+            self.add(1, messages == self.least)
+            return False
+        if messages >= self.least - self._unsure:
+            short = self._exact >= _SHOWN and not self._fewer
+            self._fewer += not short
+            return short
+        self._short += 1
+        return self._short <= self._whole

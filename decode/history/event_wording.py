@@ -1,0 +1,225 @@
+"""The words for what happened between two instructions: the one place where facts become text.
+
+Whatever shows events asks here; nothing that decides does. Codes and reasons of N-Trace: 1.0.0-rc7, tables 9, 23
+and 25.
+"""
+
+from collections.abc import Mapping
+
+from rvtrace_gdb.decode.history.events import (
+    ContextChange,
+    Detail,
+    Fact,
+    Loss,
+    LossCause,
+    NoteCause,
+    Open,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+    TrapKind,
+)
+from rvtrace_gdb.decode.program.csrs import Context, trap_text
+
+STARTS: Mapping[StartReason, str] = {
+    StartReason.EXTERNAL_TRIGGER: "external trigger",
+    StartReason.EXIT_FROM_RESET: "exit from reset",
+    StartReason.PERIODIC: "periodic synchronization",
+    StartReason.EXIT_FROM_DEBUG: "exit from debug mode",
+    StartReason.COUNTER_FULL: "instruction counter full",
+    StartReason.TRACE_ENABLED: "trace enabled",
+    StartReason.TRACE_EVENT: "trace event",
+    StartReason.FIFO_OVERRUN: "restart from FIFO overrun",
+    StartReason.EXIT_FROM_POWER_DOWN: "exit from power-down",
+    StartReason.MESSAGE_CONTENTION: "message contention",
+    StartReason.PC_SAMPLE: "PC sample",
+    StartReason.UNTOLD: "synchronization",
+    StartReason.TRACING_STARTS: "tracing starts",
+    StartReason.NOTIFICATION: "trace event: notification by a trigger",
+    StartReason.KNOWN_CODE: "decoding goes on at an address in known code",
+    StartReason.RESET: "hart reset",
+    StartReason.BEGINNING: "the trace begins",
+    StartReason.OLDEST_RECORD: "the oldest record",
+    StartReason.OTHER: "synchronization reason {}",
+}
+"""{}: the code."""
+
+STOPS: Mapping[StopReason, str] = {
+    StopReason.DEBUG_MODE: "entry into debug mode",
+    StopReason.LOW_POWER: "entry into low-power mode",
+    StopReason.TRACE_DISABLED: "trace disabled",
+    StopReason.RESET: "entry into reset",
+    StopReason.UNTOLD: "tracing stops",
+    StopReason.OTHER: "trace stop reason {}",
+    StopReason.MODE_NOT_RECORDED: "the hart was in a mode that is not recorded",
+    StopReason.END_NOT_RECORDED: "what ran since is not recorded",
+    StopReason.LEFT_FOR_HIDDEN_MODE: "where the hart left for a mode that is not recorded is not known",
+    StopReason.MAYBE_OFF: "recording may have been off before this record: it has no cycles (CCV)",
+    StopReason.OTHER_WAY: "the code does not lead to 0x{:x}: what did is not recorded",
+    StopReason.NO_WAY: "{}",
+    StopReason.NO_CODE: "{} at 0x{:x}",
+    StopReason.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
+    StopReason.UNTRACED: "below 0x{:x}, where the hart went on at 0x{:x}, is no trace",
+}
+"""{}: the code, or else the details."""
+
+_OPEN: Mapping[Open, str] = {
+    Open.BRANCH: " at a branch whose outcome is not in the trace",
+    Open.TRAP: " at a trap whose handler is not in the trace",
+    Open.JUMP: " at a jump whose target is not in the trace",
+    Open.PLACE: ", and behind which instruction is not in the trace",
+}
+
+_LOSSES: Mapping[LossCause, str] = {
+    LossCause.MALFORMED: "{}",
+    LossCause.NO_PACKET: "no te_inst packet: {}",
+    LossCause.MISMATCH: "trace does not match {} at 0x{:x}: {} ({})",
+    LossCause.ABSENT_CODE: "at 0x{:x}: there is no code, {} is there and was not supplied ({})",
+    LossCause.NO_CODE: "at 0x{:x}: there is no code in what was supplied ({})",
+    LossCause.COUNT_UNTOLD: "{} does not say how many branches lead to 0x{:x}: {} can",
+    LossCause.OTHER_INSTRUCTION: "trace does not match {} at 0x{:x}: the instruction 0x{} ran, and 0x{} is there",
+    LossCause.MESSAGES_LOST: "the encoder lost messages (ECODE 0x{:x})",
+    LossCause.PACKETS_LOST: "the encoder lost packets",
+    LossCause.MESSAGES_MISSING: (
+        "messages were lost: {} from one synchronization to the next, of {} or more; what ran before is not complete"
+    ),
+    LossCause.ENCODER_ERROR: "the encoder reports error {} (ECODE 0x{:x})",
+    LossCause.FIFO_OVERRUN: STARTS[StartReason.FIFO_OVERRUN],
+    LossCause.TOO_MANY_BITS: "{}: {} has {} bits, more than {}",
+    LossCause.ICNT_TOO_LARGE: "{}: I-CNT has {} bits, more than {}, and is {} halfwords ahead of HIST",
+    LossCause.REPETITION_TOO_LARGE: "ResourceFull: a repetition count of {} bits, more than {}",
+    LossCause.WHILE_OFF: "{} while tracing is off",
+    LossCause.NO_HANDLER: "{} with no handler reported for the trap before",
+    LossCause.UNKNOWN_HANDLER: ("the trap handler's address is not in the trace (implicit exception): say where it is"),
+    LossCause.NO_STOP: ", and no message of the stop before it",
+    LossCause.NO_HIST: ", and no HIST for the branches before it",
+    LossCause.NO_STOP_BIT: "ResourceFull: HIST has no stop bit",
+    LossCause.RESERVED: "{}: {} {} is reserved",
+    LossCause.FIELD_TOO_MANY: "{} has one more field, and this trace has no timestamps",
+    LossCause.UNDEFINED_RCODE: "ResourceFull with RCODE {}, which is not defined",
+    LossCause.NO_BRANCH_BEFORE: "RepeatBranch with no branch message before it",
+    LossCause.ENDLESS_REPETITION: "RepeatBranch with B-CNT {}, which leads to ever other places",
+    LossCause.NO_GROUP: "{} (at 0x{:x})",
+    LossCause.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
+    LossCause.NO_ADDRESS: "the address of an instruction is not told",
+    LossCause.IMPOSSIBLE: "{}: that cannot be, and what is told with it is not believed",
+    LossCause.CONTRADICTED: "{} is not believed: what comes after it in the trace cannot have run from there",
+    LossCause.NOT_BELIEVED: "an instruction at 0x{} is not believed: what is beside it in the trace is damaged",
+}
+
+_NOTES: Mapping[NoteCause, str] = {
+    NoteCause.CUT_OFF: "{}",
+    NoteCause.GROUP_CUT_OFF: "the trace ends in the middle of a group",
+    NoteCause.NO_BEGIN: "the trace does not begin with a group",
+    NoteCause.STOPPED_AT_LOSS: "decoding stopped here, at the first loss, as asked",
+    NoteCause.TOO_LONG: "decoding stopped after {} instructions",
+    NoteCause.ODD_IDLE: "a byte 0x{:02x} between messages is taken for idle, which is 0xff",
+    NoteCause.BRANCH_AGAIN: "{} right after one: it counts the branch at 0x{:x} a second time",
+    NoteCause.RESERVED_OWNERSHIP: "Ownership with the reserved FORMAT 1 ignored",
+    NoteCause.FIELD_TOO_MANY: "{} has one more field, as with timestamps, which were not switched on",
+    NoteCause.NOT_LISTED: "{} of {} repetitions are not listed as events",
+    NoteCause.BAD_DATA: "te_data: {}",
+    NoteCause.DATA_LOST: "the encoder lost data packets",
+    NoteCause.FLAW: "group {}: {}",
+    NoteCause.MORE_PLACES: "{} more places where the trace and {} do not agree",
+    NoteCause.CALLS_ALONE: (
+        "RAS emulation: only calls that have not returned are recorded;"
+        " others are taken to have gone back to behind them"
+    ),
+    NoteCause.UNSEEN: (
+        "traps or modes are not recorded: what ran there is not shown,"
+        " and taken to have gone back to where it came from"
+    ),
+    NoteCause.ROUNDED_TIMES: "times are lower bounds: from {} cycles on, what a record counts is rounded down",
+}
+
+TRAPS: Mapping[TrapKind, str] = {
+    TrapKind.EXCEPTION: "exception",
+    TrapKind.INTERRUPT: "interrupt",
+    TrapKind.UNKNOWN: "exception or interrupt",
+}
+"""Where the trace does not say the cause."""
+
+
+def words(fact: Fact) -> str:
+    """What a fact is in words, as a listing has it."""
+    if isinstance(fact, Trap):
+        return _trap(fact)
+    if isinstance(fact, Start):
+        return STARTS[fact.reason].format(fact.code)
+    if isinstance(fact, Stop):
+        return _stop(fact)
+    if isinstance(fact, Loss):
+        return _loss(fact)
+    if isinstance(fact, ContextChange):
+        return context_words(fact.now)
+    return _note(fact.cause, fact.detail)
+
+
+def context_words(context: Context) -> str:
+    """What is known of a context."""
+    parts = [_mode(context.prv, context.virtual)] if context.prv is not None else []
+    named = (("scontext", context.scontext), ("hcontext", context.hcontext))
+    parts += [f"{name} {value if value >> 64 == 0 else hex(value)}" for name, value in named if value is not None]
+    return ", ".join(parts) or "unknown context"
+
+
+def says_its_kind(fact: Fact) -> bool:
+    """Whether the words say by themselves what kind of event it is, so that it need not stand before them."""
+    if isinstance(fact, Stop):
+        return fact.reason in (StopReason.TRACE_DISABLED, StopReason.UNTOLD, StopReason.OTHER)
+    if isinstance(fact, Start):
+        return fact.reason in _TELLING
+    if isinstance(fact, Loss):
+        return fact.cause in (LossCause.MISMATCH, LossCause.OTHER_INSTRUCTION)
+    return isinstance(fact, Trap | ContextChange)
+
+
+_TELLING = frozenset(
+    {StartReason.TRACE_ENABLED, StartReason.TRACE_EVENT, StartReason.TRACING_STARTS, StartReason.NOTIFICATION}
+)
+
+
+def _trap(trap: Trap) -> str:
+    known = trap.cause is not None and trap.kind is not TrapKind.UNKNOWN
+    text = trap_text(trap.cause or 0, trap.kind is TrapKind.INTERRUPT) if known else TRAPS[trap.kind]
+    text += f", tval 0x{trap.value:x}" if trap.value else ""
+    text += " in a mode that is not recorded" if trap.from_hidden else ""
+    return text + (" into a mode that is not recorded" if trap.into_hidden else "")
+
+
+def _stop(stop: Stop) -> str:
+    text = STOPS[stop.reason].format(*((stop.code,) if stop.code is not None else stop.detail))
+    text += "" if stop.open is None else _OPEN[stop.open]
+    return text if stop.then is None else f"{text}, then {words(stop.then)} at another place"
+
+
+def _loss(loss: Loss) -> str:
+    if loss.cause is LossCause.SKIPPED:
+        length, why = loss.detail
+        return f"{length} byte{'' if length == 1 else 's'} skipped: {why}" if length else str(why)
+    detail = loss.detail
+    if loss.cause is LossCause.COUNT_UNTOLD:
+        detail = (*detail[:2], " or ".join(map(str, detail[2:])))
+    text = _LOSSES[loss.cause].format(*detail)
+    return text if loss.start is None else f"{words(loss.start)}{text}"
+
+
+def _note(cause: NoteCause, detail: Detail) -> str:
+    if cause is NoteCause.IGNORED:
+        name, *fields = detail
+        values = ", ".join(f"{field} 0x{value:x}" for field, value in zip(fields[::2], fields[1::2], strict=True))
+        return f"{name}: {values}" if values else f"{name} ignored"
+    if cause is NoteCause.INITIALIZED:
+        what = "a state initialization" if detail == (1,) else f"{detail[0]} state initializations"
+        return f"{what} from outside the hart"
+    return _NOTES[cause].format(*detail)
+
+
+def _mode(prv: int, virtual: bool) -> str:
+    return f"{_MODES[virtual, prv]}-mode" if (virtual, prv) in _MODES else f"privilege {prv}"
+
+
+_MODES = {(False, 0): "U", (False, 1): "S", (False, 3): "M", (True, 0): "VU", (True, 1): "VS"}

@@ -1,0 +1,423 @@
+"""What ran: one history for every trace format, stored per run and not per instruction.
+
+Decoders append *paths*, which are immutable and shared: a message seen a million times appends the same object a
+million times, and a run of equal ones becomes one entry. Between the instructions stand *events*, and *gaps*, which
+take one position each so that a listing numbers them the way gdb's record history does. For programs the fact of an
+event has named fields (`event_fields`): JSON rows and MI results have the same (docs/json.md).
+
+A history knows its time at some of its positions (`Times`). By these times the histories of several harts can be read
+as one (`interleaved_runs`): what lies between two known times is taken to run at the earlier one, so the pieces are as
+fine as the timestamps of the trace are. Times of different harts can be compared when their encoders share a clock, as
+the standard suggests (N-Trace 1.0, "Timestamp Reporting").
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import accumulate, chain
+from operator import itemgetter, lt
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.history.events import (
+    GAP_KINDS,
+    Accounting,
+    ContextChange,
+    EventKind,
+    Fact,
+    Loss,
+    Start,
+    Stop,
+    Trap,
+    TrapKind,
+)
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import Access
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.tandem.decoder import Tandem
+
+_TIME_MASK = (1 << 64) - 1
+
+
+class Times(Sequence[tuple[int, int]]):
+    """(position, time) of each moment known, in rising order of positions: the time before the instruction there."""
+
+    def __init__(self, positions: "array[int]", times: "array[int]") -> None:
+        self._positions = positions
+        self._times = times
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, i: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, i: slice) -> "Times": ...
+    def __getitem__(self, i: int | slice) -> "tuple[int, int] | Times":
+        if isinstance(i, slice):
+            return Times(self._positions[i], self._times[i])
+        return self._positions[i], self._times[i]
+
+    @property
+    def arrays(self) -> "tuple[array[int], array[int]]":
+        """The positions, and the times at them. Not to be changed."""
+        return self._positions, self._times
+
+    def extend(self, positions: Sequence[int], times: Sequence[int]) -> None:
+        """More of them (times modulo 2**64); of several at one position the last one stays."""
+        before = self._positions[-1] if self._positions else -1
+        if not all(map(lt, chain([before], positions), positions)):
+            last = dict(zip(positions, times, strict=True))
+            if before in last:
+                self._times[-1] = last.pop(before) & _TIME_MASK
+            positions, times = list(last), list(last.values())
+        self._positions.extend(positions)
+        try:
+            self._times.extend(array("Q", times))
+        except OverflowError:
+            self._times.extend(time & _TIME_MASK for time in times)
+
+    def at(self, position: int) -> int | None:
+        """The last time known at or before *position*."""
+        i = bisect_right(self._positions, position) - 1
+        return self._times[i] if i >= 0 else None
+
+
+GAP = -1
+"""The pc of a gap position."""
+
+INDEX_STRIDE = 16  # entries per indexed position: a position is found by bisection, then at most this many steps
+
+
+_PIECE = 1024  # addresses; repetitions are read in pieces of about this size
+
+
+class Path:
+    """Consecutive instructions: *parts* are tuples of addresses, or paths. Immutable, meant to be shared."""
+
+    __slots__ = ("_ends", "count", "parts")
+
+    def __init__(self, parts: Sequence["tuple[int, ...] | Path | RepeatPath"]) -> None:
+        self.parts = tuple(parts)
+        self.count = sum(map(len, self.parts))
+        self._ends: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return self.count
+
+    def pc(self, k: int) -> int:
+        """The address of instruction *k*, counted from 0."""
+        i = bisect_right(self._index(), k)
+        part = self.parts[i]
+        k -= self._index()[i - 1] if i else 0
+        return part[k] if isinstance(part, tuple) else part.pc(k)
+
+    @property
+    def last(self) -> int:
+        """The address of the last instruction."""
+        part = self.parts[-1]
+        return part[-1] if isinstance(part, tuple) else part.last
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+        """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        if start == 0 and stop == self.count:
+            for part in self.parts:
+                if isinstance(part, tuple):
+                    yield part
+                else:
+                    yield from part.chunks(0, part.count)
+            return
+        i = bisect_right(self._index(), start) if start else 0
+        position = self._index()[i - 1] if i else 0
+        for part in self.parts[i:]:
+            if position >= stop:
+                return
+            first, last = max(start - position, 0), min(stop - position, len(part))
+            if isinstance(part, tuple):
+                yield part[first:last]
+            else:
+                yield from part.chunks(first, last)
+            position += len(part)
+
+    def _index(self) -> tuple[int, ...]:
+        if self._ends is None:
+            self._ends = tuple(accumulate(map(len, self.parts)))
+        return self._ends
+
+
+class RepeatPath:
+    """The same path *times* times."""
+
+    __slots__ = ("count", "path", "times")
+
+    def __init__(self, path: "Path | RepeatPath", times: int) -> None:
+        self.path = path
+        self.times = times
+        self.count: int = path.count * times
+
+    def __len__(self) -> int:
+        return self.count
+
+    def pc(self, k: int) -> int:
+        """The address of instruction *k*, counted from 0."""
+        return self.path.pc(k % self.path.count)
+
+    @property
+    def last(self) -> int:
+        """The address of the last instruction."""
+        return self.path.last
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+        """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        unit = self.path
+        if unit.count < _PIECE:  # one-instruction loops would come in one-instruction pieces
+            unit = Path([tuple(chain.from_iterable(unit.chunks(0, unit.count))) * (_PIECE // unit.count)])
+        while start < stop:
+            first = start % unit.count
+            last = min(unit.count, first + stop - start)
+            yield from unit.chunks(first, last)
+            start += last - first
+
+
+GAP_PATH = Path(((GAP,),))
+
+
+class Event(NamedTuple):
+    """Something between instruction *position* - 1 and *position*.
+
+    *offset*: the byte of the trace it comes from. *last_pc*: the last instruction before it, *next_pc* the first
+    after it; None where unknown.
+
+    *end*: of what can be the cause of a gap, the byte at which decoding went on, or the next such cause was found: from
+    *offset* to there the trace does not tell what ran. None: up to its end.
+    """
+
+    position: int
+    kind: EventKind
+    offset: int
+    fact: Fact
+    last_pc: int | None = None
+    next_pc: int | None = None
+    end: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What happened, in words."""
+        return words(self.fact)
+
+    @property
+    def as_gap(self) -> str:
+        """What a listing shows in place of what ran: why it is not known, and where in the trace that is said."""
+        return f"{self.text}; trace byte {self.offset:#x}"
+
+
+class History:
+    """Everything that ran, oldest first. Positions 0 to len - 1 are instructions and gaps.
+
+    events      what happened between them, in order; *gap_positions*: where the gaps are, in order
+    contexts    (position from which on, context), in order; nothing before the first is known
+    times       see `Times`; empty without timestamps in the trace
+    accounting  what became of the bytes
+    accesses    to memory and CSRs, in order, where the trace has them
+    shadow      registers and memory at every position, where the trace has them
+    """
+
+    def __init__(
+        self,
+        entries: "list[Path | RepeatPath]",
+        index: "array[int]",
+        length: int,
+        gap_positions: Collection[int],
+        events: Sequence[Event],
+        accounting: Accounting,
+        contexts: Sequence[tuple[int, Context]] = (),
+        times: Times | None = None,
+    ) -> None:
+        self._entries = entries
+        self._index = index  # position of every _STRIDE-th entry
+        self._length = length
+        self.events = events
+        self.accounting = accounting
+        self.contexts = contexts
+        self.times = times or Times(array("Q"), array("Q"))
+        self.accesses: Sequence[Access] = ()
+        self.shadow: Tandem | None = None
+        self.gap_positions: Sequence[int] = sorted(gap_positions)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def gaps(self) -> int:
+        """How many positions are gaps."""
+        return len(self.gap_positions)
+
+    @property
+    def instructions(self) -> int:
+        """How many positions are instructions."""
+        return self._length - self.gaps
+
+    @property
+    def entries(self) -> "Sequence[Path | RepeatPath]":
+        """What the history is stored as, in order: few objects, most of them there many times."""
+        return self._entries
+
+    def position_of(self, entry: int) -> int:
+        """The position of the first instruction of the entry with this index; of the end, behind the last one."""
+        if entry >= len(self._entries):
+            return self._length
+        block = entry // INDEX_STRIDE
+        return self._index[block] + sum(map(len, self._entries[block * INDEX_STRIDE : entry]))
+
+    def pc(self, i: int) -> int:
+        """The address at position *i*, GAP for a gap. Raises IndexError."""
+        if not 0 <= i < self._length:
+            raise IndexError(f"position {i} of a history of {self._length}")
+        entry, position = self.entry_at(i)
+        return self._entries[entry].pc(i - position)
+
+    def pcs(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
+        """The addresses at positions *start* to *stop* - 1, GAP for gaps."""
+        stop = self._length if stop is None else min(stop, self._length)
+        return chain.from_iterable(self._chunks(max(start, 0), stop))
+
+    def pieces(self, start: int, stop: int) -> "Iterator[tuple[Path | RepeatPath, int, int]]":
+        """What positions *start* to *stop* - 1 consist of: (entry, first, last + 1), counted from the entry's start.
+
+        Entries in the middle come once each, and in any order.
+        """
+        if start >= stop:
+            return
+        (first, position), (last, end) = self.entry_at(start), self.entry_at(stop - 1)
+        if first == last:
+            yield self._entries[first], start - position, stop - position
+            return
+        yield self._entries[first], start - position, self._entries[first].count
+        middle = self._entries[first + 1 : last]
+        for path in dict(zip(map(id, middle), middle, strict=True)).values():
+            yield path, 0, path.count
+        yield self._entries[last], 0, stop - end
+
+    def events_between(self, start: int, stop: int) -> Sequence[Event]:
+        """The events with start <= position < stop."""
+        first = bisect_left(self.events, start, key=lambda event: event.position)
+        last = bisect_left(self.events, stop, key=lambda event: event.position)
+        return self.events[first:last]
+
+    def context_at(self, i: int) -> Context:
+        """Which program and privilege mode ran at position *i*, as far as it was reported."""
+        found = bisect_right(self.contexts, i, key=itemgetter(0)) - 1
+        return self.contexts[found][1] if found >= 0 else Context()
+
+    def time_at(self, i: int) -> int | None:
+        """The last time reported at or before position *i*, in ticks of the timestamp unit."""
+        return self.times.at(i)
+
+    def gap_at(self, i: int) -> Event:
+        """The cause of the gap at position *i*. Raises LookupError where there is no gap."""
+        if 0 <= i < self._length and self.pc(i) == GAP:
+            for event in self.events_between(i, i + 1):
+                if event.kind in GAP_KINDS and not (isinstance(event.fact, Loss) and not event.fact.has_place):
+                    return event
+        raise LookupError(f"no gap at position {i}")
+
+    def entry_at(self, i: int) -> tuple[int, int]:
+        """Which entry holds position *i*, of those there are, and the entry's own position."""
+        block = bisect_right(self._index, i) - 1
+        entry, position = block * INDEX_STRIDE, self._index[block]
+        while position + self._entries[entry].count <= i:
+            position += self._entries[entry].count
+            entry += 1
+        return entry, position
+
+    def _chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+        if start >= stop:
+            return
+        entry, position = self.entry_at(start)
+        while position < stop:
+            path = self._entries[entry]
+            yield from path.chunks(max(start - position, 0), min(stop - position, path.count))
+            position += path.count
+            entry += 1
+
+
+Fields = dict[str, int | str | list[str]]
+
+
+def event_fields(event: Event) -> Fields:
+    """The facts of an event; what is not known has no field."""
+    fact = event.fact
+    found: Fields = {}
+    if isinstance(fact, Trap):
+        found = _trap_fields(fact)
+    elif isinstance(fact, ContextChange):
+        found["changed"] = list(fact.changed)
+    elif isinstance(fact, Start | Stop):
+        found["reason"] = fact.reason.value
+    else:
+        found["reason"] = fact.cause.value
+    if event.kind in GAP_KINDS and event.end is not None:
+        found["trace-byte-end"] = event.end
+    return found
+
+
+def _trap_fields(trap: Trap) -> Fields:
+    found: Fields = {}
+    if trap.kind is not TrapKind.UNKNOWN:
+        found["interrupt"] = int(trap.kind is TrapKind.INTERRUPT)
+    if trap.cause is not None:
+        found["cause"] = trap.cause
+    if trap.value is not None:
+        found["value"] = f"0x{trap.value:x}"
+    return found
+
+
+class Run(NamedTuple):
+    """The positions *begin* to *end* - 1 of a hart's history."""
+
+    hart: int
+    begin: int
+    end: int
+
+
+def interleaved_runs(histories: Mapping[int, History]) -> Iterator[Run]:
+    """All positions of all *histories* in the order of their times, in pieces as long as possible.
+
+    Each history keeps its own order. Of equal times the hart with the lower number comes first; harts without times
+    come last, one after the other.
+    """
+    timed = [_pieces(hart, histories[hart]) for hart in sorted(histories) if histories[hart].times]
+    current: Run | None = None
+    for _, piece in merge(*timed):
+        if current is not None and current.hart == piece.hart:
+            current = current._replace(end=piece.end)
+        else:
+            if current is not None:
+                yield current
+            current = piece
+    if current is not None:
+        yield current
+    yield from (Run(hart, 0, len(histories[hart])) for hart in untimed(histories) if len(histories[hart]))
+
+
+def untimed(histories: Mapping[int, History]) -> list[int]:
+    """The harts whose histories know no times."""
+    return [hart for hart in sorted(histories) if not histories[hart].times]
+
+
+def _pieces(hart: int, history: History) -> Iterator[tuple[int, Run]]:
+    """(time, positions), times never falling: what a history says to be earlier than what came before is not.
+
+    What ran before the first time belongs to the first piece.
+    """
+    begin, time = 0, history.times[0][1]
+    for position, now in history.times:
+        if now > time:
+            if position > begin:
+                yield time, Run(hart, begin, position)
+                begin = position
+            time = now
+    if len(history) > begin:
+        yield time, Run(hart, begin, len(history))

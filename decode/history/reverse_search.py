@@ -1,0 +1,209 @@
+"""The nearest instruction before or after a position that is at one of some addresses: for breakpoints in the past.
+
+Entries are looked at from the position outward. A history has many entries and few different ones, so for each
+different entry it is remembered whether an address is in it. What is left is to look that up, which takes about 25 ns
+for an entry.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath
+from rvtrace_gdb.support.errors import Progress, silent
+
+_Part = tuple[int, ...] | Path | RepeatPath
+_Entry = Path | RepeatPath
+
+_FIRST_BLOCK, _BLOCK = 16, 1 << 13  # entries looked at together: few at first, what is near is found soonest
+_SETS = 16  # of addresses whose parts are remembered
+_PARTS_AT_MOST = 1 << 20  # remembered for a set
+
+
+class Outside(NamedTuple):
+    """Every address but those from *start* to *stop* - 1; gaps are outside, too."""
+
+    start: int
+    stop: int
+
+    def __contains__(self, pc: object) -> bool:
+        return isinstance(pc, int) and not self.start <= pc < self.stop
+
+    def isdisjoint(self, pcs: Sequence[int]) -> bool:
+        """Whether none of some addresses is outside."""
+        return not pcs or (self.start <= min(pcs) and max(pcs) < self.stop)
+
+
+Addresses = frozenset[int] | Outside
+
+
+class _Parts:
+    """In which parts of a history one of *addresses* is."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self.addresses = addresses if isinstance(addresses, Outside) else addresses - {GAP}
+        self._known: dict[int, bool] = {}  # by id: the history keeps all parts
+        self._without: set[_Entry] = set()  # entries, which are compared by identity
+
+    def nearest(self, entries: Sequence[_Entry], direction: int) -> int | None:
+        """Which of some entries in a row is the first, or with -1 the last one, that has an address in it."""
+        if self._without.issuperset(entries):
+            return None
+        if len(self._known) > _PARTS_AT_MOST:
+            self._known.clear()
+            self._without.clear()
+        new = set(entries) - self._without
+        found = {entry for entry in new if self.are_in(entry)}
+        self._without |= new - found
+        if not found:
+            return None
+        order = range(len(entries)) if direction > 0 else range(len(entries) - 1, -1, -1)
+        return next(i for i in order if entries[i] in found)
+
+    def are_in(self, part: _Part) -> bool:
+        """Whether one of the addresses is in a part."""
+        if isinstance(part, RepeatPath):
+            return self.are_in(part.path)
+        known = self._known.get(id(part))
+        if known is None:
+            if isinstance(part, tuple):
+                known = not self.addresses.isdisjoint(part)
+            else:
+                known = any(map(self.are_in, part.parts))
+            self._known[id(part)] = known
+        return known
+
+    def place(self, part: _Part, first: int, last: int, direction: int) -> int | None:
+        """The first, or with -1 the last one, of the instructions *first* to *last* - 1 of a part."""
+        if first >= last or not self.are_in(part):
+            return None
+        if isinstance(part, RepeatPath):
+            return self._in_rounds(part, first, last, direction)
+        if isinstance(part, Path):
+            return self._in_path(part, first, last, direction)
+        order = range(first, last) if direction > 0 else range(last - 1, first - 1, -1)
+        return next((k for k in order if part[k] in self.addresses), None)
+
+    def _in_path(self, part: Path, first: int, last: int, direction: int) -> int | None:
+        for begin, inner in _within(part, first, last, direction):
+            found = self.place(inner, max(first - begin, 0), min(last - begin, len(inner)), direction)
+            if found is not None:
+                return begin + found
+        return None
+
+    def _in_rounds(self, part: RepeatPath, first: int, last: int, direction: int) -> int | None:
+        """In the round it begins in, or the next one, which is whole or the last one."""
+        unit = part.path.count
+        times = first // unit if direction > 0 else (last - 1) // unit
+        for begin in (times * unit, (times + direction) * unit):
+            inside = max(first - begin, 0), min(last - begin, unit)
+            found = self.place(part.path, *inside, direction)
+            if found is not None:
+                return begin + found
+        return None
+
+
+def _within(part: Path, first: int, last: int, direction: int) -> Iterator[tuple[int, _Part]]:
+    """The pieces of a path that have some of the instructions *first* to *last* - 1, and where they begin."""
+    if direction > 0:
+        begin = 0
+        for inner in part.parts:
+            if begin >= last:
+                return
+            if begin + len(inner) > first:
+                yield begin, inner
+            begin += len(inner)
+    else:
+        end = part.count
+        for inner in reversed(part.parts):
+            if end <= first:
+                return
+            end -= len(inner)
+            if end < last:
+                yield end, inner
+
+
+class Nearest:
+    """Looks for instructions in *history*."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._sets: OrderedDict[Addresses, _Parts] = OrderedDict()
+
+    def find(
+        self,
+        position: int,
+        direction: int,
+        addresses: Addresses,
+        progress: Progress = silent,
+        *,
+        farthest: int | None = None,
+    ) -> int | None:
+        """The next position behind *position* (*direction* 1), or the last one before it (-1), with one of *addresses*.
+
+        None: there is none. *farthest*: a position beyond which nobody wants to know. Raises what *progress* does.
+        """
+        history = self._history
+        if not addresses:
+            return None
+        position = max(-1, min(position, len(history)))
+        parts = self._parts(addresses)
+        beside = position + direction
+        if not 0 <= beside < len(history):
+            return None
+        entry, begin = history.entry_at(beside)
+        part = history.entries[entry]
+        inside = (beside - begin, part.count) if direction > 0 else (0, beside - begin + 1)
+        place = parts.place(part, *inside, direction)
+        if place is not None:
+            return begin + place
+        last = len(history) - 1 if direction > 0 else 0
+        farthest = last if farthest is None else max(0, min(farthest, len(history) - 1))
+        found = self._entry(entry, history.entry_at(farthest)[0], parts, direction, progress)
+        if found is None:
+            return None
+        part = history.entries[found]
+        place = parts.place(part, 0, part.count, direction)
+        assert place is not None
+        return history.position_of(found) + place
+
+    def _parts(self, addresses: Addresses) -> _Parts:
+        parts = self._sets.get(addresses)
+        if parts is None:
+            parts = self._sets[addresses] = _Parts(addresses)
+            if len(self._sets) > _SETS:
+                self._sets.popitem(last=False)
+        self._sets.move_to_end(addresses)
+        return parts
+
+    def _entry(self, entry: int, last: int, parts: _Parts, direction: int, progress: Progress) -> int | None:
+        """The nearest entry beside one, up to the *last* one, that has one of the addresses in it."""
+        entries, size, at = self._history.entries, _FIRST_BLOCK, entry + (direction > 0)
+        while at > last if direction < 0 else at <= last:
+            begin, end = (max(at - size, last), at) if direction < 0 else (at, min(at + size, last + 1))
+            found = parts.nearest(entries[begin:end], direction)
+            if found is not None:
+                return begin + found
+            at = begin if direction < 0 else end
+            size = min(2 * size, _BLOCK)
+            if size == _BLOCK:
+                progress("looking through the history (parts)", abs(at - entry), len(entries))
+        return None
+
+
+class Gaps(NamedTuple):
+    """Gaps on the way from one position to another: how many, and the cause of the first that is met."""
+
+    passed: int
+    first: Event | None
+
+
+def gaps_passed(history: History, start: int, end: int) -> Gaps:
+    """The gaps between two positions, on the way from *start* to *end*; those at either are not passed."""
+    low, high = min(start, end), max(start, end)
+    gaps = history.gap_positions
+    first, last = bisect_right(gaps, low), bisect_left(gaps, high)
+    if first >= last:
+        return Gaps(0, None)
+    return Gaps(last - first, history.gap_at(gaps[first if start < end else last - 1]))

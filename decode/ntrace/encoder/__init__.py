@@ -1,0 +1,1 @@
+"""A software N-Trace encoder. Its options are in `decode.ntrace.options`."""

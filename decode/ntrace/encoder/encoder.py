@@ -1,0 +1,494 @@
+"""A software N-Trace encoder: retired blocks and traps in, messages out.
+
+Source: RISC-V N-Trace 1.0, "Rules of Generating Messages", "Field Encoding and Calculation Techniques" and
+"Optimization Extensions"; behind `EncoderOptions.dialect`, 1.0.0-rc7 and what SiFive's encoders did before. What the
+rules leave open, `EncoderOptions` names. `Rules` says what each block and each trap makes an encoder send; `Encoder` is
+what a hart calls, with a shorter way through the rules for plain HTM.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, processes
+from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Evcode, Rcode, Sync, Tcode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement, is_plain_htm
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import IType
+
+# As plain numbers: an enumeration's member costs more to hash than the message to build.
+_OWNERSHIP = int(Tcode.OWNERSHIP)
+_DIRECT_BRANCH = int(Tcode.DIRECT_BRANCH)
+_INDIRECT_BRANCH = int(Tcode.INDIRECT_BRANCH)
+_INDIRECT_BRANCH_HIST = int(Tcode.INDIRECT_BRANCH_HIST)
+_PROG_TRACE_SYNC = int(Tcode.PROG_TRACE_SYNC)
+_DIRECT_BRANCH_SYNC = int(Tcode.DIRECT_BRANCH_SYNC)
+_INDIRECT_BRANCH_SYNC = int(Tcode.INDIRECT_BRANCH_SYNC)
+_INDIRECT_BRANCH_HIST_SYNC = int(Tcode.INDIRECT_BRANCH_HIST_SYNC)
+_RESOURCE_FULL = int(Tcode.RESOURCE_FULL)
+_HIST = int(Rcode.HIST)
+_JUMP = int(BType.JUMP)
+
+DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType.OTHER_INFERABLE})
+NOWHERE = Block(0, b"")
+"""No block: nothing about it has to be told."""
+
+UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
+"""Synchronizing messages of the encoder's own: others make up for them."""
+
+
+class Rules:
+    """The registers of one encoder, and the rules by which they become messages.
+
+    A block's last instruction is dealt with when the next address is known (`_settle`): only then can be told where a
+    branch or jump went.
+    """
+
+    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
+        self.options = options
+        self._out = Output(options, emit, self._period_over)
+        self._stack = None if options.implicit_return is ImplicitReturn.OFF else ReturnStack(options)
+        self._follows_jumps = options.all_jumps or self._stack is not None
+        self._upgrades = options.sync_placement is not SyncPlacement.SEPARATE
+        self._on_linear_code = options.sync_placement is not SyncPlacement.NEXT_BRANCH
+        self._counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
+        self._counts_cycles = options.sync_mode is SyncMode.CYCLES
+        self._period = 1 << options.sync_max + 4
+        self._mask = options.address_mask
+        self._icnt_full = options.icnt_limit + (0 if options.full_at_once else 1)
+        self._chunks = list(options.hist_chunks)
+        self._hist_full = self._next_chunk()
+        self._cycle_each = False  # the clock goes on by one with each instruction
+        self._spent = 0  # cycles or halfwords since the last synchronizing message
+        self._context = self._told = Context()  # now; as it was sent
+        self._reference = 0
+        self._tracing = False
+        self._reset()
+
+    def _reset(self) -> None:
+        """Tracing starts or stops: nothing is pending."""
+        self._icnt, self._hist = 0, 1
+        self._last = NOWHERE  # whose outcome the next pc will tell
+        self._split = False  # I-CNT was reported between the last block's last two instructions
+        self._icnt_waits = False
+        self._starting: Sync | None = None
+        self._due: Sync | None = None  # a synchronizing message goes out at the next opportunity
+        self._marks: list[Sync] = []  # further ones
+        self._synchronized = False  # one has just been sent
+        self._out.forget()
+        if self._stack is not None:
+            self._stack.clear()
+
+    # -- what retires
+
+    def _step(self, item: Block | Trap | Context) -> None:
+        if isinstance(item, Block):
+            self._settle(item.pc)
+            self._split = False
+            if self._icnt + item.halfwords >= self._icnt_full:
+                self._fill_icnt(item)
+            else:
+                self._icnt += item.halfwords
+            self._last = item
+            if self._cycle_each:
+                self._out.now += item.instructions
+                if self._counts_cycles:
+                    self._spend(item.instructions)
+            if self._counts_halfwords:
+                self._spend(item.halfwords)
+        elif isinstance(item, Trap):
+            self._trap(item)
+        else:
+            self._enter(item)
+
+    def _settle(self, pc: int) -> None:
+        """Execution goes on at *pc*: the outcome of the last block is known."""
+        if self._starting is not None:
+            self._synchronize(_PROG_TRACE_SYNC, pc, self._starting)
+            self._starting = None
+        last, self._last = self._last, NOWHERE
+        if last.ending == BRANCH and not self.options.btm:
+            self._append(pc != last.fall)
+        due, self._synchronized = self._due, False  # what gets due only by a message sent here waits for the next block
+        if last.ending == BRANCH and self.options.btm and pc != last.fall:
+            self._direct_branch(pc)
+        elif last.ending == UNINFERABLE:
+            if not self._is_inferred(last, pc):
+                self._indirect(_JUMP, pc)
+        elif self._follows_jumps and last.itype in DIRECT_JUMPS:
+            self._direct_jump(last, pc)
+        if self._icnt_waits:
+            self._icnt_waits = False
+            if self._icnt >= self._icnt_full:
+                self._report_icnt(pc)
+        at_once = self._on_linear_code or due is Sync.SEQUENTIAL_INSTRUCTION_COUNTER
+        if due is not None and at_once and not self._synchronized:
+            self._synchronize(self._linear_form(), pc, due)
+        if self._told is not self._context:
+            self._tell_context()
+
+    def _direct_branch(self, pc: int) -> None:
+        """In BTM, a taken branch (rule 5) or a direct jump that is reported like one leads to *pc*."""
+        if self._due is not None and self._upgrades:
+            self._synchronize(_DIRECT_BRANCH_SYNC, pc, self._due)
+        else:
+            self._out.branch(pc, _DIRECT_BRANCH, self._icnt)
+            self._icnt = 0
+
+    def _append(self, taken: bool) -> None:
+        """One more bit in HIST."""
+        if self._out.runs is not None:
+            self._hist = self._out.append_to_run(self._hist, taken)
+        else:
+            self._hist = self._hist << 1 | taken
+        if self._hist >= self._hist_full:
+            self._hist = self._fill_hist(self._hist)
+
+    def _is_inferred(self, last: Block, pc: int) -> bool:
+        """Whether the decoder knows by itself that *last* went on at *pc*: a return, a constant target."""
+        expected = self._stack is not None and self._stack.follow(last.itype, last.fall, pc)
+        return expected or (self.options.sequential_jump and last.inferred == pc and not self._split)
+
+    def _direct_jump(self, last: Block, pc: int) -> None:
+        if self._stack is not None:
+            self._stack.follow(last.itype, last.fall, pc)
+        if self.options.all_jumps and self.options.btm:
+            self._direct_branch(pc)
+        elif self.options.all_jumps:
+            self._append(True)
+
+    def _indirect(self, b_type: int, pc: int) -> None:
+        """An indirect jump (rule 4) or a trap leads to *pc*."""
+        if self._due is not None and self._upgrades:
+            self._synchronize(self._indirect_form(), pc, self._due, b_type)
+            return
+        uaddr = (self._reference ^ pc) >> 1 & self._mask
+        if self.options.btm or (self._hist == 1 and self.options.indirect_without_hist):
+            self._out.branch(pc, _INDIRECT_BRANCH, b_type, self._icnt, uaddr)
+        else:
+            self._out.branch(pc, _INDIRECT_BRANCH_HIST, b_type, self._icnt, uaddr, self._hist)
+        self._reference = pc
+        self._icnt, self._hist = 0, 1
+
+    def _trap(self, trap: Trap) -> None:
+        after_return = self._last.itype is IType.TRAP_RETURN and self.options.trap_return_sync
+        due = None
+        if self._upgrades:
+            due, self._due = self._due, None  # the trap's own message can carry it
+        self._settle(trap.epc)
+        if after_return:
+            self._synchronize(self._linear_form(), trap.epc, Sync.PERIODIC)
+            self._period_over()
+        if due is not None:
+            self._due = due
+        b_type = BType.TRAP
+        if self.options.b_type_extended:
+            b_type = BType.INTERRUPT if trap.interrupt else BType.EXCEPTION
+        self._indirect(int(b_type), trap.handler)
+
+    # -- synchronizing messages
+
+    def _period_over(self) -> None:
+        if self._due is None:
+            self._due = Sync.PERIODIC
+
+    def _spend(self, units: int) -> None:
+        self._spent += units
+        if self._spent >= self._period:
+            self._period_over()
+
+    def _indirect_form(self) -> int:
+        if self.options.btm or (self._hist == 1 and self.options.indirect_without_hist):
+            return _INDIRECT_BRANCH_SYNC
+        return _INDIRECT_BRANCH_HIST_SYNC
+
+    def _linear_form(self) -> int:
+        if self.options.linear_sync is not None:
+            return int(self.options.linear_sync)
+        return _PROG_TRACE_SYNC if self.options.btm else self._indirect_form()
+
+    def _synchronize(self, tcode: int, pc: int, reason: Sync, b_type: int = _JUMP) -> None:
+        """Send everything that is pending, and where the hart is: decoding can start here."""
+        keeps = reason in self.options.dialect.keeps_state
+        faddr = pc >> 1 & self._mask
+        if tcode == _INDIRECT_BRANCH_HIST_SYNC:
+            self._out.sync(tcode, reason, b_type, self._icnt, faddr, self._hist)
+            self._hist = 1
+        else:
+            if self._hist != 1 and not (keeps and self.options.marks_keep_hist):
+                self._out.send(_RESOURCE_FULL, _HIST, self._hist)
+                self._hist = 1
+            b_types = (b_type,) if tcode == _INDIRECT_BRANCH_SYNC else ()
+            self._out.sync(tcode, reason, *b_types, self._icnt, faddr)
+        self._icnt = 0
+        self._reference = pc
+        if self._stack is not None and not keeps:
+            self._stack.clear()
+        if self._due is reason or self._due in UNASKED:
+            self._due = self._marks.pop(0) if self._marks else None
+        self._spent = 0
+        self._synchronized = True
+        if self.options.context:
+            self._tell_context(synchronized=True)
+
+    # -- full registers
+
+    def _next_chunk(self) -> int:
+        """HIST as it is, at the least, when it is reported the next time."""
+        bits = self._chunks[0] if self._chunks else self.options.hist_limit - 1
+        if len(self._chunks) > 1:
+            del self._chunks[0]
+        return 1 << (bits if self.options.full_at_once else bits + 1)
+
+    def _fill_hist(self, hist: int) -> int:
+        """HIST has as many bits as it is reported with; returns it as it is afterwards."""
+        if self._chunks:
+            self._hist_full = self._next_chunk()
+        if self.options.full_at_once:
+            return self._out.history(hist)
+        return self._out.history(hist >> 1) << 1 | hist & 1
+
+    def _fill_icnt(self, block: Block) -> None:
+        """Count the block's instructions one by one, and report I-CNT wherever it is full."""
+        at_once, limit = self.options.full_at_once, self.options.icnt_limit
+        lengths = [block.halfwords] if self.options.icnt_by_block else block.lengths
+        pc, left = block.pc, len(lengths)
+        for done, halfwords in enumerate(lengths):
+            left -= 1
+            if not at_once and self._icnt and self._icnt + halfwords > limit:
+                self._report_icnt(pc, done)
+                self._split = left == 0
+            self._icnt += halfwords
+            pc += 2 * halfwords
+            if at_once and self._icnt >= limit:
+                if left:
+                    self._report_icnt(pc, done + 1)
+                    self._split = left == 1
+                else:
+                    self._icnt_full_at_end(block)
+
+    def _icnt_full_at_end(self, block: Block) -> None:
+        if self._reports_icnt_by_sync() and (self._due is None or self._on_linear_code):
+            if self._due is None:
+                self._due = Sync.SEQUENTIAL_INSTRUCTION_COUNTER  # F-ADDR is known when the next block is
+        elif self._reports_icnt_by_sync():  # what is due waits for a branch
+            self._out.icnt(self._icnt)
+            self._icnt = 0
+        elif self.options.hist_full_first and (block.ending != PLAIN or block.itype in DIRECT_JUMPS):
+            self._icnt_waits = True
+        else:
+            self._report_icnt(block.fall, block.instructions)
+
+    def _reports_icnt_by_sync(self) -> bool:
+        return self.options.icnt_full_sync and (self.options.btm or self._hist != 1)
+
+    def _report_icnt(self, pc: int, instructions: int = 0) -> None:
+        """I-CNT is full before the instruction at *pc*, so many instructions after the time the clock shows."""
+        now = self._out.now
+        self._out.now += instructions if self._cycle_each else 0
+        if self._reports_icnt_by_sync():
+            self._synchronize(self._linear_form(), pc, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
+        else:
+            self._out.icnt(self._icnt)
+            self._icnt = 0
+        self._out.now = now
+
+    # -- Ownership
+
+    def _enter(self, context: Context) -> None:
+        """From here on the hart runs in this context; told once it is known where here is."""
+        if not self.options.context or context == self._context:
+            return
+        self._context = context
+        settled = self._last.ending == PLAIN and self._last.itype not in DIRECT_JUMPS
+        if settled and self._tracing and self._starting is None:
+            self._tell_context()
+
+    def _tell_context(self, *, synchronized: bool = False) -> None:
+        told, context = self._told, self._context
+        self._told = context
+        if context.prv is None or (told == context and not synchronized):
+            return
+        if self.options.exact_context and not synchronized:
+            self._report_all()
+        whole = synchronized or self.options.ownership_full or told[2:] != context[2:]
+        for process in processes(context, self.options, whole=whole):
+            self._out.send(_OWNERSHIP, process)
+
+    def _report_all(self) -> None:
+        """Send HIST and I-CNT although they are not full."""
+        self._out.flush()
+        if self._hist != 1:
+            self._out.send(_RESOURCE_FULL, _HIST, self._hist)
+            self._hist = 1
+        if self._icnt:
+            self._out.icnt(self._icnt)
+            self._icnt = 0
+
+
+_ERROR = int(Tcode.ERROR)
+_PROG_TRACE_CORRELATION = int(Tcode.PROG_TRACE_CORRELATION)
+
+
+class Encoder(Rules):
+    """Encodes one hart. `emit` gets the bytes of one message at a time, idle bytes apart from them.
+
+    Between `start` and `stop` the hart's retired blocks and traps go to `retire`, in order, in batches of any size;
+    outside, `retire` ignores them.
+    """
+
+    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
+        super().__init__(options, emit)
+        self._is_plain = is_plain_htm(options)
+
+    def start(self, sync: Sync) -> None:
+        """Tracing starts: what retires next is announced by a ProgTraceSync with this reason."""
+        self._reset()
+        self._tracing = True
+        self._starting = sync
+
+    def mark(self, sync: Sync) -> None:
+        """Asks for a synchronizing message with this reason (a trigger, for one) at the next block boundary."""
+        if self._due is None or self._due in UNASKED:
+            self._due = sync
+        else:
+            self._marks.append(sync)
+
+    def error(self, etype: int = 0, ecode: int = 0) -> None:
+        """Messages were lost on the way out: says so and, while tracing, starts again ("Error Message")."""
+        self._out.forget()
+        self._out.send(_ERROR, etype, ecode)
+        if self._tracing:
+            self.start(Sync.RESTART_FROM_FIFO_OVERRUN)
+
+    def reset(self, pc: int, sync: Sync = Sync.EXIT_FROM_RESET) -> None:
+        """The hart goes on at *pc*, whatever it did before: a reset or a wake-up that did not stop tracing.
+
+        The message says how far the hart came before ("SYNC Field Values", 1 and 9).
+        """
+        if not self._tracing:
+            return
+        if self._starting is None:
+            self._synchronize(self._linear_form(), pc, sync)
+        else:
+            self._starting = sync
+        self._last = NOWHERE
+
+    def time(self, now: int) -> None:
+        """The clock shows *now*: messages that follow are stamped with it, and with what `retire` adds to it."""
+        self._out.now = now
+
+    def context(self, context: Context) -> None:
+        """After what retired so far, the hart runs in this context. It is told again after each synchronization."""
+        self._enter(context)
+
+    def vendor(self, tcode: int, *values: int) -> None:
+        """A message with a TCODE that is vendor defined or reserved, or one of the dialect's beyond N-Trace.
+
+        *values*: of its fields; each is of variable length, unless the dialect's table says otherwise. A message
+        outside that table has no TSTAMP: no decoder could tell it from the other fields. Raises ValueError for a TCODE
+        of N-Trace's own.
+        """
+        if tcode in LAYOUTS or not 0 <= tcode < 1 << TCODE_BITS:
+            raise ValueError(f"TCODE {tcode} is not free for a vendor's message")
+        layout = self.options.dialect.layouts.get(tcode)
+        if layout is None:
+            self._out.foreign(tcode, *values)
+        elif layout.synchronizes:
+            self._out.sync(tcode, *values)
+        else:
+            self._out.send(tcode, *values)
+
+    def retire(
+        self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
+    ) -> None:
+        """What the hart retired next. *next_pc*, where known, lets the last block's message out at once.
+
+        A Context among the items is as `context` between them. *cycles*: clock cycles these took; one per instruction
+        unless told.
+        """
+        if not self._tracing:
+            return
+        self._cycle_each = cycles is None
+        rest = iter(items)
+        while self._starting is not None:
+            item = next(rest, None)
+            if item is None:
+                return
+            self._step(item)
+        if cycles is not None and self._counts_cycles:
+            self._spend(cycles)
+        if self._is_plain:
+            self._run(rest)
+        else:
+            for item in rest:
+                self._step(item)
+        self._out.now += cycles or 0
+        if next_pc is not None:
+            self._settle(next_pc)
+
+    def stop(self, evcode: int, next_pc: int | None = None) -> None:
+        """Tracing stops before the instruction at *next_pc* (None: not known). *evcode*: why, see `Evcode`."""
+        if not self._tracing:
+            return
+        if self._due in UNASKED:
+            self._due = None
+        if next_pc is not None:
+            self._settle(next_pc)
+            while self._due is not None and self._due not in UNASKED:
+                self._synchronize(self._linear_form(), next_pc, self._due)
+        elif self._last.itype in DIRECT_JUMPS and self._follows_jumps:
+            self._due = None
+            self._direct_jump(self._last, self._last.taken_target)
+        self._correlate(evcode)
+        self._tracing = False
+        self._reset()
+
+    def disabled(self, evcode: int = Evcode.TRACE_DISABLED) -> None:
+        """Says outside `start` and `stop` that tracing is off, or that the hart halted meanwhile ("Corner Cases")."""
+        if not self._tracing:
+            self._correlate(evcode)
+
+    def _correlate(self, evcode: int) -> None:
+        omits = self.options.correlation_without_hist or self.options.dialect.omits_empty_hist
+        if self.options.btm or (self._hist == 1 and omits):
+            self._out.send(_PROG_TRACE_CORRELATION, evcode, 0, self._icnt)
+        else:
+            self._out.send(_PROG_TRACE_CORRELATION, evcode, 1, self._icnt, self._hist)
+
+    def _run(self, items: Iterable[Block | Trap | Context]) -> None:
+        """As `_step` for each item, for plain HTM: registers in locals, methods only where something is sent."""
+        by_halfwords = self._counts_halfwords
+        counting = by_halfwords or (self._counts_cycles and self._cycle_each)
+        hist_full, icnt_full, period, mask = self._hist_full, self._icnt_full, self._period, self._mask
+        icnt, hist, last = self._icnt, self._hist, self._last
+        ending, fall, send = last.ending, last.fall, self._out.send
+        for item in items:
+            if isinstance(item, Block):
+                if ending == BRANCH:
+                    hist = hist << 1 | (item.pc != fall)
+                    if hist >= hist_full:
+                        hist = self._fill_hist(hist)
+                if self._due is not None:
+                    self._icnt, self._hist = icnt, hist
+                    self._synchronize(_INDIRECT_BRANCH_HIST_SYNC, item.pc, self._due)
+                    icnt, hist = 0, 1
+                elif ending == UNINFERABLE:
+                    pc = item.pc
+                    send(_INDIRECT_BRANCH_HIST, _JUMP, icnt, (self._reference ^ pc) >> 1 & mask, hist)
+                    self._reference = pc
+                    icnt, hist = 0, 1
+                icnt += item.halfwords
+                if icnt >= icnt_full:
+                    self._icnt, self._hist = icnt - item.halfwords, hist
+                    self._fill_icnt(item)
+                    icnt, hist = self._icnt, self._hist
+                last, ending, fall = item, item.ending, item.fall
+                if counting:
+                    self._spent += item.halfwords if by_halfwords else item.instructions
+                    if self._spent >= period:
+                        self._period_over()
+            else:
+                self._icnt, self._hist, self._last = icnt, hist, last
+                self._step(item)
+                icnt, hist, ending, last = self._icnt, self._hist, PLAIN, NOWHERE
+        self._icnt, self._hist, self._last = icnt, hist, last

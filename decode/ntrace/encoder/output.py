@@ -1,0 +1,392 @@
+"""Messages on their way out of an encoder: held back for repetitions, packed, stamped, and counted.
+
+Full HIST registers, runs of branches and branch messages are held back to be sent once, with a count. Sources: RISC-V
+N-Trace 1.0, "Repeated History Optimization" and "RepeatBranch Message"; the patterns of 28 and 30 branches are those
+the reference encoder looks for. Runs (RCODE 8 and 9) are SiFive's. Ownership messages tell a context: "Ownership
+Message". `ReturnStack` has the return addresses an encoder remembers, so that it need not report returns to them:
+"Implicit Return Optimization" and, for what each instruction does to the stack, "Handling of 4-bit itype values"; the
+decoder's side is `decode.stepping.control_flow`.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from sys import maxsize
+
+from rvtrace_gdb.decode.ntrace.messages import Packer, ProcessFormat, Rcode, Tcode
+from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import IType
+
+Write = Callable[..., None]
+"""Sends a message: its TCODE and the values of its fields."""
+
+_RESOURCE_FULL = int(Tcode.RESOURCE_FULL)
+_REPEAT_BRANCH = int(Tcode.REPEAT_BRANCH)
+_HIST = int(Rcode.HIST)
+_REPEATED_HIST = int(Rcode.REPEATED_HIST)
+
+
+class RepeatedHistory:
+    """Full HIST registers, counted while they repeat: ResourceFull with RCODE 2, or 1 if there was only one.
+
+    Patterns carry a stop bit, as HIST does. *added* is told of each repetition that is counted.
+    """
+
+    def __init__(self, options: EncoderOptions, write: Write, added: Callable[[], None]) -> None:
+        self._added = added
+        self._limit = options.hrepeat_limit
+        bits = options.hist_limit - 1
+        self._trims = [trim for trim in options.repeat_trims if 2 * trim < bits]
+        self._shortest = options.repeat_shortest
+        self._write = write
+        self._pattern = 0
+        self._count = 0
+
+    def take(self, hist: int) -> int:
+        """Take a full HIST over; returns what stays in the register."""
+        if self._pattern:
+            rest = self._without_pattern(hist)
+            if rest is None:
+                rest = self._trimmed(hist)
+            if rest is not None:
+                return rest
+            self.flush()
+        return self._begin(hist)
+
+    def flush(self) -> None:
+        """Send what is counted."""
+        if self._count == 1:
+            self._write(_RESOURCE_FULL, _HIST, self._pattern)
+        elif self._count:
+            self._write(_RESOURCE_FULL, _REPEATED_HIST, self._pattern, self._count)
+        self.forget()
+
+    def forget(self) -> None:
+        """What is counted is lost."""
+        self._pattern = self._count = 0
+
+    def _begin(self, hist: int) -> int:
+        self._pattern = _shortest(hist) if self._shortest else hist
+        rest = self._without_pattern(hist)
+        assert rest is not None
+        return rest
+
+    def _without_pattern(self, hist: int) -> int | None:
+        """HIST after the repetitions at its beginning, which are counted; None if there is none."""
+        size = self._pattern.bit_length() - 1
+        left = hist.bit_length() - 1
+        found = False
+        while left >= size and hist >> left - size == self._pattern:
+            left -= size
+            hist = 1 << left | hist & (1 << left) - 1
+            found = True
+            self._add()
+        return hist if found else None
+
+    def _add(self) -> None:
+        if self._count == self._limit:
+            self._write(_RESOURCE_FULL, _REPEATED_HIST, self._pattern, self._count)
+            self._count = 0
+        self._count += 1
+        self._added()
+
+    def _trimmed(self, hist: int) -> int | None:
+        """The same for a shorter pattern that the first two full registers begin with one after the other."""
+        bits = self._pattern.bit_length() - 1
+        if self._count != 1 or hist.bit_length() - 1 != bits:
+            return None
+        both = self._pattern << bits | hist & (1 << bits) - 1
+        for trim in self._trims:
+            size = bits - trim
+            left = 2 * trim
+            pattern, second = self._pattern >> trim, 1 << size | both >> left & (1 << size) - 1
+            if pattern == second:
+                self._pattern, self._count = pattern, 2
+                return 1 << left | both & (1 << left) - 1
+        return None
+
+
+def _shortest(hist: int) -> int:
+    """The shortest pattern that HIST repeats from its beginning on, at least twice; HIST itself if there is none."""
+    bits = hist.bit_length() - 1
+    for size in range(1, bits // 2 + 1):
+        if (hist ^ hist >> size) & (1 << bits - size) - 1 == 0:
+            return hist >> bits - size
+    return hist
+
+
+class BranchRuns:
+    """Branches in a row with one outcome: SiFive's ResourceFull, its RCODE says which outcome, RDATA how many."""
+
+    def __init__(self, options: EncoderOptions, write: Write) -> None:
+        self._rcodes = {outcome: rcode for rcode, outcome in options.dialect.run_rcodes.items()}
+        self._limit = options.hrepeat_limit
+        self._starts = {(2 << options.run_minimum) - 1: 1, 1 << options.run_minimum: 0}  # HIST: the outcome in it
+        self._minimum = options.run_minimum
+        self._write = write
+        self._outcome = 0
+        self._count = 0
+
+    @property
+    def counting(self) -> bool:
+        """Whether there is such a run now."""
+        return self._count > 0
+
+    def append(self, hist: int, outcome: int) -> int:
+        """One more branch; HIST after it."""
+        if self._count and outcome == self._outcome:
+            if self._count == self._limit:
+                self._send()
+            self._count += 1
+            return hist
+        self.flush()
+        hist = hist << 1 | outcome
+        if hist not in self._starts:
+            return hist
+        self._outcome, self._count = self._starts[hist], self._minimum
+        return 1
+
+    def flush(self) -> None:
+        """Send what is counted."""
+        if self._count:
+            self._send()
+
+    def forget(self) -> None:
+        """What is counted is lost."""
+        self._count = 0
+
+    def _send(self) -> None:
+        self._write(_RESOURCE_FULL, self._rcodes[self._outcome], self._count)
+        self._count = 0
+
+
+class RepeatedBranch:
+    """Branch messages that are the same as the one before."""
+
+    def __init__(self, options: EncoderOptions, write: Write) -> None:
+        self._limit = options.bcnt_limit
+        self._write = write
+        self._last: tuple[int, ...] | None = None
+        self._count = 0
+
+    def counts(self, message: tuple[int, ...]) -> bool:
+        """Whether *message* is the last one again, which is counted. It stands for what the decoder does with it."""
+        if message != self._last:
+            return False
+        if self._count == self._limit:
+            self._write(_REPEAT_BRANCH, self._count)
+            self._count = 0
+        self._count += 1
+        return True
+
+    def sent(self, message: tuple[int, ...]) -> None:
+        """*message* is the last one now."""
+        self._last = message
+
+    def flush(self) -> None:
+        """Send the count: another message follows, so that the last one is not the last one any more."""
+        if self._count:
+            self._write(_REPEAT_BRANCH, self._count)
+        self.forget()
+
+    def forget(self) -> None:
+        """What is counted is lost."""
+        self._last, self._count = None, 0
+
+
+# As plain numbers: an enumeration's member costs more to hash than the message to build.
+_ICNT = int(Rcode.ICNT)
+_IDLE = b"\xff"
+
+
+class Output:
+    """Takes the messages of one encoder, all values as plain numbers in the order of the layout.
+
+    `emit` gets the bytes of one message at a time, and idle bytes. *period_over* is called when it is time for a
+    synchronizing message after so many others. What repeats is held back and goes out before the next message.
+
+    now       the time TSTAMP tells, in its ticks
+    messages  sent since the last synchronizing one
+    """
+
+    def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None], period_over: Callable[[], None]) -> None:
+        self.now = 0
+        self.messages = 0
+        self.runs = BranchRuns(options, self._write_held) if options.branch_runs else None
+        self._options = options
+        self._emit = emit
+        self._period_over = period_over
+        self._period = 1 << options.sync_max + 4 if options.sync_mode is SyncMode.MESSAGES else maxsize
+        self._packer = packer = Packer(
+            options.dialect.layouts,
+            options.src_bits,
+            options.src_id,
+            address_bits=options.xlen - 1 if options.extend_addr_msb else 0,
+            empty_fields=options.empty_fields,
+            padding=options.field_padding,
+        )
+        self._pack = packer.pack
+        counts_full = options.repeated_history and self.runs is None
+        self._repeats = RepeatedHistory(options, self._write_held, self._hold) if counts_full else None
+        self._branches = RepeatedBranch(options, self._write_held) if options.repeat_branch else None
+        self._held_at = 0  # when the last of what is held back happened
+        self._bare = not (options.timestamps or options.idle_bytes)
+        self._ticks = (1 << options.timestamp_bits) - 1 if options.timestamp_bits else -1
+        self._told = 0  # the last time that was transmitted
+        self._untold = 0  # messages since
+        self._held = [held for held in (self._branches, self._repeats, self.runs) if held is not None]
+        self.send = self._send_after_held if self._held else self._send_now
+        """Send a message that does not synchronize."""
+
+    def branch(self, target: int, tcode: int, *values: int) -> None:
+        """Send a branch message without SYNC that leads to *target*; U-ADDR, if it has it, is values[2]."""
+        if self._branches is None:
+            self.send(tcode, *values)
+            return
+        key = (target, tcode, *values[:2], *values[3:])
+        if self._branches.counts(key):
+            self._held_at = self.now
+        else:
+            self.send(tcode, *values)
+            self._branches.sent(key)
+
+    def history(self, hist: int) -> int:
+        """HIST is full, or as full as it is meant to get; returns what it holds afterwards."""
+        if self._repeats is None:
+            self.send(_RESOURCE_FULL, _HIST, hist)
+            return 1
+        if self._branches is not None:
+            self._branches.flush()
+        rest = self._repeats.take(hist)
+        self._held_at = self.now
+        return rest
+
+    def _hold(self) -> None:
+        self._held_at = self.now
+
+    def append_to_run(self, hist: int, outcome: int) -> int:
+        """The outcome of a branch, where runs of them are counted; HIST afterwards."""
+        assert self.runs is not None
+        hist = self.runs.append(hist, outcome)
+        if self.runs.counting:
+            self._held_at = self.now
+            if self._branches is not None:
+                self._branches.flush()
+        return hist
+
+    def icnt(self, icnt: int) -> None:
+        """I-CNT is full."""
+        if self._options.repeat_broken_by_icnt:
+            self.flush()
+        elif self._branches is not None:
+            self._branches.flush()
+        self._send_now(_RESOURCE_FULL, _ICNT, icnt)
+
+    def sync(self, tcode: int, *values: int) -> None:
+        """Send a synchronizing message."""
+        self.flush()
+        if self._options.idle_before_sync:
+            self._emit(_IDLE * self._options.idle_before_sync)
+        raw = self._pack(tcode, *values)
+        if self._options.timestamps:
+            self._told, self._untold = self.now, 0
+            raw = self._packer.stamp(raw, self.now & self._ticks)
+        self._finish(raw)
+        self.messages = 0
+
+    def foreign(self, tcode: int, *values: int) -> None:
+        """Send a message that only those who know it can read; it has no TSTAMP."""
+        self.flush()
+        self._finish(self._pack(tcode, *values))
+
+    def flush(self) -> None:
+        """Send what is held back."""
+        for held in self._held:
+            held.flush()
+
+    def forget(self) -> None:
+        """What is held back is lost."""
+        for held in self._held:
+            held.forget()
+
+    def _send_now(self, tcode: int, *values: int) -> None:
+        raw = self._pack(tcode, *values)
+        if self._bare:
+            self._emit(raw)
+            self.messages += 1
+            if self.messages >= self._period:
+                self._period_over()
+        else:
+            self._finish(self._with_time(raw, self.now))
+
+    def _send_after_held(self, tcode: int, *values: int) -> None:
+        self.flush()
+        self._send_now(tcode, *values)
+
+    def _write_held(self, tcode: int, *values: int) -> None:
+        raw = self._pack(tcode, *values)
+        self._finish(raw if self._bare else self._with_time(raw, self._held_at))
+
+    def _with_time(self, raw: bytes, time: int) -> bytes:
+        """*raw* with the relative timestamp of *time*, if it is its turn to have one."""
+        if not self._options.timestamps:
+            return raw
+        self._untold += 1
+        if self._untold < self._options.timestamp_sparse:
+            return raw
+        time = max(time, self._told)  # what is held back happened before what was sent meanwhile
+        xor = self._options.dialect.xor_timestamps
+        tstamp = (time ^ self._told if xor else time - self._told) & self._ticks
+        self._told, self._untold = time, 0
+        return self._packer.stamp(raw, tstamp)
+
+    def _finish(self, raw: bytes) -> None:
+        self._emit(raw)
+        if self._options.idle_bytes:
+            self._emit(_IDLE * self._options.idle_bytes)
+        self.messages += 1
+        if self.messages >= self._period:
+            self._period_over()
+
+
+def processes(context: Context, options: EncoderOptions, *, whole: bool) -> list[int]:
+    """The PROCESS fields to send, in this order: *whole* tells all of the context, else only the privilege mode.
+
+    A hart without hcontext sends one message; with it two, hcontext first. The mode must be known.
+    """
+    assert context.prv is not None
+    mode = context.prv << 2 | context.virtual << 4
+    forms: list[tuple[int, int]] = []
+    if whole and context.hcontext is not None:
+        forms.append((ProcessFormat.HCONTEXT, context.hcontext))
+    if whole and (context.scontext is not None or forms or options.ownership_full):
+        forms.append((ProcessFormat.SCONTEXT, context.scontext or 0))
+    if options.dialect.scontext_first:
+        forms.reverse()
+    return [value << 5 | mode | form for form, value in forms or [(int(ProcessFormat.PRIVILEGE), 0)]]
+
+
+_PUSH = frozenset({IType.UNINFERABLE_CALL, IType.INFERABLE_CALL, IType.COROUTINE_SWAP})
+_POP = frozenset({IType.RETURN, IType.COROUTINE_SWAP})
+
+
+class ReturnStack:
+    """A counter, or a stack of whole or of cut-off addresses, of a fixed depth; full, it forgets the oldest call."""
+
+    def __init__(self, options: EncoderOptions) -> None:
+        bits = {ImplicitReturn.COUNTER: 0, ImplicitReturn.PARTIAL_STACK: options.partial_bits}
+        self._mask = (1 << bits.get(options.implicit_return, options.xlen)) - 1  # of a counter nothing is compared
+        self._addresses: deque[int] = deque(maxlen=options.return_depth)
+
+    def follow(self, itype: IType, fall: int, target: int) -> bool:
+        """An instruction of this type before *fall* has gone to *target*: whether that is a return it expected."""
+        expected = False
+        if itype in _POP and self._addresses:
+            expected = self._addresses.pop() == target & self._mask
+        if itype in _PUSH:
+            self._addresses.append(fall & self._mask)
+        return expected
+
+    def clear(self) -> None:
+        """Forget all calls, as at every synchronizing message."""
+        self._addresses.clear()

@@ -1,0 +1,499 @@
+"""The meaning of each message: given a state, the code that ran, the next state, and what there is to report.
+
+This is the readable truth of the decoder; `hart` only remembers its answers. Source: RISC-V N-Trace 1.0, the chapters
+on messages, field encoding, optimization extensions and decoding; what other dialects do differently is in `options`.
+
+Two counts run through a trace: the halfwords the HIST bits have led over, and the halfwords I-CNT has reported. A
+message may carry one without the other, so between two messages with both the decoder is `ahead` = consumed -
+reported. That is no part of the state (a loop would never come back to the same state with it) but an argument of
+`step`. So is the call stack, for the same reason.
+"""
+
+from collections.abc import Callable
+
+from rvtrace_gdb.decode.history.builder import Report, contradiction
+from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause, Open
+from rvtrace_gdb.decode.history.history import Path
+from rvtrace_gdb.decode.ntrace.messages import (
+    LAYOUTS,
+    MAX_ICNT_BITS,
+    MAX_REPEAT_BITS,
+    MAX_RUN_BITS,
+    VENDOR_SYNCS,
+    BType,
+    Evcode,
+    Message,
+    Process,
+    ProcessFormat,
+    Rcode,
+    Sync,
+    Tcode,
+)
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.ntrace.state import STARTS, STOPPED, Mode, State, Step, resumed, start_of, stop_of, trap_reports
+from rvtrace_gdb.decode.ntrace.walk import Walk, Walker, Walkers, walk_repeated
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.control_flow import (
+    BRANCH,
+    CLEARS,
+    DIRECT,
+    JUMP,
+    NOWHERE,
+    STOP,
+    CallEffect,
+    Calls,
+    Stack,
+    effect,
+)
+
+SYNC_TCODES = frozenset(tcode for tcode, layout in LAYOUTS.items() if any(f.name == "sync" for f in layout.fixed))
+
+_CONTINUOUS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER, Sync.TRACE_EVENT})
+"""Reasons that do not interrupt the flow: F-ADDR is where it stands."""
+
+_SILENT = frozenset({Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER})
+
+_HALTS = frozenset({Evcode.DEBUG_MODE, Evcode.LOW_POWER})
+"""Reasons of a stop while which nothing runs."""
+
+_UNKNOWN = Context()
+
+
+class Automaton:
+    """The states and steps of one program under one set of options. *walkers*: those of other harts, to be shared."""
+
+    def __init__(self, program: Program, options: Options, walkers: Walkers | None = None) -> None:
+        self._program = program
+        self._options = options
+        self._dialect = options.dialect
+        self._btm = options.btm
+        self._mask = (1 << program.xlen) - 1
+        sent = options.sent_address_bits
+        self._sign = 1 << (sent - 1) if 0 < sent < program.xlen else 0
+        self._walkers = walkers or Walkers(options)
+        self._walker_in: dict[Context, Walker] = {}
+        self._states: dict[tuple[Mode, int, int, Context, int], State] = {}
+        self.lost = self._lost(_UNKNOWN)
+
+    def forget(self) -> None:
+        """Drops all states and their steps; those still held by a caller stay valid."""
+        for state in self._states.values():
+            state.clear()
+        self._states = {(Mode.LOST, NOWHERE, 0, _UNKNOWN, NOWHERE): self.lost}
+        self._walkers.forget()
+        self._walker_in.clear()
+
+    def step(self, state: State, message: Message, ahead: int, stack: Stack = None) -> Step:
+        """What *message* means in *state*. Contradictions between trace and program are reports, not exceptions."""
+        why = _absurd(message, ahead) or _reserved(message)
+        if why is not None:
+            return self.loss(state, ahead, stack, EventKind.LOSS, why)
+        if message.tcode == Tcode.ERROR:
+            return self._error(state, message, ahead, stack)
+        if message.tcode == Tcode.OWNERSHIP:
+            return self._ownership(state, message, ahead, stack)
+        if state.mode is Mode.ON:
+            return _HANDLERS[message.tcode](self, state, message, ahead, stack)
+        if message.tcode in SYNC_TCODES:
+            return self._resume(state, message, ahead)
+        if message.tcode == Tcode.PROG_TRACE_CORRELATION:
+            report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect))
+            mode = state.mode if state.mode in STOPPED else Mode.OFF
+            return Step(None, self._state(mode, state.pc, 0, state.context), -ahead, (report,))
+        return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.WHILE_OFF, (message.name,)))
+
+    def can_leave_lost(self, message: Message) -> bool:
+        """Whether a message means something without knowing where the hart is."""
+        alone = (Tcode.ERROR, Tcode.OWNERSHIP, Tcode.PROG_TRACE_CORRELATION)
+        return message.tcode in SYNC_TCODES or message.tcode in alone
+
+    def tail(self, state: State, ahead: int, stack: Stack) -> Path | None:
+        """What ran for certain and was not walked yet: I-CNT reported it, the HIST bits after it have not come."""
+        return self._certain(state, ahead, stack).path
+
+    def loss(self, state: State, ahead: int, stack: Stack, kind: EventKind, why: Loss) -> Step:
+        """The flow is lost here, for a reason outside the automaton or in a message; what is certain still ran."""
+        certain = self._certain(state, ahead, stack)
+        report = Report(kind, why, lost=True)
+        return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_cleared(certain))
+
+    def _certain(self, state: State, ahead: int, stack: Stack) -> Walk:
+        """The walk of what `tail` tells."""
+        if state.mode is not Mode.ON or ahead >= 0:
+            return Walk([], state.pc, 0, Calls(stack))
+        return self._walker(state).walk(state.pc, 1, -ahead, stack)
+
+    def _state(self, mode: Mode, pc: int, reference: int, context: Context, branch: int = NOWHERE) -> State:
+        key = (mode, pc, reference, context, branch)
+        known = self._states.get(key)
+        if known is None:
+            known = self._states[key] = State(mode, pc, reference, context, branch)
+        return known
+
+    def _on(self, pc: int, context: Context) -> State:
+        """The state after an address was transmitted."""
+        return self._state(Mode.ON, pc, pc, context)
+
+    def _lost(self, context: Context) -> State:
+        return self._state(Mode.LOST, NOWHERE, 0, context)
+
+    def _walker(self, state: State) -> Walker:
+        """Who walks the code of the state's context."""
+        walker = self._walker_in.get(state.context)
+        if walker is None:
+            walker = self._walkers.of(self._program.image_of(state.context))
+            self._walker_in[state.context] = walker
+        return walker
+
+    def _full_address(self, faddr: int) -> int:
+        """The address F-ADDR stands for (8.1)."""
+        return self._signed(faddr << 1 & self._mask)
+
+    def _unique_address(self, state: State, uaddr: int) -> int:
+        """The address U-ADDR stands for (8.1)."""
+        return self._signed((state.reference ^ uaddr << 1) & self._mask)
+
+    def _signed(self, address: int) -> int:
+        """Of an address sent without its upper bits, all of it."""
+        if not self._sign:
+            return address
+        low = address & 2 * self._sign - 1
+        return (low ^ self._sign) - self._sign & self._mask
+
+    # Messages in the middle of the flow (chapter 7, in its order)
+
+    def _ownership(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        process = Process.of(message.fields["process"])
+        if process.format is ProcessFormat.RESERVED:
+            report = Report(EventKind.NOTE, Note(NoteCause.RESERVED_OWNERSHIP))
+            return Step(None, state, 0, (report,), counted=False)
+        context = state.context._replace(prv=process.prv, virtual=bool(process.v))
+        if process.format is ProcessFormat.SCONTEXT:
+            context = context._replace(scontext=process.context)
+        elif process.format is ProcessFormat.HCONTEXT:
+            context = context._replace(hcontext=process.context)
+        if context == state.context:
+            return Step(None, state, 0, counted=False)
+        certain = self._certain(state, ahead, stack)
+        after = sum(map(len, certain.parts))
+        report = Report(EventKind.CONTEXT, ContextChange(state.context, context), after=after)
+        following = self._state(state.mode, state.pc, state.reference, context)
+        taken = certain.calls.taken  # looked at, and still there
+        calls = CallEffect(tuple(taken), tuple(address for address in reversed(taken) if address is not None))
+        return Step(None, following, 0, (report,), counted=ahead < 0, calls=calls if taken else None)
+
+    def _direct_branch(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        walk = self._covered(state, message, ahead, stack)
+        pc = self._branched(state, walk)
+        if walk.fault or pc == NOWHERE:
+            return self._mismatch(state, message, ahead, stack, walk, walk.fault or "there is no branch to take")
+        following = self._state(Mode.ON, pc, state.reference, state.context)
+        return Step(walk.path, following, -ahead, calls=effect(walk.calls))
+
+    def _branched(self, state: State, walk: Walk) -> int:
+        """Where the branch at the end of a walk goes when taken, or the direct jump where those are reported too."""
+        if walk.last is not None:
+            return walk.last.taken if walk.last.kind == BRANCH else NOWHERE
+        if (self._options.all_jumps or self._dialect.jump_ends_branch) and walk.last_pc is not None:
+            ends = self._walker(state).image.instruction(walk.last_pc)
+            return walk.pc if ends.is_inferable_jump else NOWHERE
+        return NOWHERE
+
+    def _indirect_branch(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        walk = self._covered(state, message, ahead, stack)
+        pc = self._unique_address(state, message.fields["uaddr"])
+        b_type = message.fields["b_type"]
+        fault = walk.fault or self._branch_without_bit(walk)
+        if not fault and b_type == BType.JUMP and not self._can_jump(state, walk):
+            fault = "there is no indirect jump"
+        epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
+        fault = fault or self._untold_jump(walk, epc, b_type)
+        if fault:
+            return self._mismatch(state, message, ahead, stack, walk, fault)
+        reports = trap_reports(b_type, epc, pc, self._dialect)
+        return Step(walk.path, self._on(pc, state.context), -ahead, reports, calls=effect(walk.calls))
+
+    def _error(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        etype, ecode = message.fields["etype"], message.fields["ecode"]
+        if etype == 0:
+            return self.loss(state, ahead, stack, EventKind.OVERFLOW, Loss(LossCause.MESSAGES_LOST, (ecode,)))
+        return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.ENCODER_ERROR, (etype, ecode)))
+
+    def _sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        """ProgTraceSync, DirectBranchSync, IndirectBranchSync, IndirectBranchHistSync while tracing is on."""
+        sync, pc = message.fields["sync"], self._full_address(message.fields["faddr"])
+        b_type = message.fields.get("b_type", BType.JUMP)
+        following = self._on(pc, state.context)
+        start = start_of(message, self._dialect)
+        resumption = resumed(message, pc, self._dialect)
+        if sync == Sync.RESTART_FROM_FIFO_OVERRUN:
+            step = self.loss(state, ahead, stack, EventKind.OVERFLOW, Loss(LossCause.FIFO_OVERRUN))
+            return step._replace(state=following, reports=step.reports + resumption)
+        walk = self._covered(state, message, ahead, stack)
+        fault = walk.fault or self._broken_flow(state, walk, message, pc, b_type)
+        if sync in self._dialect.keeps_state and "hist" not in message.fields and self._branch_without_bit(walk):
+            return self._marked(state, message, ahead, stack)
+        if fault and (again := self._recounted(state, message)) is not None:
+            return again
+        if fault and sync in STARTS:
+            step = self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP, start=start))
+            return step._replace(state=following, reports=step.reports + resumption)
+        if fault and self._lacks_hist(message, walk):
+            report = Report(EventKind.LOSS, Loss(LossCause.NO_HIST, start=start), lost=True)
+            return Step(walk.path, following, -ahead, (report, *resumption), calls=_cleared(walk))
+        epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
+        fault = fault or self._untold_jump(walk, epc, b_type)
+        if fault:
+            step = self._mismatch(state, message, ahead, stack, walk, fault)
+            if self._is_noise(state, sync, pc):
+                return step
+            return step._replace(state=following, reports=step.reports + resumption)
+        reports = trap_reports(b_type, epc, pc, self._dialect)
+        if sync not in _SILENT:
+            kind = EventKind.TRACE_ON if sync in STARTS else EventKind.SYNC
+            reports += (Report(kind, start, next_pc=pc),)
+        kept = effect(walk.calls) if sync in self._dialect.keeps_state else _cleared(walk)
+        if self._dialect.recounts_branch and self._branch_without_bit(walk):
+            following = self._state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
+        return Step(walk.path, following, -ahead, reports, calls=kept)
+
+    def _recounted(self, state: State, message: Message) -> Step | None:
+        """A sync right after one at a branch, which counts that branch again and has the bit the first one lacked.
+
+        None where it does not.
+        """
+        hist, icnt = message.fields.get("hist", 0), message.fields["icnt"]
+        if state.branch == NOWHERE or hist < 0b10:
+            return None
+        branch = self._walker(state).image.instruction(state.branch)
+        outcome, rest = hist >> hist.bit_length() - 2 & 1, hist.bit_length() - 2
+        target = state.branch + (branch.offset or 0 if outcome else branch.length) & self._mask
+        fields = {"icnt": icnt - branch.length // 2, "hist": 1 << rest | hist & (1 << rest) - 1}
+        if target != state.pc or fields["icnt"] < 0:
+            return None
+        once = message._replace(fields={**message.fields, **fields})
+        step = self._sync(self._on(state.pc, state.context), once, 0, None)
+        if any(report.lost for report in step.reports):
+            return None
+        note = Note(NoteCause.BRANCH_AGAIN, (message.name, state.branch))
+        return step._replace(reports=(Report(EventKind.NOTE, note), *step.reports))
+
+    def _marked(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        """A marker in the middle of HIST, which goes on (rc7): its bits are to come."""
+        pc = self._full_address(message.fields["faddr"])
+        report = Report(EventKind.SYNC, start_of(message, self._dialect), next_pc=pc)
+        step = self._counted(state, message, ahead, stack, message.fields["icnt"])
+        if step.state.mode is not Mode.ON:
+            return step
+        return step._replace(
+            state=self._state(Mode.ON, step.state.pc, pc, state.context), reports=(*step.reports, report)
+        )
+
+    def _resource_full(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        rcode, value = message.fields["rcode"], message.fields["rdata"]
+        if rcode == Rcode.ICNT:
+            return self._counted(state, message, ahead, stack, value)
+        if rcode == Rcode.HIST:
+            return self._outcomes(state, message, ahead, stack, value, 1)
+        if rcode == Rcode.REPEATED_HIST:
+            times = message.fields["hrepeat"]
+            return self._outcomes(state, message, ahead, stack, value, times, most=MAX_REPEAT_BITS)
+        if rcode in self._dialect.run_rcodes:
+            hist = 0b10 | self._dialect.run_rcodes[rcode]
+            return self._outcomes(state, message, ahead, stack, hist, value, most=MAX_RUN_BITS)
+        return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.UNDEFINED_RCODE, (rcode,)))
+
+    def _counted(self, state: State, message: Message, ahead: int, stack: Stack, icnt: int) -> Step:
+        """I-CNT alone: as far as the code leads without an outcome."""
+        if icnt <= ahead:
+            return Step(None, state, -icnt)
+        walk = self._walker(state).walk_determined(state.pc, icnt - ahead, stack)
+        if walk.fault:
+            return self._mismatch(state, message, ahead, stack, walk, walk.fault)
+        following = self._state(Mode.ON, walk.pc, state.reference, state.context)
+        return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
+
+    def _outcomes(
+        self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int, *, most: int = 1
+    ) -> Step:
+        """*times* times the same outcomes, and what I-CNT had told of more. *most*: bits *times* can have."""
+        if not hist:
+            return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP_BIT))
+        if times >> most:
+            why = Loss(LossCause.REPETITION_TOO_LARGE, (times.bit_length(), most))
+            return self.loss(state, ahead, stack, EventKind.LOSS, why)
+        walker = self._walker(state)
+        if times == 1:
+            walk = walker.walk(state.pc, hist, None, stack)
+        else:
+            walk = walk_repeated(walker, state.pc, hist, times, stack)
+        if walk.fault:
+            step = self._mismatch(state, message, ahead, stack, walk, walk.fault)
+            return step if ahead < 0 else step._replace(ahead=0, counted=False)  # as below: for any `ahead`
+        if ahead + walk.halfwords < 0:
+            further = walker.walk_determined(walk.pc, -ahead - walk.halfwords, walk.calls.stack())
+            walk = walk if further.fault else walk.then(further)
+        following = self._state(Mode.ON, walk.pc, state.reference, state.context)
+        return Step(walk.path, following, walk.halfwords, counted=ahead < 0, calls=effect(walk.calls))
+
+    def _correlation(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+        walk = self._covered(state, message, ahead, stack)
+        if walk.fault:
+            return self._mismatch(state, message, ahead, stack, walk, walk.fault)
+        mode = Mode.HALTED if message.fields["evcode"] in _HALTS else Mode.OFF
+        pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported was none to report
+        if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump HIST has no bit for; a trap follows
+            pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
+        untold = self._untold(walk) if pc == NOWHERE and mode is Mode.OFF else None
+        report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=untold))
+        return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_cleared(walk))
+
+    def _untold(self, walk: Walk) -> Open:
+        """Why nobody knows what comes next where tracing stops."""
+        if walk.last is not None and walk.last.kind == BRANCH:
+            return Open.BRANCH
+        return Open.TRAP if walk.last is not None and walk.last.kind == STOP else Open.JUMP
+
+    # What they have in common
+
+    def _covered(self, state: State, message: Message, ahead: int, stack: Stack) -> Walk:
+        """The walk of a message with I-CNT, and HIST if it has one; a jump that was reported has been made."""
+        hist = message.fields.get("hist", 1)
+        limit = message.fields["icnt"] - ahead
+        if not hist:
+            return Walk([], state.pc, 0, Calls(stack), None, "HIST has no stop bit")
+        if limit < 0:
+            why = f"the branches in HIST are {-limit} halfwords further than I-CNT"
+            return Walk([], state.pc, 0, Calls(stack), None, why)
+        return self._walker(state).walk(state.pc, hist, limit, stack)
+
+    def _resumption(self, walk: Walk, *, trapped: bool = False) -> int:
+        """Where execution goes on after a walk, NOWHERE when only the trace can tell.
+
+        *trapped*: a trap was reported there, and no jump: one that the walk ended at was not to be reported. Takes the
+        return of a jump off the call stack, and remembers its call.
+        """
+        last = walk.last
+        if last is None:
+            return walk.pc
+        if last.kind == STOP:
+            return last.fall
+        if last.kind == JUMP:
+            returned = walk.calls.pop() if last.returns else None
+            if last.calls:
+                walk.calls.push(last.fall)
+            if not trapped:
+                return NOWHERE
+            return last.taken if last.taken != NOWHERE else NOWHERE if returned is None else returned
+        return last.fall if self._btm and last.kind == BRANCH else NOWHERE
+
+    def _branch_without_bit(self, walk: Walk) -> str:
+        missing = walk.last is not None and walk.last.kind in (BRANCH, DIRECT) and not self._btm
+        return "HIST has no bit for the branch" if missing else ""
+
+    def _untold_jump(self, walk: Walk, epc: int, b_type: int) -> str:
+        """Why no trap can have followed a walk: the jump it ended at has to be reported before."""
+        told = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
+        return "" if told else "a trap after a jump whose target was not reported"
+
+    def _is_noise(self, state: State, sync: int, pc: int) -> bool:
+        """Whether a synchronization that contradicts the flow is none.
+
+        Its reason is reserved, or there is no code at its address, and none that only was not supplied.
+        """
+        if sync not in self._dialect.starts and sync not in VENDOR_SYNCS:
+            return True
+        image = self._walker(state).image
+        return not (self._program.partial or image.absent_at(pc) or image.knows(pc))
+
+    def _lacks_hist(self, message: Message, walk: Walk) -> bool:
+        """Whether outcomes are missing because ProgTraceSync cannot report them (8.5, note 2)."""
+        return message.tcode == Tcode.PROG_TRACE_SYNC and bool(self._branch_without_bit(walk))
+
+    def _can_jump(self, state: State, walk: Walk) -> bool:
+        """Whether the last instruction may go where only the trace knows: a jump, or a custom instruction (10.1).
+
+        An encoder that does not report traps shows ecall like a jump.
+        """
+        if walk.last is not None:
+            return walk.last.kind in (JUMP, STOP)
+        return walk.last_pc is not None and self._walker(state).image.instruction(walk.last_pc).custom
+
+    def _broken_flow(self, state: State, walk: Walk, message: Message, pc: int, b_type: int) -> str:
+        """Why the flow cannot have come to F-ADDR, "" when it can.
+
+        HIST may lack the bit of a branch that was the last instruction: F-ADDR tells its outcome.
+        """
+        if b_type != BType.JUMP or self._can_jump(state, walk) or message.fields["sync"] not in _CONTINUOUS | STARTS:
+            return ""
+        if walk.last is not None and walk.last.kind == BRANCH:
+            possible = pc in (walk.last.taken, walk.last.fall)
+            return "" if possible else f"the branch cannot lead to F-ADDR 0x{pc:x}"
+        here = walk.last.fall if walk.last is not None else walk.pc
+        return "" if here == pc else f"F-ADDR says 0x{pc:x}"
+
+    def _resume(self, state: State, message: Message, ahead: int) -> Step:
+        """A synchronizing message while lost or off: decoding starts at its address."""
+        pc = self._full_address(message.fields["faddr"])
+        elsewhere = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
+        untold = state.mode is Mode.OFF and state.pc == NOWHERE
+        first, *rest = resumed(message, pc, self._dialect)
+        reports = (first._replace(elsewhere=elsewhere, untold=untold), *rest)
+        return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
+
+    def _mismatch(self, state: State, message: Message, ahead: int, stack: Stack, walk: Walk, why: str) -> Step:
+        """What the message led over is listed where HIST bits fitted the branches, or what contradicts is missing code.
+
+        I-CNT alone fits any code (BTM). F-ADDR may be any place on the way: what is behind it would be listed twice.
+        """
+        image = self._walker(state).image
+        certain = self._certain(state, ahead, stack)
+        fitted = not self._btm and message.tcode not in SYNC_TCODES
+        listed = (fitted or not image.knows(walk.at)) and walk.halfwords >= certain.halfwords
+        path = (walk if listed else certain).path
+        report = contradiction(self._program, image, walk.at, why, message.name)
+        return Step(path, self._lost(state.context), -ahead, (report,), calls=_cleared(walk, certain))
+
+
+def _absurd(message: Message, ahead: int) -> Loss | None:
+    """Why the instruction count of a message is noise, None where it is not.
+
+    As far as HIST has led already, it is what the code says. The rest is at most what an encoder counts before it has
+    to report: with few outcomes, more of it would be a loop without branches, where any number fits.
+    """
+    full = message.tcode == Tcode.RESOURCE_FULL and message.fields["rcode"] == Rcode.ICNT
+    icnt = message.fields["rdata"] if full else message.fields.get("icnt", 0)
+    further = icnt - max(ahead, 0)
+    if further < 1 << MAX_ICNT_BITS:
+        return None
+    return Loss(LossCause.ICNT_TOO_LARGE, (message.name, icnt.bit_length(), MAX_ICNT_BITS, further))
+
+
+def _reserved(message: Message) -> Loss | None:
+    """The field of a message that has a value nobody sends, None if there is none.
+
+    Reserved SYNC values are none of these: they are reported, and "decoding can be started" at them (table 25).
+    """
+    cdf = message.fields.get("cdf", 0)
+    return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None
+
+
+def _cleared(*walks: Walk) -> CallEffect:
+    """The effect of a step that forgets the call stack, but only after these walks used it."""
+    longest = max((walk.calls.taken for walk in walks), key=len)
+    return CallEffect(tuple(longest), (), True) if longest else CLEARS
+
+
+_Handler = Callable[[Automaton, State, Message, int, Stack], Step]
+_HANDLERS: dict[int, _Handler] = {
+    Tcode.DIRECT_BRANCH: Automaton._direct_branch,
+    Tcode.INDIRECT_BRANCH: Automaton._indirect_branch,
+    Tcode.PROG_TRACE_SYNC: Automaton._sync,
+    Tcode.DIRECT_BRANCH_SYNC: Automaton._sync,
+    Tcode.INDIRECT_BRANCH_SYNC: Automaton._sync,
+    Tcode.RESOURCE_FULL: Automaton._resource_full,
+    Tcode.INDIRECT_BRANCH_HIST: Automaton._indirect_branch,
+    Tcode.INDIRECT_BRANCH_HIST_SYNC: Automaton._sync,
+    Tcode.PROG_TRACE_CORRELATION: Automaton._correlation,
+}

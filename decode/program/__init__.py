@@ -1,0 +1,1 @@
+"""The program a trace is about: its code, its symbols, its debug information, and what its instructions do."""

@@ -1,0 +1,253 @@
+"""Debug information of ELF files: how functions save registers, source lines of instructions, the whole symbol table.
+
+How a program's functions save registers is the call frame information that gdb's own unwinder reads (DWARF). The symbol
+table is read as it is, data and labels included; `decode.program.elf` has the symbols gdb takes for places. pyelftools
+reads the files; it is loaded when there is one to read.
+
+Source: DWARF 5, 6.2 "Line Number Information", 6.4 "Call Frame Information"; RISC-V ELF psABI, "DWARF Register
+Numbers": 0 to 31 are x0 to x31.
+"""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.decode.program.elf import Elf
+from rvtrace_gdb.decode.program.image import Image
+
+
+def debug_information(elf: Elf) -> Any:
+    """What pyelftools calls the DWARFInfo of a file; None where it is gone, or is another one by now.
+
+    What is asked of it raises one of `errors` where the file is damaged.
+    """
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        content = Path(elf.path).read_bytes()
+        if hashlib.sha256(content).hexdigest() != elf.sha256:
+            return None
+        file: Any = ELFFile(BytesIO(content))
+        return file.get_dwarf_info()
+    except dwarf_errors():
+        return None
+
+
+def dwarf_errors() -> tuple[type[Exception], ...]:
+    """What pyelftools raises where a file is damaged, or has what it does not read (segments), or refers to itself."""
+    from elftools.common.exceptions import DWARFError
+
+    from rvtrace_gdb.decode.program.elf_file import ERRORS
+
+    return *ERRORS, DWARFError, NotImplementedError, RecursionError
+
+
+SAME, UNDEFINED, AT, VALUE, IN, COMPUTED = ["same", "undefined", "at", "value", "in", "computed"]
+"""A register of the caller is as it is here; is lost; is saved at the CFA + *n*; is the CFA + *n*; is in register *n*;
+is what a DWARF expression says.
+"""
+_KINDS = {"UNDEFINED": UNDEFINED, "SAME_VALUE": SAME, "OFFSET": AT, "VAL_OFFSET": VALUE, "REGISTER": IN}
+_RA = 1
+
+
+class Rule(NamedTuple):
+    """Where a register of the caller is."""
+
+    kind: str
+    n: int = 0
+
+
+class Rules(NamedTuple):
+    """At an instruction. *cfa*: register and offset of the canonical frame address. *ra*: where the function returns to
+    is the caller's register *ra*.
+    """
+
+    cfa: tuple[int, int]
+    registers: dict[int, Rule]
+    ra: int = _RA
+
+
+class _Function(NamedTuple):
+    """*entry*: of pyelftools; *bias*: how far above its addresses it is."""
+
+    start: int
+    stop: int
+    bias: int
+    entry: Any
+
+
+class CallFrames:
+    """Of all files of a program; those that cannot be read, or are not there any more, have none."""
+
+    def __init__(self, image: Image) -> None:
+        found = (function for elf, bias in image.elves for function in _functions(elf, bias))
+        self._functions = sorted(found, key=lambda function: function.start)
+        self._starts = [function.start for function in self._functions]
+        self._tables: dict[int, list[Any]] = {}
+
+    def at(self, address: int) -> Rules | None:
+        """The rules at an address, None where there are none, or the CFA is an expression."""
+        number = bisect_right(self._starts, address) - 1
+        if number < 0 or address >= self._functions[number].stop:
+            return None
+        function = self._functions[number]
+        rows = [row for row in self._table(number) if row["pc"] + function.bias <= address]
+        if not rows or rows[-1]["cfa"] is None or rows[-1]["cfa"].reg is None:
+            return None
+        row = rows[-1]
+        rules = {register: _rule(row[register]) for register in row if isinstance(register, int)}
+        return Rules((row["cfa"].reg, row["cfa"].offset), rules, function.entry.cie["return_address_register"])
+
+    def _table(self, number: int) -> list[Any]:
+        if number not in self._tables:
+            try:
+                self._tables[number] = self._functions[number].entry.get_decoded().table
+            except dwarf_errors():
+                self._tables[number] = []
+        return self._tables[number]
+
+
+def _rule(rule: Any) -> Rule:
+    kind = _KINDS.get(rule.type, COMPUTED)
+    return Rule(kind, rule.arg if kind in (AT, VALUE, IN) else 0)
+
+
+def _functions(elf: Elf, bias: int) -> Iterator[_Function]:
+    from elftools.dwarf.callframe import FDE  # a tenth of a second, for those who go back in a tandem trace
+
+    try:
+        entries = _entries(debug_information(elf))
+    except dwarf_errors():
+        entries = []
+    for entry in entries:
+        if isinstance(entry, FDE):
+            start = entry["initial_location"] + bias
+            yield _Function(start, start + entry["address_range"], bias, entry)
+
+
+def _entries(dwarf: Any) -> list[Any]:
+    """Those of .eh_frame; and of .debug_frame, which gdb takes first."""
+    if dwarf is None:
+        return []
+    found = list(dwarf.EH_CFI_entries()) if dwarf.has_EH_CFI() else []
+    return found + (list(dwarf.CFI_entries()) if dwarf.has_CFI() else [])
+
+
+class SourceLines:
+    """*elves*: files, and how far above their addresses they are. What cannot be read has no lines."""
+
+    def __init__(self, elves: Sequence[tuple[Elf, int]]) -> None:
+        self._elves = elves
+        self._dwarfs: dict[str, Any] = {}
+        self._units: dict[tuple[str, int], list[tuple[int, str, int]]] = {}
+
+    def at(self, address: int) -> str:
+        """file:line of an instruction, "" where nobody knows."""
+        for elf, bias in self._elves:
+            found = self._in(elf, address - bias)
+            if found:
+                return found
+        return ""
+
+    def _in(self, elf: Elf, address: int) -> str:
+        try:
+            for unit in _units_of(self._dwarf(elf), address):
+                found = _line(self._rows(elf.path, unit), address)
+                if found:
+                    return found
+        except dwarf_errors():  # a damaged file: the line is left out
+            return ""
+        return ""
+
+    def _dwarf(self, elf: Elf) -> Any:
+        if elf.path not in self._dwarfs:
+            self._dwarfs[elf.path] = debug_information(elf)
+        return self._dwarfs[elf.path]
+
+    def _rows(self, path: str, unit: Any) -> list[tuple[int, str, int]]:
+        key = path, unit.cu_offset
+        if key not in self._units:
+            self._units[key] = sorted(_table(unit), key=lambda row: row[0])
+        return self._units[key]
+
+
+def _units_of(dwarf: Any, address: int) -> Iterator[Any]:
+    """The compilation units that may have an address."""
+    if dwarf is None or not dwarf.has_debug_info:
+        return
+    ranges = dwarf.get_aranges()
+    offset = ranges.cu_offset_at_addr(address) if ranges is not None else None
+    if offset is not None:
+        yield dwarf.get_CU_at(offset)
+        return
+    for unit in dwarf.iter_CUs():
+        attributes = unit.get_top_DIE().attributes
+        if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
+            low, high = attributes["DW_AT_low_pc"].value, attributes["DW_AT_high_pc"]
+            end = high.value if high.form == "DW_FORM_addr" else low + high.value
+            if not low <= address < end:
+                continue
+        yield unit
+
+
+def _table(unit: Any) -> Iterator[tuple[int, str, int]]:
+    """(address, file, line); line 0 where a sequence ends."""
+    program = unit.dwarfinfo.line_program_for_CU(unit)
+    if program is None:
+        return
+    files = program["file_entry"]
+    first = 0 if program["version"] >= 5 else 1
+    for entry in program.get_entries():
+        state = entry.state
+        if state is not None:
+            at = state.file - first
+            name = files[at].name.decode(errors="replace") if 0 <= at < len(files) else "?"
+            yield state.address, name, 0 if state.end_sequence else state.line
+
+
+def _line(rows: list[tuple[int, str, int]], address: int) -> str:
+    """The last row up to an address."""
+    found = None
+    for row in rows:
+        if row[0] > address:
+            break
+        if not (row[2] == 0 and found is not None and found[0] == row[0] and found[2]):
+            found = row
+    return f"{found[1]}:{found[2]}" if found is not None and found[2] else ""
+
+
+class Place(NamedTuple):
+    """Where a symbol is. *size* in bytes, 0 when the file does not tell."""
+
+    address: int
+    size: int
+
+
+def symbols(path: str | Path) -> dict[str, Place]:
+    """All that have a name and are in a section, or absolute; of two of a name the last. {} where there are none."""
+    from elftools.elf.elffile import ELFFile  # which takes long to load
+
+    from rvtrace_gdb.decode.program.elf_file import ERRORS
+
+    try:
+        with open(path, "rb") as file:
+            elf: Any = ELFFile(file)
+            table = elf.get_section_by_name(".symtab")
+            if table is None:
+                return {}
+            found = ((one.name, one) for one in table.iter_symbols() if one.name and _is_place(one))
+            return {name: Place(one["st_value"], one["st_size"]) for name, one in found}
+    except ERRORS:
+        return {}  # what reads the program says what is wrong with it
+
+
+def _is_place(symbol: Any) -> bool:
+    return symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["type"] not in ("STT_FILE", "STT_SECTION")
+
+
+def symbol_names(path: str | Path) -> dict[int, str]:
+    """The first name in alphabetical order of each address that has one."""
+    return {place.address: name for name, place in sorted(symbols(path).items(), reverse=True)}

@@ -1,0 +1,117 @@
+"""What an ELF file says about a program: its segments, its symbols, its identity. Addresses are those in the file.
+
+Files are read by `decode.program.image.read_elf`. Symbols are those that gdb takes for places; `symbols` in
+`decode.program.debug_info` reads the whole symbol table.
+
+Source: the ELF specification (System V gABI) and the RISC-V ELF psABI; which symbols gdb takes for places: gdb's
+elfread.c and minsyms.c.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from rvtrace_gdb.support.errors import RvtraceError
+
+
+class BadElf(RvtraceError):
+    """The file cannot serve as the program of a trace."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {why}")
+
+
+_ELFDATA2LSB = 1
+EM_RISCV = 243
+
+
+class Segment(NamedTuple):
+    """One PT_LOAD with content: *data* belongs at *vaddr*, is loaded at *paddr*, and stands at *offset* in the file."""
+
+    vaddr: int
+    paddr: int
+    offset: int
+    data: bytes
+    executable: bool
+
+
+class Symbol(NamedTuple):
+    """A named place. *size* in bytes, 0 when the file does not tell."""
+
+    address: int
+    name: str
+    size: int
+    is_global: bool
+
+
+class Section(NamedTuple):
+    """An address range that is in memory while the program runs, and its symbols by (address, name)."""
+
+    start: int
+    end: int
+    symbols: list[Symbol]
+
+
+@dataclass(frozen=True)
+class Elf:
+    """The content of one file.
+
+    xlen      32 or 64
+    entry     the entry point
+    build_id  in hex, or None
+    sha256    of the file, in hex
+    zcm       the code is Zcmp or Zcmt code (from the attributes)
+    jvt       base of the Zcmt jump table, or None
+    constants what the program does not write: code and constants, in rising order
+    isa       the ISA string of its attributes ("rv64i2p1_m2p0_zicsr2p0"), "" where it does not say
+    flags     e_flags
+    """
+
+    path: str
+    sha256: str
+    xlen: int
+    entry: int = 0
+    build_id: str | None = None
+    zcm: bool = False
+    jvt: int | None = None
+    segments: list[Segment] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    constants: list[range] = field(default_factory=list)
+    isa: str = ""
+    flags: int = 0
+
+
+def machine(path: str | Path) -> int | None:
+    """The e_machine of a file that starts like a little-endian ELF file, None for any other, or for none."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(20)
+    except (OSError, ValueError):
+        return None
+    is_elf = header.startswith(b"\x7fELF") and len(header) == 20 and header[5] == _ELFDATA2LSB
+    return int.from_bytes(header[18:], "little") if is_elf else None
+
+
+def symbol_at(symbols: Sequence[Symbol], addr: int) -> Symbol | None:
+    """gdb's choice among the symbols of a section, sorted, for an address in it; None where gdb prints none.
+
+    The nearest sized symbol if *addr* is in it or, past its end, in the ones right before it; else the nearest unsized
+    one. Of equal ones a local one gives way to a global one right before it.
+    """
+    unsized = None
+    i = bisect_right(symbols, addr, key=lambda symbol: symbol.address) - 1
+    while i >= 0:
+        symbol = symbols[i]
+        if i and not symbol.is_global and symbols[i - 1] == (symbol.address, symbols[i - 1].name, symbol.size, True):
+            symbol = symbols[i := i - 1]
+        if addr < symbol.address + symbol.size:
+            return symbol
+        if symbol.size == 0:
+            unsized = unsized or symbol
+        elif i == 0 or addr >= symbols[i - 1].address + symbols[i - 1].size:
+            break
+        i -= 1
+    return unsized

@@ -1,0 +1,431 @@
+"""The program a trace is about: its code, its symbols, and what each instruction does.
+
+ELF files give most of it (`read_elf`). What is in none of them (a boot ROM, loaded or generated code) comes from the
+target through `read_missing`, or from a capture or a memory dump through `add_code`.
+
+Different contexts of a hart may run different programs: one for the kernel, others for its processes and for guests
+(`ContextImages`). A trace tells the context of a hart in Ownership messages: privilege mode, scontext and hcontext
+(N-Trace 1.0, 7.1). Linux writes the pid of the task it switches to into scontext when it has been taught to: in
+captures that is the pid of the process that was traced, and 0 for the idle task.
+"""
+
+import copy
+from bisect import bisect_right, insort
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import NamedTuple, Protocol
+
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.elf import BadElf, Elf, Section, Symbol, symbol_at
+from rvtrace_gdb.decode.program.instructions import Instruction, classify, length, zcmt_index
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import why_not
+
+
+class CodeMissing(RvtraceError):
+    """Neither the ELF nor the target has the code at *addr*. *what* should be there, if that is known."""
+
+    def __init__(self, addr: int, what: str = "") -> None:
+        self.addr, self.what = addr, what
+        known = f"{what} is there and was not supplied" if what else ""
+        why = known or "it is not in the ELF and was not read from the target"
+        super().__init__(f"no code known at 0x{addr:x}: {why}")
+
+
+def read_elf(path: str | Path) -> Elf:
+    """The program in an ELF file. Raises BadElf when it cannot be read or is not a RISC-V ELF."""
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise BadElf(str(path), f"cannot be read: {why_not(error)}") from error
+    # Not before there is a file to read: pyelftools takes a tenth of a start to load.
+    from rvtrace_gdb.decode.program import elf_file
+
+    try:
+        return elf_file.parse(str(path), content)
+    except elf_file.ERRORS as error:
+        raise BadElf(str(path), f"is not a readable ELF file ({error})") from error
+
+
+ReadMissing = Callable[[int, int], bytes | None]
+
+_CHUNK = 1024  # bytes asked from the target at once
+
+
+class _Region(NamedTuple):
+    """Known bytes and the file they are from."""
+
+    start: int
+    data: bytes
+    origin: str
+
+
+class _Placed(NamedTuple):
+    """A section of an ELF file where it is in memory: *bias* bytes above its address in the file."""
+
+    start: int
+    end: int
+    bias: int
+    symbols: list[Symbol]
+
+
+class Absent(NamedTuple):
+    """Memory that is known to hold code which nobody supplied: the range, and what it is."""
+
+    addresses: range
+    what: str
+
+
+class Image:
+    """Code and symbols of one address space. Addresses are the hart's; sizes are bytes.
+
+    xlen      32 or 64
+    entry     entry point of the first ELF
+    path      of the first ELF, "" without one
+    build_id  of the first ELF, in hex, or None
+    sha256    of the first ELF file, in hex
+    zcm       the code is Zcmp or Zcmt code (from the ELFs' attributes)
+    jvt       base of the Zcmt jump table, or None
+    """
+
+    partial = False
+    """Everything that runs is expected to be here: a trace that leads elsewhere is of another program."""
+
+    def __init__(self, xlen: int = 64, *, read_missing: ReadMissing | None = None) -> None:
+        self.xlen = xlen
+        self.entry = 0
+        self.path = ""
+        self.build_id: str | None = None
+        self.sha256 = ""
+        self.zcm = False
+        self.jvt: int | None = None
+        self.code: list[tuple[int, bytes]] = []
+        """What `add_code` got, in order: the code that is not in an ELF."""
+        self.elves: list[tuple[Elf, int]] = []
+        """What `add_elf` got: files, and how far above their addresses they are."""
+        self.absent: list[Absent] = []
+        """What `add_absent` got."""
+        self._read_missing = read_missing
+        self._base: Image | None = None
+        self._regions: list[_Region] = []  # sorted by address, disjoint
+        self._unreadable: set[int] = set()  # chunks the target could not give
+        self._instructions: dict[int, Instruction] = {}
+        self._sections: list[_Placed] = []  # sorted
+        self._constants: list[tuple[int, int]] = []  # what of the regions is never written: start and end
+
+    @classmethod
+    def from_elf(cls, path: str | Path, *, read_missing: ReadMissing | None = None) -> "Image":
+        """The program in an ELF file: segments at their virtual address, and at the physical one where that differs.
+
+        Raises BadElf when the file cannot be read or is not a RISC-V ELF.
+        """
+        elf = read_elf(path)
+        image = cls(elf.xlen, read_missing=read_missing)
+        image.add_elf(elf)
+        for segment in elf.segments:
+            image._add_region(segment.paddr, segment.data, elf.path)
+            if segment.paddr != segment.vaddr:
+                image._add_constants(elf, range(segment.vaddr, segment.vaddr + len(segment.data)), segment.paddr)
+        return image
+
+    @property
+    def segments(self) -> list[tuple[int, bytes]]:
+        """All code known, from whatever source: address and bytes, in rising order."""
+        if self._base is None:
+            return [(region.start, region.data) for region in self._regions]
+        merged = Image(self.xlen)
+        for start, data in [*((region.start, region.data) for region in self._regions), *self._base.segments]:
+            merged.add_code(start, data)
+        return merged.segments
+
+    def add_elf(self, elf: Elf, bias: int = 0) -> None:
+        """Adds a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
+
+        Where there already are bytes, those stay. Raises BadElf when it is code of another XLEN.
+        """
+        if elf.xlen != self.xlen:
+            raise BadElf(elf.path, f"is {elf.xlen}-bit code, and the rest of the program is {self.xlen}-bit")
+        if not self.path:
+            self.path, self.entry, self.build_id, self.sha256 = elf.path, elf.entry + bias, elf.build_id, elf.sha256
+        self.elves.append((elf, bias))
+        for segment in elf.segments:
+            self._add_region(self._address(segment.vaddr + bias), segment.data, elf.path)
+        self._sections += (self._placed(section, bias) for section in elf.sections)
+        self._sections.sort()
+        self._add_constants(elf, range(1 << 64), bias)
+        self.zcm = self.zcm or elf.zcm
+        if self.jvt is None and elf.jvt is not None:
+            self.jvt = elf.jvt + bias
+        self._instructions.clear()
+
+    def add_code(self, addr: int, data: bytes, origin: str = "") -> None:
+        """Adds code that is not in an ELF. Where there already are bytes, those stay.
+
+        *origin*: the name of the file it is from, "" for the target itself.
+        """
+        self.code.append((addr, bytes(data)))
+        self._add_region(addr, bytes(data), origin)
+        self._instructions.clear()
+
+    def add_absent(self, addr: int, size: int, what: str) -> None:
+        """Notes what should be at *addr* and was not supplied, for the error of who looks for code there."""
+        self.absent.append(Absent(range(addr, addr + size), what))
+
+    def over(self, base: "Image") -> "Image":
+        """This program where it has code, *base* everywhere else: a process and the kernel under it.
+
+        What is added to either later is in the result too. Code missing from both is asked from the target of *base*.
+        """
+        image = copy.copy(self)
+        image._base = base if self._base is None else self._base.over(base)
+        image._instructions = {}
+        image.path = self.path or base.path
+        image.zcm = self.zcm or base.zcm
+        image.jvt = base.jvt if self.jvt is None else self.jvt
+        return image
+
+    def is_added(self, addr: int) -> bool:
+        """Whether the code at *addr* is from no file, though there is an ELF: it came from the target."""
+        region = self._region(addr)
+        if region is None:
+            return self._base is not None and self._base.is_added(addr)
+        return not region.origin and bool(self.path)
+
+    def origin(self, addr: int) -> str:
+        """What the code at *addr* is from, as a user knows it: the name of a file, or the target."""
+        region = self._region(addr)
+        if region is None and self._base is not None:
+            return self._base.origin(addr)
+        if self.is_added(addr):
+            return "the code read from the target"
+        return PurePath(region.origin if region else self.path).name or "the program"
+
+    def knows(self, addr: int) -> bool:
+        """Whether there is code at *addr*; the target is not asked."""
+        return self._region(addr) is not None or (self._base is not None and self._base.knows(addr))
+
+    def absent_at(self, addr: int) -> str:
+        """What is at *addr* and was not supplied; "" where there is code, or nothing is known to be."""
+        if self._region(addr) is not None:
+            return ""
+        what = next((absent.what for absent in self.absent if addr in absent.addresses), "")
+        return what or (self._base.absent_at(addr) if self._base is not None else "")
+
+    def constant(self, addr: int, size: int) -> bytes:
+        """Of *size* bytes at *addr* those, from the first one on, that the program does not write: code and constants
+        of ELF files, and of other code the instructions that were looked at. The target is not asked.
+        """
+        found = b""
+        while len(found) < size:
+            part = self._constant_part(addr + len(found), size - len(found))
+            if not part:
+                break
+            found += part
+        return found
+
+    def read(self, addr: int, size: int) -> bytes:
+        """*size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
+        parts = []
+        while size > 0:
+            part = self._part(addr, size)
+            parts.append(part)
+            addr += len(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def instruction(self, addr: int) -> Instruction:
+        """What the instruction at *addr* does. Raises CodeMissing, UndecodableInstruction."""
+        known = self._instructions.get(addr)
+        if known is None:
+            known = self._instructions[addr] = self._classify(addr)
+        return known
+
+    def image_of(self, context: Context) -> "Image":
+        """The program in a context: one image is the same in all. See `ContextImages` for programs that are not."""
+        return self
+
+    def symbol(self, addr: int) -> tuple[str, int] | None:
+        """The name and offset gdb prints as <name+offset> for a code address, None where gdb finds no symbol."""
+        i = bisect_right(self._sections, addr, key=lambda section: section.start) - 1
+        if i >= 0 and addr < self._sections[i].end:
+            section = self._sections[i]
+            found = symbol_at(section.symbols, addr - section.bias)
+            return None if found is None else (found.name, addr - section.bias - found.address)
+        if self._base is None or self._region(addr):
+            return None
+        return self._base.symbol(addr)
+
+    def _classify(self, addr: int) -> Instruction:
+        word = int.from_bytes(self.read(addr, 2), "little")
+        if length(word) > 2:
+            word |= int.from_bytes(self.read(addr + 2, 2), "little") << 16
+        instruction = classify(word, self.xlen, zcm=self.zcm)
+        if instruction.is_inferable_jump and instruction.offset is None and self.jvt is not None:
+            step = self.xlen // 8
+            target = int.from_bytes(self.read(self.jvt + step * zcmt_index(word), step), "little") & ~1
+            return instruction._replace(offset=target - addr)
+        return instruction
+
+    def _region(self, addr: int) -> _Region | None:
+        i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1
+        region = self._regions[i] if i >= 0 else None
+        return region if region is not None and addr < region.start + len(region.data) else None
+
+    def _part(self, addr: int, size: int) -> bytes:
+        """Up to *size* bytes at *addr*, at least one."""
+        region = self._region(addr)
+        if region is not None:
+            return region.data[addr - region.start : addr - region.start + size]
+        for absent in self.absent:
+            if addr in absent.addresses:
+                raise CodeMissing(addr, absent.what)
+        if self._base is not None:
+            i = bisect_right(self._regions, addr, key=lambda region: region.start)
+            until = self._regions[i].start - addr if i < len(self._regions) else size
+            return self._base._part(addr, min(size, until))
+        self._fetch(addr)
+        return self._part(addr, size)
+
+    def _constant_part(self, addr: int, size: int) -> bytes:
+        region = self._region(addr)
+        if region is None:
+            i = bisect_right(self._regions, addr, key=lambda region: region.start)
+            until = self._regions[i].start - addr if i < len(self._regions) else size
+            return b"" if self._base is None else self._base._constant_part(addr, min(size, until))
+        i = bisect_right(self._constants, (addr, 1 << 64)) - 1
+        end = self._constants[i][1] if i >= 0 else 0
+        if end <= addr:
+            starts = [start for start in (addr, addr - 2) if start in self._instructions]
+            end = max((start + self._instructions[start].length for start in starts), default=addr)
+        return region.data[addr - region.start : addr - region.start + min(size, max(end - addr, 0))]
+
+    def _add_constants(self, elf: Elf, inside: range, at: int) -> None:
+        """Those in some addresses of an ELF, the first of which is at *at*."""
+        for place in elf.constants:
+            start, end = max(place.start, inside.start), min(place.stop, inside.stop)
+            if start < end:
+                placed = self._address(start - inside.start + at)
+                insort(self._constants, (placed, placed + end - start))
+
+    def _fetch(self, addr: int) -> None:
+        """Asks the target for the chunk *addr* is in."""
+        base = addr & -_CHUNK
+        if self._read_missing is None or base in self._unreadable:
+            raise CodeMissing(addr)
+        data = self._read_missing(base, _CHUNK)
+        if not data or base + len(data) <= addr:
+            self._unreadable.add(base)
+            raise CodeMissing(addr)
+        self.add_code(base, data)
+
+    def _add_region(self, addr: int, data: bytes, origin: str) -> None:
+        """Adds what no region has yet."""
+        for start, old, _ in list(self._regions):
+            end = start + len(old)
+            if start < addr + len(data) and addr < end:
+                if addr < start:
+                    self._add_region(addr, data[: start - addr], origin)
+                if end < addr + len(data):
+                    self._add_region(end, data[end - addr :], origin)
+                return
+        if data:
+            insort(self._regions, _Region(addr, data, origin))
+
+    def _address(self, value: int) -> int:
+        return value & (1 << self.xlen) - 1
+
+    def _placed(self, section: Section, bias: int) -> _Placed:
+        start = self._address(section.start + bias)
+        return _Placed(start, start + section.end - section.start, start - section.start, section.symbols)
+
+
+class Program(Protocol):
+    """The code a hart runs, which may be another in each context. An `Image` is one that is the same in all."""
+
+    @property
+    def xlen(self) -> int: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def partial(self) -> bool: ...
+
+    def image_of(self, context: Context) -> Image: ...
+
+
+_MACHINE = 3
+
+
+class _Attached(NamedTuple):
+    """An image and the contexts it is for: None means any."""
+
+    image: Image
+    scontext: int | None
+    hcontext: int | None
+    virtual: bool | None
+
+    @property
+    def selectors(self) -> int:
+        return sum(value is not None for value in self[1:])
+
+    def covers(self, context: Context) -> bool:
+        wanted = ((self.scontext, context.scontext), (self.hcontext, context.hcontext), (self.virtual, context.virtual))
+        return all(value is None or value == actual for value, actual in wanted)
+
+
+class ContextImages:
+    """The image of each context: those attached to it over a base that all contexts share.
+
+    The base is the bare-metal program, or the kernel and the firmware under it. M-mode sees the base alone: it runs at
+    physical addresses, where a process may have code of its own.
+    """
+
+    def __init__(self, base: Image) -> None:
+        self.base = base
+        self._attached: list[_Attached] = []
+        self._layered: dict[tuple[int, ...], Image] = {(): base}  # by the ids of what is over the base, undermost first
+
+    partial = True
+    """Much runs on such a system that nobody supplied: where there is no code, nothing is wrong."""
+
+    @property
+    def xlen(self) -> int:
+        """32 or 64."""
+        return self.base.xlen
+
+    @property
+    def path(self) -> str:
+        """The base's ELF, or the first one attached; "" without any."""
+        images = (self.base, *(attached.image for attached in self._attached))
+        return next((image.path for image in images if image.path), "")
+
+    def attach(
+        self,
+        image: Image,
+        *,
+        scontext: int | None = None,
+        hcontext: int | None = None,
+        virtual: bool | None = None,
+    ) -> None:
+        """*image* is in memory in the contexts with these values; one that is not given may be any.
+
+        Where several are, the one for fewer contexts hides the others, then the later one the earlier ones. Raises
+        BadElf when it is code of another XLEN than the base's.
+        """
+        if image.xlen != self.xlen:
+            raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
+        self._attached.append(_Attached(image, scontext, hcontext, virtual))
+
+    def image_of(self, context: Context) -> Image:
+        """What code there is in *context*: the same object for contexts with the same code."""
+        if context.prv == _MACHINE:
+            return self.base
+        chosen = [attached for attached in self._attached if attached.covers(context)]
+        return self._over_base([attached.image for attached in sorted(chosen, key=lambda one: one.selectors)])
+
+    def _over_base(self, images: list[Image]) -> Image:
+        key = tuple(map(id, images))
+        if key not in self._layered:
+            self._layered[key] = images[-1].over(self._over_base(images[:-1]))
+        return self._layered[key]

@@ -1,0 +1,332 @@
+"""The control flow that N-Trace and E-Trace decoders walk along: segments of the program, and the return addresses.
+
+A `Segment` is a piece of the program that a walk can take whole: all that runs inevitably from an address on, through
+direct jumps, up to the next instruction whose successor the code alone does not tell.
+
+The call stack has the return addresses of the calls under way, for returns that were not reported (implicit return, 1.0
+chapter 9). Stacks are immutable and share their lower part. What a message does to a stack is kept apart from the stack
+it was found with: which return addresses it took off, and which it left on top. So the messages of a function are known
+whoever called it.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, sequential_target
+
+CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
+"""How a segment ends: it was long enough; a conditional branch; an uninferable jump; an instruction that raises an
+exception (ecall, ebreak); no code there; a direct jump that counts (it is reported, or it is a call to remember)."""
+
+_MAX_SEGMENT = 1024  # instructions
+_BLOCK = 512  # bytes; long code is cut at multiples of it, so that it is the same pieces from wherever it is entered
+_HELD_AT_MOST = 1 << 19  # instructions in all segments (about 0.1 KB each)
+
+_CALLS = frozenset({IType.UNINFERABLE_CALL})
+_RETURNS = frozenset({IType.RETURN})
+_SWAPS = frozenset({IType.COROUTINE_SWAP})
+
+NOWHERE = -1
+"""No address: not known, or not there."""
+
+
+class Segment:
+    """What runs inevitably from an address on.
+
+    pcs        addresses of its instructions, in order of execution
+    ends       halfwords up to and with each of them
+    halfwords  of all of them
+    kind       how it ends
+    fall       where it goes on: CONTINUES and DIRECT, at once; BRANCH, not taken; MISSING, where there is nothing;
+               JUMP and STOP, the next instruction in memory
+    taken      BRANCH: its target. JUMP: where it goes if the instruction before tells, else NOWHERE
+    why        MISSING: what is missing
+    calls      JUMP, DIRECT: the return address is remembered (*fall* of a JUMP, *returns_to* of a DIRECT)
+    returns    JUMP: to the address remembered last
+    reported   DIRECT: HIST has a bit for it
+    """
+
+    __slots__ = (
+        "calls", "ends", "fall", "halfwords", "kind", "pcs", "reported", "returns", "returns_to", "taken", "why"
+    )  # fmt: skip
+
+    def __init__(
+        self, kind: int, pcs: list[int], lengths: list[int], fall: int, taken: int = NOWHERE, why: str = ""
+    ) -> None:
+        self.kind = kind
+        self.pcs = tuple(pcs)
+        self.ends = tuple(accumulate(lengths))
+        self.halfwords = self.ends[-1] if lengths else 0
+        self.fall = fall
+        self.taken = taken
+        self.why = why
+        self.calls = self.returns = self.reported = False
+        self.returns_to = NOWHERE
+
+
+class Segments:
+    """The segments of one program under one set of options, built when first asked for."""
+
+    def __init__(
+        self,
+        image: Image,
+        *,
+        stacked: bool,
+        sequential: bool,
+        reported: bool = False,
+        swaps: bool = True,
+        absolute: bool = False,
+    ) -> None:
+        """*stacked*: return addresses are remembered; *swaps*: a co-routine swap is a return and a call, not neither.
+
+        *sequential*: targets that the instruction before a jump sets are known; *absolute*: and those of jumps by x0.
+        *reported*: the trace has an outcome for direct jumps, too.
+        """
+        self.image = image
+        self.known: dict[int, Segment] = {}
+        self._held = 0
+        self._mask = (1 << image.xlen) - 1
+        self._stacked = stacked
+        self._sequential = sequential
+        self._reported = reported
+        self._absolute = absolute
+        self._calls = _CALLS | _SWAPS if swaps else _CALLS
+        self._returns = _RETURNS | _SWAPS if swaps else _RETURNS
+
+    def at(self, pc: int) -> Segment:
+        """The segment that starts at *pc*."""
+        segment = self.known.get(pc)
+        if segment is None:
+            segment = self._build(pc)
+            if self._held > _HELD_AT_MOST:
+                self.forget()
+            self._held += len(segment.pcs)
+            self.known[pc] = segment
+        return segment
+
+    def forget(self) -> None:
+        """Drops all of them; they are built again when needed."""
+        self.known.clear()
+        self._held = 0
+
+    def _build(self, pc: int) -> Segment:
+        pcs: list[int] = []
+        lengths: list[int] = []
+        before: Instruction | None = None
+        while before is None or before.upper is not None or not _is_long(pcs, before, pc):
+            try:
+                instruction = self.image.instruction(pc)
+            except CodeMissing:
+                return Segment(MISSING, pcs, lengths, pc, why="there is no code")
+            except UndecodableInstruction as error:
+                return Segment(MISSING, pcs, lengths, pc, why=str(error))
+            pcs.append(pc)
+            lengths.append(instruction.length // 2)
+            end = self._end(instruction, before, pcs, lengths)
+            if end is not None:
+                return end
+            before = instruction
+            pc = pc + (instruction.offset if instruction.is_inferable_jump else instruction.length) & self._mask  # type: ignore[operator]
+        return Segment(CONTINUES, pcs, lengths, pc)
+
+    def _end(
+        self, instruction: Instruction, before: Instruction | None, pcs: list[int], lengths: list[int]
+    ) -> Segment | None:
+        """The segment that ends with *instruction*, None when it goes on."""
+        pc = pcs[-1]
+        fall = pc + instruction.length & self._mask
+        if instruction.is_inferable_jump:
+            return self._direct(instruction, pcs, lengths, fall)
+        if instruction.is_branch:
+            assert instruction.offset is not None
+            return Segment(BRANCH, pcs, lengths, fall, pc + instruction.offset & self._mask)
+        if instruction.is_uninferable:
+            segment = Segment(JUMP, pcs, lengths, fall)
+            if self._sequential and before is not None:
+                target = sequential_target(before, pcs[-2], instruction, self.image.xlen)
+                segment.taken = NOWHERE if target is None else target
+            if self._absolute and instruction.via is not None and instruction.via.register == 0:
+                segment.taken = instruction.via.offset & self._mask & ~1
+            if self._stacked:
+                segment.calls = instruction.itype in self._calls
+                segment.returns = instruction.itype in self._returns
+            return segment
+        return Segment(STOP, pcs, lengths, fall) if instruction.itype is IType.EXCEPTION else None
+
+    def _direct(self, instruction: Instruction, pcs: list[int], lengths: list[int], fall: int) -> Segment | None:
+        """A direct jump ends a segment only where it counts."""
+        if instruction.offset is None:
+            return Segment(MISSING, pcs, lengths, pcs[-1], why="the jump table of cm.jt and cm.jalt (jvt) is not known")
+        calls = self._stacked and instruction.itype is IType.INFERABLE_CALL
+        if not calls and not self._reported:
+            return None
+        segment = Segment(DIRECT, pcs, lengths, pcs[-1] + instruction.offset & self._mask)
+        segment.calls, segment.reported, segment.returns_to = calls, self._reported, fall
+        return segment
+
+
+def _is_long(pcs: list[int], last: Instruction, pc: int) -> bool:
+    """Whether a segment need not go on at *pc*."""
+    return len(pcs) >= _MAX_SEGMENT or (pc ^ pcs[-1] >= _BLOCK and not last.is_inferable_jump)
+
+
+Stack = tuple[int, "Stack", int] | None
+"""(return address on top, the stack below, depth), None for the empty one."""
+
+MAX_DEPTH = 1 << 11
+"""Deeper ones lose their oldest entries. The standard's encoders remember 32 calls, the deepest known 1023."""
+_KEPT = MAX_DEPTH // 2
+
+
+def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
+    """*stack* without its *taken* uppermost entries and with *left* pushed on it, the last one on top."""
+    for _ in range(taken):
+        if stack is None:
+            break
+        stack = stack[1]
+    return pushed(stack, left)
+
+
+def pushed(stack: Stack, addresses: Sequence[int]) -> Stack:
+    """*stack* with these return addresses on it, the last one on top."""
+    depth = stack[2] if stack is not None else 0
+    if depth + len(addresses) > MAX_DEPTH:
+        stack, addresses = None, [*_newest(stack, _KEPT - len(addresses)), *addresses[-_KEPT:]]
+        depth = 0
+    for address in addresses:
+        depth += 1
+        stack = (address, stack, depth)
+    return stack
+
+
+def top(stack: Stack) -> int | None:
+    """The return address on top, None of the empty stack."""
+    return None if stack is None else stack[0]
+
+
+def _newest(stack: Stack, count: int) -> list[int]:
+    """That many addresses, the one on top last."""
+    addresses: list[int] = []
+    while stack is not None and len(addresses) < count:
+        addresses.append(stack[0])
+        stack = stack[1]
+    return addresses[::-1]
+
+
+class Mark(NamedTuple):
+    """A stack in use at some moment: how many addresses had been taken, and those that were left."""
+
+    taken: int
+    left: tuple[int, ...]
+
+
+class Calls:
+    """A stack in use during one walk, and what the walk does to it.
+
+    taken  what it took off the stack it began with, None for each time that one was empty already
+    left   what it left on top of the rest
+    """
+
+    __slots__ = ("_below", "_lowest", "left", "taken")
+
+    def __init__(self, stack: Stack) -> None:
+        self._below = stack
+        self._lowest = 0  # how few were left at any time since the last mark
+        self.taken: list[int | None] = []
+        self.left: list[int] = []
+
+    def push(self, address: int) -> None:
+        """A call."""
+        self.left.append(address)
+
+    def pop(self) -> int | None:
+        """A return: where to, None when no call is known."""
+        left = self.left
+        if left:
+            if len(left) <= self._lowest:
+                self._lowest = len(left) - 1
+            return left.pop()
+        address = top(self._below)
+        self.taken.append(address)
+        if self._below is not None:
+            self._below = self._below[1]
+        return address
+
+    def mark(self) -> Mark:
+        """This moment, for `rounds`."""
+        self._lowest = len(self.left)
+        return Mark(len(self.taken), tuple(self.left))
+
+    def rounds(self, mark: Mark, most: int) -> int:
+        """How many times, *most* at most, all since *mark*, the last one, can be done again and be the same."""
+        again = self.taken[mark.taken :]
+        if not again and self._lowest >= len(mark.left):
+            return most  # calls were made, and the older ones not touched
+        if tuple(self.left) != mark.left:
+            return 0
+        count, below = 0, self._below
+        while again and count < most:
+            for address in again:
+                if below is None or below[0] != address:
+                    return count
+                below = below[1]
+            count += 1
+        return most
+
+    def repeat(self, mark: Mark, times: int) -> None:
+        """Do all since *mark* so many times more, as `rounds` allows."""
+        again, calls = self.taken[mark.taken :], self.left[len(mark.left) :]
+        self.taken += again * times
+        self._below = after(self._below, len(again) * times, ())
+        if calls and not again:
+            self.left += calls * min(times, MAX_DEPTH // len(calls) + 1)
+
+    def stack(self) -> Stack:
+        """The stack as it is now."""
+        return pushed(self._below, self.left)
+
+    def top(self) -> int | None:
+        """Where the next return goes."""
+        return self.left[-1] if self.left else top(self._below)
+
+    def redo(self, taken: tuple[int | None, ...], left: tuple[int, ...]) -> bool:
+        """Do what another walk did, if it meets the same return addresses here."""
+        own, below = len(self.left), self._below
+        for count, address in enumerate(taken, 1):
+            if count <= own:
+                if self.left[-count] != address:
+                    return False
+            elif top(below) != address:
+                return False
+            else:
+                below = below[1] if below is not None else None
+        if taken:
+            self.taken += taken[own:]
+            self._below = below
+            rest = max(own - len(taken), 0)
+            del self.left[rest:]
+            self._lowest = min(self._lowest, rest)
+        self.left += left
+        return True
+
+
+class CallEffect(NamedTuple):
+    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others.
+
+    *peak*: how much deeper the stack ever was than before, for encoders whose stack is not as deep as the program's.
+    """
+
+    taken: tuple[int | None, ...]
+    left: tuple[int, ...]
+    clears: bool = False
+    peak: int = 0
+
+
+CLEARS = CallEffect((), (), True)
+
+
+def effect(calls: Calls) -> CallEffect | None:
+    """What a walk did to the call stack."""
+    return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None

@@ -1,0 +1,434 @@
+"""The forms of groups, learnt while reading; the fast path that forms allow; and the rules that groups break.
+
+The forms are an automaton whose states are what a group has had so far. A trace has few different shapes of groups (28
+in 18,000 groups of real cores): which elements in which order. A group is read by one look-up for each element; its
+shape then says where each field is, so that all are unpacked at once. A `Plan` says what to do with a group by its
+shape: most groups have one whose fields can be taken as they are unpacked.
+
+A `Problem` is what can be wrong with a group whose bytes can be read. Source: Trace Protocol Specification, version
+2018-11-20, chapter 3; and the rules a published checker of such traces holds besides. That checker does not accept an
+end group that is implied, which chapter 3 allows: here it is no problem.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR,
+    FPR_END,
+    NO_DATA_IN_RESPONSE,
+    STORE_DATA,
+    Ending,
+    Form,
+    Maker,
+    Opcode,
+    State,
+    Widths,
+    maker_of,
+    plain_forms,
+    register_form,
+    request_form,
+    response_form,
+    state_forms,
+)
+
+
+class Problem(Enum):
+    """One problem; the value says it in words."""
+
+    ORPHAN_END = "end group without a begin group"
+    LOOSE_EXECUTION = "an instruction, pc increment, or state initialization outside of a group"
+    RESET_AND_INSTRUCTION = "a reset and an instruction in one group"
+    INITIALIZATION_AND_INSTRUCTION = "a state initialization and an instruction in one group"
+    INITIALIZATION_AND_RESET = "a state initialization and a reset in one group"
+    INCREMENT_WITHOUT_INSTRUCTION = "increment pc without an instruction to take the length from"
+    DUPLICATE_INCREMENT = "increment pc twice in one group"
+    DUPLICATE_INSTRUCTION = "two instructions in one group"
+    INCREMENT_AND_PC = "increment pc and a new pc in one group"
+    NEITHER = "a group that is neither a reset, a state initialization, an instruction, nor an interrupt"
+    DUPLICATE_RESET = "hart reset twice in one group"
+    DUPLICATE_INITIALIZATION = "state initialization twice in one group"
+
+    @property
+    def is_warning(self) -> bool:
+        """It changes nothing of what the group means."""
+        return self in (Problem.DUPLICATE_RESET, Problem.DUPLICATE_INITIALIZATION)
+
+
+_RESET, _INITIALIZATION, _INCREMENT = Opcode.HART_RESET, Opcode.STATE_INITIALIZATION, Opcode.INCREMENT_PC
+_TOGETHER = (
+    (_RESET, "instr", Problem.RESET_AND_INSTRUCTION),
+    (_INITIALIZATION, "instr", Problem.INITIALIZATION_AND_INSTRUCTION),
+    (_INITIALIZATION, _RESET, Problem.INITIALIZATION_AND_RESET),
+    (_INCREMENT, "pc", Problem.INCREMENT_AND_PC),
+)
+_TWICE = (
+    (_INCREMENT, Problem.DUPLICATE_INCREMENT),
+    ("instr", Problem.DUPLICATE_INSTRUCTION),
+    (_RESET, Problem.DUPLICATE_RESET),
+    (_INITIALIZATION, Problem.DUPLICATE_INITIALIZATION),
+)
+_EXECUTION = frozenset({"instr", _INCREMENT, _INITIALIZATION})
+_INTERRUPT_REGISTERS = 2  # an interrupt has at least xepc and xcause, or a pc
+
+
+def problems_of(forms: Sequence[Form], ending: Ending, *, orphan: bool = False) -> tuple[Problem, ...]:
+    """What is wrong with a group of these elements. *orphan*: it is an end group alone."""
+    kinds = Counter(map(_kind, forms))
+    if orphan:
+        return (Problem.ORPHAN_END,)
+    if ending is Ending.LOOSE:
+        return (Problem.LOOSE_EXECUTION,) if _EXECUTION & kinds.keys() else ()
+    found = [problem for one, other, problem in _TOGETHER if kinds[one] and kinds[other]]
+    found += [problem for kind, problem in _TWICE if kinds[kind] > 1]
+    if kinds[_INCREMENT] and not kinds["instr"]:
+        found.append(Problem.INCREMENT_WITHOUT_INSTRUCTION)
+    is_interrupt = kinds["pc"] or kinds[Opcode.FULL_REGISTER] >= _INTERRUPT_REGISTERS
+    if not (kinds["instr"] or kinds[_RESET] or kinds[_INITIALIZATION] or kinds[_INCREMENT] or is_interrupt):
+        found.append(Problem.NEITHER)
+    return tuple(found)
+
+
+def _kind(form: Form) -> int | str:
+    if form.head in (Opcode.INSTRUCTION_16, Opcode.INSTRUCTION_32):
+        return "instr"
+    is_pc = form.head == Opcode.ADDITIONAL_STATE and form.identifier == State.PC
+    return "pc" if is_pc else form.head
+
+
+_BEGIN, _END = int(Opcode.BEGIN_GROUP), int(Opcode.END_GROUP)
+_REGISTER, _STATE = int(Opcode.FULL_REGISTER), int(Opcode.ADDITIONAL_STATE)
+_REQUEST, _RESPONSE = int(Opcode.MEMORY_REQUEST), int(Opcode.MEMORY_RESPONSE)
+_INITIALIZATION_OPCODE = int(Opcode.STATE_INITIALIZATION)
+
+MOST_NODES = 1 << 13
+MOST_SHAPES = 1 << 12
+MOST_ELEMENTS = 40
+"""What is remembered; groups beyond that are read element by element each time."""
+
+
+class Bad(Exception):
+    """What stands here is no element. For the framer alone: a user sees a loss."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(why)
+
+
+class Shape:
+    """Which elements a group has, in which order, and how it ends.
+
+    number   in `Automaton.shapes`
+    forms    of its elements, without begin and end
+    known    False: the forms are not remembered, the group has to be read again
+    end      bytes of the end group: 1, 0 where it is implied or missing
+    loose    an element outside of groups, or an end group there
+    root     the state the reader is in behind it
+    """
+
+    def __init__(
+        self, number: int, forms: tuple[Form, ...], end: int, root: "Node", *, loose: bool = False, known: bool = True
+    ) -> None:
+        self.number, self.forms, self.end, self.root = number, forms, end, root
+        self.loose, self.known = loose, known
+
+    @property
+    def ending(self) -> Ending:
+        """How it ends."""
+        return Ending.LOOSE if self.loose else Ending.EXPLICIT if self.end else Ending.IMPLIED
+
+    @cached_property
+    def reader(self) -> struct.Struct:
+        """Unpacks the fields of all elements, from the first byte of the group on."""
+        return struct.Struct("<" + ("" if self.loose else "x") + "".join(form.format for form in self.forms))
+
+    @cached_property
+    def makers(self) -> list[tuple[Maker, int, int]]:
+        """What makes each element, and which of the fields it is made of: from the one, before the other."""
+        ends = list(accumulate(form.values for form in self.forms))
+        return [(maker_of(form), end - form.values, end) for form, end in zip(self.forms, ends, strict=True)]
+
+    @cached_property
+    def has_bytes(self) -> bool:
+        """Whether some of its fields are unpacked as bytes."""
+        return any("s" in form.format for form in self.forms)
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with such a group."""
+        return problems_of(self.forms, self.ending, orphan=self.loose and bool(self.end))
+
+
+Entry = tuple[int, "Node", int, Shape | None]
+"""(size, next node, 0, None): an element of so many bytes. (0, node, at, None): what it is the byte *at* bytes behind
+decides, in that node. (size, node, 0, shape): the end of a group."""
+
+
+class Node(dict[int, Entry]):
+    """A state of the reader: what can come, by the byte it begins with. Filled as bytes are met."""
+
+    def __init__(self, automaton: "Automaton", at: "Where", split: int = 0) -> None:
+        super().__init__()
+        self._automaton, self.where, self.split = automaton, at, split
+
+    def __missing__(self, byte: int) -> Entry:
+        """Raises Bad."""
+        entry = self._automaton.entry(self.where, self.split, byte)
+        self[byte] = entry
+        return entry
+
+
+class Where:
+    """What the reader knows of the group it is in. *after*: what comes behind one more element, by that and `_class`.
+
+    forms     of the elements so far; None: not remembered
+    inside    a group, or outside of any
+    init      a state initialization came
+    pending   the operation of the request right before, -1 without one
+    once      nothing is to be remembered of it: *forms* are of the last element alone
+    """
+
+    __slots__ = ("after", "forms", "init", "inside", "once", "pending")
+
+    def __init__(
+        self, forms: tuple[Form, ...] | None, inside: bool, init: bool = False, pending: int = -1, *, once: bool = False
+    ) -> None:
+        self.forms, self.inside, self.init, self.pending, self.once = forms, inside, init, pending, once
+        self.after: dict[tuple[Form, int], Entry] = {}
+
+
+class Automaton:
+    """Reads elements with these field lengths. Remembers a bounded number of shapes."""
+
+    def __init__(self, widths: Widths) -> None:
+        self.widths = widths
+        self._plain, self._states = plain_forms(), state_forms(widths)
+        self._nodes = 0
+        self._general: dict[tuple[bool, int], Node] = {}
+        self._begin = Node(self, Where((), inside=True))
+        self._roots: dict[int, Node] = {}
+        self.root = self._root(-1)
+        self.shapes = [Shape(end, (), end, self.root, known=False) for end in (0, 1)]
+        """By number. The first two stand for all groups that are not remembered."""
+
+    def entry(self, where: Where, split: int, byte: int) -> Entry:
+        """What to do at *byte*. Raises Bad."""
+        if split:
+            return self._split(where, split, byte)
+        if byte in (_BEGIN, _END):
+            return self._boundary(where, byte)
+        if byte in self._plain:
+            return self._after(where, self._plain[byte], -1)
+        at = self._splits_at(where, byte)
+        return 0, Node(self, where, byte), at, None
+
+    def _splits_at(self, where: Where, byte: int) -> int:
+        """How far behind its first byte an element says which form it has. Raises Bad."""
+        if byte == _REGISTER:
+            return 2
+        if byte == _STATE:
+            return 1
+        if byte == _REQUEST:
+            return 1 + self.widths.mlen
+        if byte == _RESPONSE:
+            if where.pending < 0:
+                raise Bad("a memory response without a request right before it")
+            return 1
+        raise Bad(f"0x{byte:02x} is no opcode")
+
+    def _split(self, where: Where, split: int, byte: int) -> Entry:
+        if split == _REGISTER:
+            if byte == FPR >> 8:  # the low byte tells x from f, and both from what is reserved
+                return 0, Node(self, where, _LOW), 1, None
+            if byte > FPR >> 8:
+                raise Bad(f"there is no register 0x{byte:02x}..")
+            return self._after(where, self._integer, -1)
+        if split == _LOW:
+            if byte >= FPR_END & 0xFF:
+                raise Bad(f"there is no register 0x10{byte:02x}")
+            return self._after(where, self._floating(where) if byte >= FPR & 0xFF else self._integer, -1)
+        if split == _STATE:
+            if byte not in self._states:
+                raise Bad(f"0x{byte:02x} is no identifier of an additional state")
+            return self._after(where, self._states[byte], -1)
+        found = request_form(self.widths, byte) if split == _REQUEST else response_form(where.pending, byte)
+        if found is None:
+            raise Bad(f"0x{byte:02x} is reserved in a memory {'request' if split == _REQUEST else 'response'}")
+        return self._after(where, found, byte & 15 if split == _REQUEST else -1)
+
+    @property
+    def _integer(self) -> Form:
+        return register_form(self.widths, floating=False)
+
+    def _floating(self, where: Where) -> Form:
+        return register_form(self.widths, floating=True, in_initialization=where.init)
+
+    def _boundary(self, where: Where, byte: int) -> Entry:
+        if where.inside:
+            size = int(byte == _END)
+            return size, self.root, 0, self._group(where.forms, size)
+        if byte == _END:
+            return 1, self.root, 0, self._shape((), 1, self.root, loose=True)
+        return 1, self._begin, 0, None
+
+    def _after(self, where: Where, element: Form, pending: int) -> Entry:
+        """Behind one more element. Many a byte leads to the same."""
+        key = element, _class(pending)
+        if key not in where.after:
+            where.after[key] = self._behind(where, element, pending)
+        return where.after[key]
+
+    def _behind(self, where: Where, element: Form, pending: int) -> Entry:
+        if not where.inside:
+            root = self._root(pending)
+            return element.size, root, 0, self._shape((element,), 0, root, loose=True)
+        init = where.init or element.head == _INITIALIZATION_OPCODE
+        if where.once:
+            return element.size, Node(self, Where((element,), True, init, pending, once=True)), 0, None
+        if where.forms is None or len(where.forms) >= MOST_ELEMENTS or self._nodes >= MOST_NODES:
+            return element.size, self._forgetful(init, pending), 0, None
+        self._nodes += 1
+        return element.size, Node(self, Where((*where.forms, element), True, init, pending)), 0, None
+
+    def _forgetful(self, init: bool, pending: int) -> Node:
+        """The state in groups that are too many or too long to remember."""
+        key = init, _class(pending)
+        if key not in self._general:
+            self._general[key] = Node(self, Where(None, True, init, pending))
+        return self._general[key]
+
+    def _root(self, pending: int) -> Node:
+        """The state outside of groups."""
+        key = _class(pending)
+        if key not in self._roots:
+            self._roots[key] = Node(self, Where((), False, False, pending))
+        return self._roots[key]
+
+    def _group(self, forms: tuple[Form, ...] | None, end: int) -> Shape:
+        if forms is None or len(self.shapes) >= MOST_SHAPES:
+            return self.shapes[end]
+        return self._shape(forms, end, self.root)
+
+    def _shape(self, forms: tuple[Form, ...], end: int, root: Node, *, loose: bool = False) -> Shape:
+        shape = Shape(len(self.shapes), forms, end, root, loose=loose)
+        self.shapes.append(shape)
+        return shape
+
+    def forms_at(self, data: bytes | bytearray, offset: int) -> Iterator[tuple[Form, int]]:
+        """The elements of a whole group at *offset*, and where each is, without remembering anything."""
+        offset, init, pending = offset + 1, False, -1
+        while data[offset] not in (_BEGIN, _END):
+            size, node, at, _ = self.entry(Where((), True, init, pending, once=True), 0, data[offset])
+            while at:
+                size, node, at, _ = self.entry(node.where, node.split, data[offset + at])
+            assert node.where.forms
+            init, pending = node.where.init, node.where.pending
+            yield node.where.forms[0], offset
+            offset += size
+
+
+def _class(pending: int) -> int:
+    """What matters of the request before: -1 none, 0 and 1: its response has data, or not."""
+    return pending if pending < 0 else int(pending in NO_DATA_IN_RESPONSE)
+
+
+_LOW = -1  # splits by the low byte of a register's number
+
+
+FULL, INCREMENT, NONE = range(3)
+"""How a group tells the pc."""
+
+
+class Plan(NamedTuple):
+    """Where the fields of a plain group are among those unpacked, -1 for what it does not have.
+
+    unpack     all fields, from the trace and an offset
+    pc_kind    FULL, INCREMENT or NONE
+    pc, word, address, data
+    registers  (number, value) of each
+    length     of the instruction, in bytes
+    size       of the store data, in bytes
+    physical   the address is a physical one; *both*: it is an effective one, and the physical one is told, too
+    """
+
+    unpack: Any
+    pc_kind: int
+    pc: int
+    word: int
+    length: int
+    registers: tuple[tuple[int, int], ...]
+    address: int
+    data: int
+    size: int
+    physical: bool
+    both: bool
+
+
+_INSTRUCTIONS = {int(Opcode.INSTRUCTION_16): 2, int(Opcode.INSTRUCTION_32): 4}
+
+
+def plan_of(shape: Shape) -> Plan | None:
+    """How to take a group of this shape; None: element by element.
+
+    Plain is a group with an instruction, a pc in one of both forms, whole registers, addresses, and at most one store.
+    """
+    if shape.loose or not shape.known or shape.problems:
+        return None
+    places = _places(shape.forms)
+    if places is None:
+        return None
+    words = [head for head in _INSTRUCTIONS if ("", head) in places]
+    effective = places.get(("address", State.EFFECTIVE_ADDRESS), -1)
+    physical = places.get(("address", State.PHYSICAL_ADDRESS), -1)
+    address = effective if effective >= 0 else physical
+    sizes = [state for state in STORE_DATA if ("data", state) in places]
+    has_pc, increments = ("", State.PC) in places, ("", -1) in places
+    if not words or has_pc + increments != 1 or bool(sizes) > (address >= 0):
+        return None
+    if sizes and any("s" in form.format for form in shape.forms):  # an address of 5 bytes
+        return None
+    return Plan(
+        shape.reader.unpack_from,
+        FULL if has_pc else INCREMENT,
+        places.get(("", State.PC), -1),
+        places["", words[0]],
+        _INSTRUCTIONS[words[0]],
+        tuple((at, at + 1) for (kind, _), at in places.items() if kind == "register"),
+        address,
+        places["data", sizes[0]] if sizes else -1,
+        STORE_DATA[sizes[0]] if sizes else 0,
+        physical >= 0 > effective,
+        physical >= 0 <= effective,
+    )
+
+
+def _places(forms: Sequence[Form]) -> dict[tuple[str, int], int] | None:
+    """Where each field is, None for a group that is not plain."""
+    places: dict[tuple[str, int], int] = {}
+    at = 0
+    for form in forms:
+        key = ("register", at) if form.head == Opcode.FULL_REGISTER else _key(form)
+        if key is None or key in places or (key[0] == "data" and key[0] in {kind for kind, _ in places}):
+            return None
+        places[key] = at
+        at += form.values
+    return places
+
+
+def _key(form: Form) -> tuple[str, int] | None:
+    if form.head in _INSTRUCTIONS:
+        return "", form.head
+    if form.head == Opcode.INCREMENT_PC:
+        return "", -1
+    if form.head != Opcode.ADDITIONAL_STATE:
+        return None
+    if form.identifier == State.PC:
+        return ("", form.identifier) if form.values == 1 else None
+    if form.identifier in (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS):
+        return "address", form.identifier
+    return ("data", form.identifier) if form.identifier in STORE_DATA else None

@@ -1,0 +1,391 @@
+"""The instructions of a trace as a history: what retired where, and what happened in between."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause, Start, StartReason, Stop
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.index import Break, Index
+from rvtrace_gdb.decode.tandem.plausibility import AHEAD, TRACE, Before, Beliefs
+from rvtrace_gdb.decode.tandem.protocol import Instr
+from rvtrace_gdb.decode.tandem.trace import Flaw
+from rvtrace_gdb.support.errors import Progress, silent
+
+_PIECE = 1 << 15  # groups taken at a time
+_LONGEST = 1 << 10  # instructions of one path
+_MOST_PATHS = 1 << 16
+
+
+class Flow:
+    """Makes the history.
+
+    groups  by position: the group of the instruction, or before which the gap is
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        program: Program,
+        progress: Progress = silent,
+        builder: HistoryBuilder | None = None,
+        *,
+        stop_at_error: bool = False,
+    ) -> None:
+        self._index, self._trace, self._progress = index, index.trace, progress
+        self._program, self._builder = program, builder or HistoryBuilder()
+        self._image = program.image_of(Context())
+        self._known: dict[Image, dict[tuple[int, ...], Path]] = {}
+        self._paths = self._known.setdefault(self._image, {})
+        self._missing: dict[Image, dict[int, bytes]] = {}
+        self._mismatches: set[int] = set()
+        self._mode: int | None = None
+        self._was_reset = self._stopped = False
+        self._stop_at_error = stop_at_error
+        self._base = self._before = 0  # the byte, and the group, that are the first in `_trace`
+        self._initialized: tuple[int, int] | None = None  # from which byte on, how often: more may follow
+        self._reset_at: int | None = None  # the byte of a reset; what follows says where it went on
+        self._resuming = True
+        self._stop = 0  # of the groups that are followed now
+        self._last = Before()  # of the groups before them
+        self._is_unbelieved = False  # where the hart is before them
+        self._beliefs = Beliefs(index, 0, (), self._last)
+        self.groups = array("I")
+
+    def build(self) -> History:
+        """The history of all groups. Raises only what *progress* raises."""
+        self.follow(0)
+        self.finish()
+        return self._builder.finish(self._trace.accounting)
+
+    def renew(self, index: Index, base: int, before: int) -> None:
+        """Goes on in another index of the same trace, which begins at byte *base*, and *before* groups later."""
+        self._index, self._base, self._before = index, base, before
+        del self.groups[:]
+        if sum(map(len, self._known.values())) > _MOST_PATHS:
+            for paths in self._known.values():
+                paths.clear()
+
+    def follow(self, first: int, *, more: bool = False, waits: bool = False) -> int:
+        """What groups from *first* on did; before which group it ended. *more*: others will follow them.
+
+        *waits*: groups in doubt wait for those behind them.
+        """
+        self._beliefs = Beliefs(self._index, first, list(self._trace.flaws(first)), self._last)
+        self._stop = len(self._index.pcs)
+        if waits:
+            self._stop = next(
+                (
+                    group
+                    for group in range(max(first, self._stop - AHEAD), self._stop)
+                    if group in self._beliefs.waiting
+                ),
+                self._stop,
+            )
+        if self._is_unbelieved:
+            self._forget_pc(first - 1)
+        if not self._stopped and self._stop > first - (not more):
+            self._follow(first, more=more)
+        self._last = self._beliefs.last(self._stop, self._image)
+        for image, missing in self._missing.items():
+            for start, code in _stretches(missing):
+                image.add_code(start, code, TRACE)
+            missing.clear()
+        return self._stop
+
+    def _follow(self, first: int, *, more: bool) -> None:
+        index = self._index
+        self._resets = frozenset(index.resets)
+        marks = self._marks(first)
+        if first < self._stop:
+            self._tell_reset(index.origin(first))
+        self._initialize(marks, first, more=more)
+        at = first
+        for group in sorted(marks):
+            if group >= self._stop and more:
+                break
+            self._plain(at, group)
+            for mark in marks[group]:
+                if isinstance(mark, Break):
+                    self._break(mark)
+            if self._is_stopped():
+                return
+            if group < self._stop:
+                self._marked(group, marks[group])
+            at = group + 1
+        self._plain(at, self._stop)
+
+    def finish(self) -> None:
+        """No more groups follow."""
+        self._tell_reset(NOWHERE)
+        self._tell_initialized()
+        if len(self._mismatches) > 1:
+            more = Note(NoteCause.MORE_PLACES, (len(self._mismatches) - 1, self._image.origin(0)))
+            self._builder.event(EventKind.NOTE, self._base + len(self._trace.data), more)
+
+    def _is_stopped(self) -> bool:
+        return self._stopped
+
+    def _offset(self, group: int) -> int:
+        return self._base + self._trace.offsets[group]
+
+    def _initialize(self, marks: dict[int, list[object]], first: int, *, more: bool) -> None:
+        """State initializations in a row are one event, also where the trace comes in pieces."""
+        last = self._stop
+        runs = sorted((group, mark) for group, found in marks.items() for mark in found if isinstance(mark, int))
+        if self._initialized is not None and runs and runs[0][0] == first:
+            _, count = runs.pop(0)
+            marks[first].remove(count)
+            self._initialized = self._initialized[0], self._initialized[1] + count
+            if more and first + count == last:
+                return
+        self._tell_initialized()
+        if more and runs and sum(runs[-1]) == last and not self._index.retired[last - 1]:
+            group, count = runs[-1]
+            marks[group].remove(count)
+            self._initialized = self._offset(group), count
+
+    def _tell_initialized(self) -> None:
+        if self._initialized is not None:
+            offset, count = self._initialized
+            self._initialized = None
+            self._initialized_by(count, offset)
+
+    def _initialized_by(self, count: int, offset: int) -> None:
+        self._builder.event(EventKind.NOTE, offset, Note(NoteCause.INITIALIZED, (count,)))
+
+    def _marks(self, start: int) -> dict[int, list[object]]:
+        """What there is to say of some groups, by number."""
+        index, marks = self._index, dict[int, list[object]]()
+        singles: list[Iterable[object]] = [index.breaks, index.traps, self._trace.flaws(start)]
+        for items in singles:
+            for item in items:
+                assert isinstance(item, Break | Trapped | Flaw)
+                marks.setdefault(item.group, []).append(item)
+        columns = (index.registers.columns[state].groups for state in (csrs.PRIVILEGE, csrs.MTIME))
+        for groups in (index.resets, *columns, index.origins):
+            for group in groups:
+                if group >= start:
+                    marks.setdefault(group, [])
+        for first, last in _runs(group for group in index.initializations if group < self._stop):
+            marks.setdefault(first, []).append(last - first + 1)
+        for group in self._beliefs.doubted:
+            if start <= group < self._stop:
+                marks.setdefault(group, [])
+        return marks
+
+    def _marked(self, group: int, marks: list[object]) -> None:
+        """A group about which there is something to say."""
+        builder, offset = self._builder, self._offset(group)
+        if group in self._resets:
+            self._reset(group)
+        for mark in marks:
+            if isinstance(mark, Flaw):
+                flaw = Note(NoteCause.FLAW, (self._before + group + 1, mark.problem.value))
+                builder.event(EventKind.NOTE, offset, flaw)
+            elif isinstance(mark, int):
+                self._initialized_by(mark, offset)
+        if group in self._beliefs.doubted:
+            self._doubt(group)
+        self._plain(group, group + 1)
+        for mark in marks:
+            if isinstance(mark, Trapped):
+                self._trap(mark)
+        self._states(group)
+
+    def _doubt(self, group: int) -> None:
+        """A group beside damage: its instruction is not listed where too much speaks against its address."""
+        index, beliefs = self._index, self._beliefs
+        origin = index.origin(group)
+        if not index.retired[group] or beliefs.believes(group, self._image):
+            return
+        index.retired[group] = 0
+        self._forget_pc(group)
+        if not self._resuming:
+            length, loss = self._builder.position, Loss(LossCause.NOT_BELIEVED, (f"{origin:x}",))
+            self._builder.gap(
+                EventKind.LOSS, self._offset(group), Loss(LossCause.NO_ADDRESS) if origin == NOWHERE else loss
+            )
+            self._added(length, group)
+
+    def _forget_pc(self, group: int) -> None:
+        """Where a group that nobody believes went on is not known, unless what follows is in the program there."""
+        index = self._index
+        following = next((after for after in range(group + 1, self._stop) if index.retired[after]), self._stop)
+        self._is_unbelieved = following == self._stop
+        if following not in index.origins and not self._beliefs.agrees(following, self._image):
+            index.pcs[group:following] = array("Q", [NOWHERE] * (following - group))
+
+    def _reset(self, group: int) -> None:
+        self._reset_at = self._offset(group)
+        self._resuming = self._was_reset = True
+        if group + 1 < len(self._index.pcs):
+            self._tell_reset(self._index.origin(group + 1))
+
+    def _tell_reset(self, following: int) -> None:
+        """*following*: where the instruction behind it is."""
+        if self._reset_at is not None:
+            next_pc = None if following == NOWHERE else following
+            self._builder.event(EventKind.SYNC, self._reset_at, Start(StartReason.RESET), next_pc=next_pc)
+            self._reset_at = None
+
+    def _trap(self, trapped: Trapped) -> None:
+        offset = self._offset(trapped.group)
+        last = trapped.epc if trapped.epc is not None else self._index.origin(trapped.group)
+        beliefs = self._beliefs
+        epc = last if last != NOWHERE and beliefs.origin(trapped.group, self._image) else None
+        handler = trapped.handler if beliefs.handler(trapped.group) else None
+        self._builder.event(EventKind.TRAP, offset, trapped.fact, last_pc=epc, next_pc=handler)
+
+    def _states(self, group: int) -> None:
+        """The privilege mode and the time after a group."""
+        registers = self._index.registers
+        self._enter(registers.value(csrs.PRIVILEGE, group))
+        column = registers.columns[csrs.MTIME].groups
+        at = bisect_left(column, group)
+        if at < len(column) and column[at] == group:
+            self._builder.time(registers.columns[csrs.MTIME].values[at])
+
+    def _enter(self, mode: int | None) -> None:
+        """What follows runs in this privilege mode."""
+        if mode != self._mode:
+            self._mode = mode
+            context = Context(mode)
+            self._image = self._program.image_of(context)
+            self._paths = self._known.setdefault(self._image, {})
+            self._builder.context(context)
+
+    def _break(self, mark: Break) -> None:
+        """What is missing before a group."""
+        builder, offset = self._builder, self._base + mark.offset
+        if isinstance(mark.cause, Note):
+            builder.event(EventKind.NOTE, offset, mark.cause)
+            return
+        length = builder.position
+        kind = EventKind.TRACE_OFF if isinstance(mark.cause, Stop) else EventKind.LOSS
+        builder.gap(kind, offset, mark.cause)
+        if self._stop_at_error and kind is EventKind.LOSS:
+            builder.event(EventKind.NOTE, offset, Note(NoteCause.STOPPED_AT_LOSS))
+            self._stopped = True
+        self._added(length, mark.group)
+        self._enter(None)
+
+    def _added(self, length: int, group: int) -> None:
+        """A gap may have got a position."""
+        if self._builder.position > length:
+            self.groups.append(group)
+        self._resuming = True
+
+    def _plain(self, start: int, stop: int) -> None:
+        """Groups about which there is nothing to say but where their instructions were."""
+        for first in range(start, stop, _PIECE):
+            self._progress("following (groups)", first, len(self._index.pcs))
+            self._retired(first, min(first + _PIECE, stop))
+
+    def _retired(self, start: int, stop: int) -> None:
+        """The instructions of some groups, in order."""
+        index = self._index
+        origins = index.pcs[start - 1 : stop - 1] if start else array("Q", [NOWHERE, *index.pcs[: stop - 1]])[:stop]
+        if start in index.origins:
+            origins[0] = index.origins[start]
+        groups: range | list[int] = range(start, stop)
+        if index.retired.count(1, start, stop) != stop - start:
+            kept = [group for group in groups if index.retired[group]]
+            origins, groups = array("Q", [origins[group - start] for group in kept]), kept
+        if NOWHERE in origins:
+            self._some(origins, groups)
+        elif origins:
+            self._run(origins, groups)
+
+    def _some(self, origins: "array[int]", groups: range | list[int]) -> None:
+        """Instructions of which some are nobody knows where."""
+        begin = 0
+        for end, origin in enumerate(origins):
+            if origin == NOWHERE:
+                self._run(origins[begin:end], groups[begin:end])
+                begin = end + 1
+                if not self._resuming:
+                    length = self._builder.position
+                    self._builder.gap(EventKind.LOSS, self._offset(groups[end]), Loss(LossCause.NO_ADDRESS))
+                    self._added(length, groups[end])
+        self._run(origins[begin:], groups[begin:])
+
+    def _run(self, pcs: "array[int]", groups: range | list[int]) -> None:
+        """Instructions that ran one after the other, in paths that are the same whenever the same ran."""
+        if not pcs:
+            return
+        if self._resuming:
+            self._resume(pcs[0], groups[0])
+        cuts = [i for i, (pc, following) in enumerate(pairwise(pcs), 1) if not 0 < following - pc <= 4]
+        paths, append, begin = self._paths, self._builder.append, 0
+        for end in (*cuts, len(pcs)):
+            for first in range(begin, end, _LONGEST):
+                last = min(end, first + _LONGEST)
+                block = tuple(pcs[first:last])
+                path = paths.get(block)
+                if path is None:
+                    path = paths[block] = Path([block])
+                    self._check(block, groups[first:last])
+                append(path)
+            begin = end
+        self.groups.extend(groups)
+
+    def _resume(self, pc: int, group: int) -> None:
+        if not self._builder.position and not self._was_reset:
+            self._builder.event(EventKind.SYNC, self._offset(group), Start(StartReason.BEGINNING), next_pc=pc)
+        self._builder.resume(pc, self._offset(group))
+        self._resuming = False
+
+    def _check(self, block: tuple[int, ...], groups: range | list[int]) -> None:
+        """The code that ran, as the trace has it, held against the program's; what that does not have, it gets."""
+        missing = self._missing.setdefault(self._image, {})
+        for pc, group in zip(block, groups, strict=True):
+            instr = next(element for element in self._trace.elements(group) if isinstance(element, Instr))
+            code = instr.word.to_bytes(instr.length, "little")
+            try:
+                found = self._image.read(pc, instr.length)
+            except CodeMissing:
+                missing[pc] = code
+                continue
+            if found != code and self._image.origin(pc) != TRACE:
+                self._mismatch(pc, group, code, found)
+
+    def _mismatch(self, pc: int, group: int, code: bytes, found: bytes) -> None:
+        self._mismatches.add(pc)
+        if len(self._mismatches) == 1:
+            detail = (self._image.origin(pc), pc, code[::-1].hex(), found[::-1].hex())
+            mismatch = Loss(LossCause.OTHER_INSTRUCTION, detail)
+            self._builder.event(EventKind.MISMATCH, self._offset(group), mismatch)
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The first and last of numbers that follow one another."""
+    first = last = -2
+    for number in numbers:
+        if number != last + 1:
+            if first >= 0:
+                yield first, last
+            first = number
+        last = number
+    if first >= 0:
+        yield first, last
+
+
+def _stretches(code: dict[int, bytes]) -> Iterator[tuple[int, bytes]]:
+    """Instructions by address as pieces as long as possible."""
+    start, found = -1, bytearray()
+    for pc, data in sorted(code.items()):
+        if found and pc == start + len(found):
+            found += data
+        else:
+            if found:
+                yield start, bytes(found)
+            start, found = pc, bytearray(data)
+    if found:
+        yield start, bytes(found)

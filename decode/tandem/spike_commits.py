@@ -1,0 +1,235 @@
+"""From Spike's commit log to a tandem trace: `spike -l --log-commits`, or `--log-commits` alone.
+
+Source: riscv-isa-sim, riscv/execute.cc (commit_log_print_insn) and riscv/processor.cc (take_trap); the lines are shown
+in `decode/executed/readers.py`. The log names what an instruction wrote, but not what a trap changed besides xepc,
+xcause and xtval: the trace has no mstatus there, and no instruction that was not logged.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.executed.readers import CAUSES, CUSTOM_CAUSE, Log
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, length, reach
+from rvtrace_gdb.decode.tandem.effects import bus_operation, is_atomic
+from rvtrace_gdb.decode.tandem.encoder import Encoder, Retired
+from rvtrace_gdb.decode.tandem.protocol import Instr
+from rvtrace_gdb.support.errors import Progress, silent
+
+_CORE = rb"core +(\d+): "
+_LISTED = re.compile(_CORE + rb"0x([0-9a-f]+) \(0x([0-9a-f]+)\)")
+_COMMIT = re.compile(_CORE + rb"(\d) 0x([0-9a-f]+) \(0x([0-9a-f]+)\)(.*)")
+_EXCEPTION = re.compile(_CORE + rb"exception (?:trap_(\w+)|interrupt #(\d+)|[^,]*), epc 0x([0-9a-f]+)\s")
+_TVAL = re.compile(_CORE + rb" *tval 0x([0-9a-f]+)\s")
+_WRITE = re.compile(rb" (?:([xf])(\d+) +0x([0-9a-f]+)|c(\d+)_\S+ 0x([0-9a-f]+)|mem 0x([0-9a-f]+)(?: 0x([0-9a-f]+))?)")
+_FETCH_FAULTS = (1, 12, 20)
+_MACHINE = 3
+
+
+_VALUE_DIGITS, _STORE_DIGITS = (0, 8, 16), (0, 2, 4, 8, 16)  # 0: there is none
+
+_Writes = Sequence[tuple[bytes, ...]]  # what `_WRITE` finds
+
+
+class _Step(NamedTuple):
+    """An instruction that retired, or a trap; where it was and in which mode the hart was."""
+
+    pc: int
+    mode: int | None
+    word: int | None
+    writes: _Writes = ()
+    cause: int | None = None
+    interrupt: bool = False
+    tval: int = 0
+
+
+class CommitLog:
+    """Reads a commit log. *image*: where instructions that trapped come from, if the log does not have them.
+
+    Raises LogError where a line begins like Spike's and is not as expected, for a second hart with *hart* None, and for
+    a log of the other XLEN.
+
+    mismatch  what ran first that the image has otherwise; "": nothing
+    """
+
+    def __init__(self, log: Log, xlen: int, image: Image | None = None, hart: int | None = None) -> None:
+        self._log, self._image, self._hart = log, image, hart
+        self._xlen, self._mask = xlen, (1 << xlen) - 1
+        self._any_hart = hart is None
+        self._listed: tuple[int, int] | None = None
+        self._gprs: dict[int, int] = {}
+        self._compared: set[int] = set()
+        self.mismatch = ""
+
+    def retired(self) -> Iterator[Retired]:
+        """What the hart did, oldest first. To be called once."""
+        step = None
+        for following in self._steps():
+            if step is not None:
+                yield self._told(step, following)
+            step = following
+        if step is not None and step.cause is None:
+            yield self._told(step, None)
+
+    def _steps(self) -> Iterator[_Step]:
+        trap: _Step | None = None
+        for batch in self._log.batches():
+            for index, line in enumerate(batch):
+                if not line.startswith(b"core") or not line.endswith(b"\n"):  # without its end it was cut off
+                    continue
+                if trap is not None:
+                    match = _TVAL.match(line)
+                    yield trap._replace(tval=int(match[2], 16) & self._mask) if match else trap
+                    trap = None
+                    if match:
+                        continue
+                if match := _COMMIT.match(line):
+                    if self._is_ours(index, match):
+                        pc, word = self._pc(index, match[3]), int(match[4], 16)
+                        self._compare(pc, word)
+                        yield _Step(pc, int(match[2]), word, self._writes(index, match[5]))
+                elif match := _LISTED.match(line):
+                    if self._is_ours(index, match):
+                        self._listed = int(match[2], 16) & self._mask, int(match[3], 16)
+                elif (match := _EXCEPTION.match(line)) and self._is_ours(index, match):
+                    trap = self._trap(match)
+        if trap is not None:
+            yield trap
+
+    def _is_ours(self, index: int, match: re.Match[bytes]) -> bool:
+        hart = int(match[1])
+        if self._hart is None:
+            self._hart = hart
+        elif hart != self._hart and self._any_hart:
+            raise self._log.error(index, f"hart {hart} after lines of hart {self._hart}: choose one")
+        return hart == self._hart
+
+    def _pc(self, index: int, digits: bytes) -> int:
+        """Spike writes 8 digits on RV32, or, long ago, 16 with the sign in front."""
+        pc = int(digits, 16)
+        other = len(digits) == 16 and pc >> 31 not in (0, (1 << 33) - 1) if self._xlen == 32 else len(digits) == 8
+        if other:
+            ran = 96 - self._xlen
+            raise self._log.error(index, f"RV{ran} ran, and the program is RV{self._xlen}: is this the right ELF?")
+        return pc & self._mask
+
+    def _writes(self, index: int, text: bytes) -> _Writes:
+        found = _WRITE.findall(text)
+        for _, _, value, _, csr_value, _, data in found:
+            if len(value or csr_value) not in _VALUE_DIGITS or len(data) not in _STORE_DIGITS:
+                raise self._log.error(index, "a value has digits too few or too many: the log is damaged")
+        return found
+
+    def _compare(self, pc: int, word: int) -> None:
+        """With the image, until something is otherwise: the trace has what ran, whatever the image has."""
+        if self._image is None or self.mismatch or pc in self._compared:
+            return
+        self._compared.add(pc)
+        ran = _instr(word)
+        try:
+            there = int.from_bytes(self._image.read(pc, ran.length), "little")
+        except CodeMissing:
+            return
+        if there != ran.word:
+            self.mismatch = (
+                f"at 0x{pc:x} the instruction 0x{ran.word:x} ran, but {self._image.path} has 0x{there:x} there:"
+                " is this the program that ran?"
+            )
+
+    def _trap(self, match: re.Match[bytes]) -> _Step:
+        epc = int(match[4], 16) & self._mask
+        cause = int(match[3]) if match[3] else CAUSES.get(match[2], CUSTOM_CAUSE)
+        word = None if match[3] or cause in _FETCH_FAULTS else self._word_at(epc)
+        return _Step(epc, None, word, cause=cause, interrupt=bool(match[3]))
+
+    def _word_at(self, pc: int) -> int | None:
+        """The instruction that trapped, from the log or from the program."""
+        if self._listed is not None and self._listed[0] == pc:
+            return self._listed[1]
+        try:
+            if self._image is None:
+                return None
+            size = self._image.instruction(pc).length
+            return int.from_bytes(self._image.read(pc, size), "little")
+        except (CodeMissing, UndecodableInstruction):
+            return None
+
+    def _told(self, step: _Step, following: _Step | None) -> Retired:
+        pc = None if following is None else following.pc
+        instr = None if step.word is None else _instr(step.word)
+        if step.cause is not None:
+            return self._told_trap(step, following, pc, instr)
+        returns = instr is not None and instr.word in csrs.XRETS
+        changed = following is not None and returns and following.mode is not None
+        privilege = following.mode if changed and following is not None else None
+        told = Retired(pc, instr, own=step.pc, privilege=privilege, own_privilege=step.mode)
+        return self._with_writes(told, step.writes)
+
+    def _told_trap(self, step: _Step, following: _Step | None, pc: int | None, instr: Instr | None) -> Retired:
+        to = _MACHINE if following is None or following.mode is None else following.mode
+        taken = csrs.TRAPS[0] if to == _MACHINE else csrs.TRAPS[1]
+        cause = (step.cause or 0) | step.interrupt << self._xlen - 1
+        written = ((taken.cause, cause), (taken.epc, step.pc), (taken.tval, step.tval))
+        return Retired(pc, instr, csrs=written, privilege=to, own=step.pc)
+
+    def _with_writes(self, told: Retired, writes: _Writes) -> Retired:
+        """With what the log says the instruction wrote."""
+        for kind, number, value, csr, csr_value, address, data in writes:
+            if kind == b"x":
+                told = told._replace(gpr=(int(number), int(value, 16) & self._mask))
+            elif kind == b"f":
+                told = told._replace(fpr=(int(number), int(value, 16)))
+            elif csr:
+                told = told._replace(csrs=(*told.csrs, (int(csr), int(csr_value, 16) & self._mask)))
+            elif data:
+                told = told._replace(eaddr=int(address, 16), memdata=(len(data) // 2, int(data, 16)))
+            else:
+                told = told._replace(eaddr=int(address, 16))
+        if told.memdata is not None and told.instr is not None and is_atomic(told.instr.word):
+            told = told._replace(operand=self._gprs.get(told.instr.word >> 20 & 31))
+        if told.gpr is not None:
+            self._gprs[told.gpr[0]] = told.gpr[1]
+        return told._replace(loaded=self._loaded(told)) if told.eaddr is not None else told
+
+    def _loaded(self, told: Retired) -> tuple[int, int] | None:
+        """What a load or an atomic operation read, by what it wrote."""
+        written = told.gpr or told.fpr
+        if (
+            written is None
+            or told.instr is None
+            or (told.memdata is not None and bus_operation(told.instr.word) is None)
+        ):
+            return None
+        found = reach(told.instr.word, self._xlen)
+        return None if found is None or not found.size else (found.size, written[1] & (1 << 8 * found.size) - 1)
+
+
+def _instr(word: int) -> Instr:
+    try:
+        size = 2 if length(word & 0xFFFF) == 2 else 4
+    except UndecodableInstruction:
+        size = 4
+    return Instr(word & (1 << 8 * size) - 1, size)
+
+
+def encode_log(
+    commits: CommitLog, encoder: Encoder, limit: int | None = None, progress: Progress = silent
+) -> int:  # fmt: skip
+    """Gives an encoder what a log has, at most so many instructions and traps; how many there were.
+
+    Raises LogError, BadElement, and what *progress* raises.
+    """
+    count = 0
+    for told in commits.retired():
+        if count == 0 and told.own is not None:
+            encoder.begin(told.own, told.own_privilege)
+        if limit is not None and count >= limit:
+            break
+        encoder.put(told)
+        count += 1
+        if count % 4096 == 0:
+            progress("encoding (instructions)", count)
+    encoder.finish()
+    return count

@@ -1,0 +1,173 @@
+"""The nearest group that accesses some bytes, in both directions: for watchpoints.
+
+Stores are in the index of the trace. What was read from memory, and when, is found when it is first asked for; values
+are not looked at, and loads to x0 read, too. The nearest access is found by bisections.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.instructions import ATOMIC, LOAD, UndecodableInstruction, reach
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.group_grammar import Plan, plan_of
+from rvtrace_gdb.decode.tandem.memory import MemoryWrites, Store
+from rvtrace_gdb.decode.tandem.protocol import SIZES, AdditionalState, Instr, MemoryOp, MemoryRequest, State
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.trace import Trace
+
+_ADDRESSES = (State.EFFECTIVE_ADDRESS, State.PHYSICAL_ADDRESS)
+_NO_DATA = (MemoryOp.STORE, MemoryOp.STORE_CONDITIONAL, MemoryOp.INSTRUCTION_FETCH)
+"""What reads no data."""
+_UNTOLD = -1
+
+
+class Reads(NamedTuple):
+    """*memory*: what was read, by address space, as if it had been stored. *untold*: groups that read, but what?"""
+
+    memory: dict[int, MemoryWrites]
+    untold: "array[int]"
+
+
+def reads_of(trace: Trace, retired: bytearray, spaces: list[tuple[int, int]]) -> Reads:
+    """The loads and atomic operations of a trace. *retired*, *spaces*: as in `Index`."""
+    found = Reads({}, array("I"))
+    sizes = _ReadSizes(trace.parameters.xlen)
+    starts = [group + 1 for group, _ in spaces]
+    plans = [plan_of(shape) for shape in trace.automaton.shapes]
+    for group, shape in enumerate(trace.shapes):
+        if not retired[group]:
+            continue
+        for address, size, is_physical in _reads(trace, group, plans[shape], sizes):
+            if size == _UNTOLD:
+                found.untold.append(group)
+                continue
+            space = PHYSICAL if is_physical else spaces[bisect_right(starts, group) - 1][1]
+            found.memory.setdefault(space, MemoryWrites()).add(group, address, size, 0)
+    return found
+
+
+def _reads(trace: Trace, group: int, plan: Plan | None, sizes: "_ReadSizes") -> Iterator[tuple[int, int, bool]]:
+    """(address, size, physical) of what a group reads; a size of _UNTOLD: the trace does not tell."""
+    if plan is not None:
+        values = plan.unpack(trace.data, trace.offsets[group])
+        size = sizes[values[plan.word]]
+        if size:
+            at = plan.address
+            yield (values[at], size, plan.physical) if at >= 0 and size > 0 else (0, _UNTOLD, False)
+        return
+    elements = trace.elements(group)
+    size = next((sizes[element.word] for element in elements if isinstance(element, Instr)), 0)
+    if not size:
+        return
+    states = [e for e in elements if isinstance(e, AdditionalState) and e.identifier in _ADDRESSES]
+    told = [(e.value, size, e.identifier == State.PHYSICAL_ADDRESS) for e in states]
+    on_bus = [(e.addr, SIZES[e.size], True) for e in elements if isinstance(e, MemoryRequest) and e.op not in _NO_DATA]
+    yield from (told or on_bus) if size > 0 and (told or on_bus) else [(0, _UNTOLD, False)]
+
+
+class _ReadSizes(dict[int, int]):
+    """How many bytes an instruction reads, by its word: 0 none, _UNTOLD more than one piece."""
+
+    def __init__(self, xlen: int) -> None:
+        super().__init__()
+        self._xlen = xlen
+
+    def __missing__(self, word: int) -> int:
+        try:
+            found = reach(word, self._xlen)
+        except UndecodableInstruction:
+            found = None
+        size = 0
+        if found is not None and found.kind in (LOAD, ATOMIC):
+            size = found.size if found.size and found.times == 1 else _UNTOLD
+        self[word] = size
+        return size
+
+
+class Accessed(NamedTuple):
+    """*address*: of the first of the bytes in question that *group* accessed, as the question had it."""
+
+    group: int
+    address: int
+
+
+class Watched:
+    """Of a tandem trace.
+
+    A store or load is found by its address, whatever address space it was made in, as a hart's own triggers have it;
+    and, as far as page tables are known, under every other address that is the same physical memory.
+    """
+
+    def __init__(self, tandem: Tandem) -> None:
+        self._tandem = tandem
+
+    @cached_property
+    def reads(self) -> Reads:
+        """The loads; found when they are first asked for."""
+        index = self._tandem.index
+        return reads_of(index.trace, index.retired, index.spaces)
+
+    def nearest(
+        self, position: int, address: int, size: int, *, forward: bool, stores: bool, loads: bool
+    ) -> Accessed | None:
+        """The first access to one of some bytes at or behind a position, or the last one before it.
+
+        The address is one that a load or store would have there. Bytes that go over a page are taken to be in a row.
+        """
+        group = self._tandem.group_of(position)
+        found: list[Accessed] = []
+        for writes, there in self._places(position, address, stores=stores, loads=loads):
+            store = writes.nearest(group, there, size, forward=forward)
+            if store is not None:
+                found.append(_accessed(store, address - there, address))
+        return min(found, default=None) if forward else max(found, key=lambda it: (it.group, -it.address), default=None)
+
+    def untold(self, first: int, last: int, *, loads: bool) -> list[int]:
+        """Of groups *first* to *last* - 1 those that accessed nobody knows what; breaks are not among them."""
+        index = self._tandem.index
+        breaks = {it.group for it in index.breaks}
+        found = [it for it in _within(index.memory_forgotten, first, last) if it not in breaks]
+        return sorted({*found, *(_within(self.reads.untold, first, last) if loads else [])})
+
+    def misplaced(self, first: int, last: int) -> Sequence[int]:
+        """Of groups *first* to *last* - 1 those that stored to virtual memory nobody knows where."""
+        return _within(self._misplaced, first, last)
+
+    @cached_property
+    def _translates(self) -> bool:
+        """Whether addresses of stores are translated anywhere; else physical memory need not be looked at."""
+        return any(space not in (PHYSICAL, UNKNOWN) for space in self._tandem.index.memory)
+
+    @cached_property
+    def _misplaced(self) -> Sequence[int]:
+        index = self._tandem.index
+        if not self._translates:
+            return ()
+        return [group for group in index.physical.doubts if self._tandem.after(group - 1).space != UNKNOWN]
+
+    def _places(self, position: int, address: int, *, stores: bool, loads: bool) -> Iterator[tuple[MemoryWrites, int]]:
+        """Where to look, and for which address there."""
+        index = self._tandem.index
+        if stores:
+            yield from ((writes, address) for writes in index.memory.values())
+        if loads:
+            yield from ((writes, address) for writes in self.reads.memory.values())
+        physical = self._tandem.before(position).physical_address(address) if self._translates else None
+        if physical is not None and stores:
+            yield index.physical.writes, physical
+        if physical is not None and loads:
+            yield self.reads.memory.get(PHYSICAL, _NOTHING), physical
+
+
+def _accessed(store: Store, offset: int, address: int) -> Accessed:
+    return Accessed(store.group, max(store.address + offset, address))
+
+
+def _within(groups: Sequence[int], first: int, last: int) -> Sequence[int]:
+    return groups[bisect_left(groups, first) : bisect_left(groups, last)]
+
+
+_NOTHING = MemoryWrites()

@@ -1,0 +1,240 @@
+"""The command `trace` itself, and the registration of all commands when rvtrace is loaded.
+
+The commands ask the session and print; none decodes or talks to hardware itself. `register` defines all of them, and
+`release` lets go of everything before a second `source` loads rvtrace afresh.
+
+An argument of `trace` that is none of its sub-commands is a LOCATION for gdb's own `trace` (tracepoints), which our
+prefix command would otherwise hide. Registering a Python prefix command named `trace` replaces the built-in one for the
+session, with its aliases (`tp`, `tr`, `tra`, `trac`), and gdb.Breakpoint cannot make tracepoints; what is left is the
+machine interface's `-break-insert -a`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from typing import Any, Callable
+
+import gdb
+
+from rvtrace_gdb.gdbext import listing, settings
+from rvtrace_gdb.gdbext.commands import (
+    calls,
+    capture,
+    connect,
+    coverage,
+    ctr,
+    data,
+    find,
+    goto,
+    hardware,
+    history,
+    start,
+    who_wrote,
+)
+from rvtrace_gdb.gdbext.mi import commands as mi
+from rvtrace_gdb.gdbext.replay import mode, partial_values, record_btrace, unwinder
+from rvtrace_gdb.gdbext.tracer import open_tracer, tracer
+from rvtrace_gdb.gdbext.tui import window
+
+
+def insert_tracepoint(argument: str) -> None:
+    """Do what the built-in `trace LOCATION [thread N] [if CONDITION]` does; raises gdb.error or gdb.GdbError."""
+    options = _mi_options(argument)
+    if hasattr(gdb, "execute_mi"):  # gdb >= 14: structured
+        _report(_inserted(options))
+        return
+    command = "-break-insert " + " ".join(_quote(option) for option in options)
+    last = gdb.convenience_variable("bpnum")
+    answer_text = _output_of('interpreter-exec mi "' + command.replace("\\", "\\\\").replace('"', '\\"') + '"')
+    error = re.search(r'^\^error,msg="(.*)"$', answer_text, re.M)
+    if error:
+        raise gdb.GdbError(re.sub(r"\\(.)", r"\1", error.group(1)))
+    found = dict(re.findall(r'\b(number|addr|file|line)="([^"]*)"', answer_text))
+    if "number" in found:
+        _report(found)
+    elif gdb.convenience_variable("bpnum") != last:  # under a machine interface gdb 13 has answered elsewhere
+        print(f"Tracepoint {gdb.convenience_variable('bpnum')}.")
+    else:
+        raise gdb.GdbError(f'There is no place "{argument}" for a tracepoint, and no such command: see `help trace`.')
+
+
+def _inserted(options: list[str]) -> dict[str, Any]:
+    """Raises gdb.GdbError: gdb would call its own error one of Python."""
+    try:
+        answer: dict[str, Any] = gdb.execute_mi("-break-insert", *options)
+    except gdb.error as error:
+        raise gdb.GdbError(str(error)) from None
+    found: dict[str, Any] = answer["bkpt"]
+    return found
+
+
+def _output_of(command: str) -> str:
+    """What a command prints, taken at the file descriptor.
+
+    Never with to_string=True: gdb 13 and 16 keep a dangling pointer to the captured stream of the machine interface's
+    interpreter and crash on its next use.
+    """
+    gdb.flush()
+    with tempfile.TemporaryFile() as file:
+        keep = os.dup(1)
+        try:
+            os.dup2(file.fileno(), 1)
+            gdb.execute(command)
+            gdb.flush()
+        finally:
+            os.dup2(keep, 1)
+            os.close(keep)
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+
+def _mi_options(argument: str) -> list[str]:
+    match = re.match(r"(.*?)(?:\s+(?:-force-condition\s+)?if\s+(.*))?$", argument, re.S)
+    assert match is not None  # every string matches
+    location, condition = match.group(1).strip(), match.group(2)
+    options = ["-a"]
+    thread = re.match(r"(.*?)\s+thread\s+(\d+)$", location)
+    if thread:
+        location = thread.group(1)
+        options += ["-p", thread.group(2)]
+    if condition:
+        options += ["-c", condition]
+    if location.startswith("-"):  # an explicit location: MI spells `-function` as `--function`
+        return options + [f"-{word}" if re.match(r"-[a-z]", word) else word for word in location.split()]
+    return [*options, location]
+
+
+def _quote(option: str) -> str:
+    if not re.search(r'[\s"]', option):
+        return option
+    return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _report(breakpoint: dict[str, Any]) -> None:
+    address = str(breakpoint.get("addr"))  # "<MULTIPLE>", "<PENDING>" or a padded number
+    where = f"{int(address, 16):#x}" if address.startswith("0x") else address
+    if "file" in breakpoint:
+        where += f": file {breakpoint['file']}, line {breakpoint.get('line')}"
+    print(f"Tracepoint {breakpoint['number']} at {where}.")
+
+
+class Trace(gdb.Command):
+    """Record what the program does with the target's trace hardware, show it,
+    and go back in it.
+
+    Recording:
+        trace start      program the trace encoder and its sink, and begin
+        trace stop       end, and read out the rest of the trace
+        trace status     what is traced, how much, and what was lost
+        trace snapshot   look at what an Espressif chip's firmware traced
+        trace ctr        record in the hart itself, without trace hardware: its
+                         last jumps, calls and traps
+        trace info       which trace hardware there is, and what it can do
+        trace regs       the registers of the trace hardware, in words
+        trace usb        harts that are reached over USB, without OpenOCD
+
+    Going back, after `trace connect` has put rvtrace between gdb and the
+    target, with gdb's own commands: `reverse-stepi`, `reverse-step`,
+    `reverse-next`, `reverse-finish`, `reverse-continue`, and forward again.
+        trace connect    connect gdb to the target so that it can go back
+        trace goto       go to a place in the past
+        trace live       return to the present
+        trace replay     go back in a capture file, without a target
+        trace native     let gdb's own `record btrace` show the trace
+        trace print      print a value of which not all is known
+
+    Looking at what ran:
+        trace history    the instructions, newest last
+        trace functions  the functions, as they were called
+        trace calls      who called whom, and how often
+        trace coverage   how often each line or instruction ran
+        trace find       when a function was entered or an instruction ran
+        trace events     traps, changes of privilege, trace on and off, losses
+        trace gaps       where the history is not complete, and why
+        trace data       what the instructions loaded and stored
+        trace who-wrote  who wrote a register or a variable last
+        trace dump       the messages the trace encoder sent
+        layout trace     the history in a window of gdb's TUI
+        trace here       go to where that window was scrolled to
+
+    Capture files:
+        trace save FILE  keep the trace
+        trace open FILE  look at one
+
+    Any argument that is none of these is a tracepoint LOCATION, as with
+    gdb's built-in "trace", which this command contains."""
+
+    def __init__(self) -> None:
+        super().__init__("trace", gdb.COMMAND_RUNNING, gdb.COMPLETE_LOCATION, True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        if not argument.strip():
+            gdb.execute("help trace")
+            return
+        insert_tracepoint(argument)
+
+
+MODULES = (
+    start,
+    connect,
+    goto,
+    unwinder,
+    history,
+    data,
+    capture,
+    find,
+    calls,
+    coverage,
+    record_btrace,
+    window,
+    mi,
+    ctr,
+    hardware,
+    who_wrote,
+    partial_values,
+)
+COMMANDS: tuple[Callable[[], object], ...] = (Trace, *(it for m in MODULES for it in m.COMMANDS))
+
+
+def register(home: str) -> None:
+    """Define all commands and parameters."""
+    open_tracer(home)
+    settings.register()
+    for command in COMMANDS:
+        command()
+    with contextlib.suppress(gdb.error):  # there from an earlier `source`
+        gdb.execute("alias rvtrace = trace", to_string=True)
+    for registry, handler in _handlers():
+        registry.connect(handler)
+
+
+def release() -> None:
+    """Before a second `source` loads everything afresh: end the session, and hear of nothing any more."""
+    for registry, handler in _handlers():
+        registry.disconnect(handler)
+    mode.release()
+    window.release()
+    tracer().close()
+
+
+def _resumed(event: object) -> None:
+    tracer().resumed()
+
+
+def _new_symbols(event: object) -> None:
+    listing.forget()
+
+
+def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
+    """What is done when something happens in gdb: (event registry, function).
+
+    Nothing when gdb ends: it then still takes its leave of the target, through the session, which ends with its input.
+    """
+    return [
+        (gdb.events.cont, _resumed),
+        (gdb.events.new_objfile, _new_symbols),
+        *mode.handlers(),
+    ]

@@ -1,0 +1,141 @@
+"""`trace save`, `trace open` and `trace snapshot`: traces in files, and in the memory of Espressif chips.
+
+`trace snapshot` shows what Espressif's firmware traced by itself, from the memory that gdb can reach. The session knows
+what to read, and gdb how: the session asks for memory, step by step, until it has the trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import gdb
+
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, program, tracer
+
+Request = Callable[..., Any]
+
+HELP = """Look at the trace that an Espressif chip's firmware made by itself.
+Usage: trace snapshot [ADDRESS]
+
+ESP-IDF (CONFIG_ESP_RISCV_TRACE_ENABLE) describes its trace in memory, in
+g_esp_riscv_trace_snapshot; ADDRESS is where that is if the program's ELF
+does not tell. The memory is read through gdb: stop the program first.
+With a core dump loaded (`core FILE`) the trace in that is shown. Nothing
+on the chip is changed. `trace save FILE` keeps the trace."""
+
+_CORE_FILE = re.compile(r"Local core dump file:\s*`(.*?)', file type", re.DOTALL)
+_STEPS_AT_MOST = 1000
+
+
+def take(request: Request, context: dict[str, Any], argument: str) -> Any:
+    """What the session says of the trace. Raises gdb.GdbError and what *request* raises."""
+    core = core_file()
+    if core is not None and not argument.strip():
+        return request("open", path=core, elf=context["elf"])
+    if not gdb.selected_inferior().threads():
+        raise gdb.GdbError(
+            "gdb is not connected to the chip: start OpenOCD, then `target extended-remote :3333`; or load a core dump"
+            " (`core FILE`)."
+        )
+    address, answer = _address(argument), None
+    for _ in range(_STEPS_AT_MOST):
+        result = request("snapshot", context=context, elves=_others(context["elf"]), address=address, answer=answer)
+        if result.get("need") is None:
+            return result
+        with _all_memory():
+            answer = [_read(place, size) for place, size in result["need"]]
+    raise gdb.GdbError("trace snapshot: the session does not come to an end; please report this.")
+
+
+def core_file() -> str | None:
+    """The core file gdb looks at, None when it looks at a live target or at nothing."""
+    try:
+        match = _CORE_FILE.search(gdb.execute("info files", to_string=True))
+    except gdb.error:
+        return None
+    return os.path.abspath(match.group(1)) if match else None
+
+
+def _address(text: str) -> int | None:
+    if not text.strip():
+        return None
+    try:
+        return int(gdb.parse_and_eval(text)) & 0xFFFFFFFF
+    except gdb.error as error:
+        raise gdb.GdbError(f"trace snapshot: {error}") from None
+
+
+def _others(elf: str | None) -> list[str]:
+    """The ELF files gdb has beside the program: that of the ROM, as ESP-IDF loads it."""
+    names = [getattr(objfile, "filename", None) for objfile in gdb.objfiles()]
+    return [name for name in dict.fromkeys(names) if name and name != elf and os.path.isfile(name)]
+
+
+@contextlib.contextmanager
+def _all_memory() -> Iterator[None]:
+    """For gdb, what a target's memory map leaves out is inaccessible; peripherals are left out."""
+    name = "mem inaccessible-by-default"
+    before = gdb.parameter(name)
+    gdb.execute(f"set {name} off", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute(f"set {name} {'on' if before else 'off'}", to_string=True)
+
+
+def _read(address: int, size: int) -> str | None:
+    """Memory in hex, None where there is none."""
+    try:
+        return bytes(gdb.selected_inferior().read_memory(address, size)).hex()
+    except (gdb.MemoryError, gdb.error):
+        return None
+
+
+class Save(gdb.Command):
+    """Save the trace, with all that is needed to read it, to a capture file.
+Usage: trace save FILE.rvt"""
+
+    def __init__(self) -> None:
+        super().__init__("trace save", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        path = _one_file(argument, "trace save FILE.rvt")
+        print_lines(tracer().request("save", path=path, context=tracer().context()))
+
+
+class Open(gdb.Command):
+    """Look at a capture file instead of the target's trace.
+Usage: trace open FILE.rvt
+
+The program is the one gdb has loaded (`file app.elf`)."""
+
+    def __init__(self) -> None:
+        super().__init__("trace open", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        path = _one_file(argument, "trace open FILE.rvt")
+        print_lines(tracer().request("open", path=path, elf=program()))
+
+
+class Snapshot(gdb.Command):
+    __doc__ = HELP
+
+    def __init__(self) -> None:
+        super().__init__("trace snapshot", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        print_lines(take(tracer().request, tracer().context(), argument))
+
+
+def _one_file(argument: str, usage: str) -> str:
+    words = arguments(argument, f"Usage: {usage}")
+    if len(words) != 1:
+        raise gdb.GdbError(f"One file name is needed. Usage: {usage}")
+    return os.path.abspath(os.path.expanduser(words[0]))
+
+
+COMMANDS = (Save, Open, Snapshot)

@@ -1,0 +1,176 @@
+"""`trace connect` and `trace replay`: they connect gdb through rvtrace, or to a trace alone, so that it can go back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.replay import connection, mode, position
+from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.tracer import arguments, program, tracer
+
+STUB = ("localhost", 3333)
+
+
+_SOCKET = "" if os.name == "posix" else None
+"""Where the proxy waits for gdb: at a socket in a folder of its own. gdb connects to such since 8.3."""
+_SECONDS = 20  # gdb waits for answers while it connects
+_ADDRESS = re.compile(r"(?:(?P<host>\[[^]]+\]|[^:\s]*):)?(?P<port>[0-9]+)")
+
+
+class Connect(gdb.Command):
+    """Put rvtrace between gdb and the target, so that gdb can go backward.
+    Usage: trace connect [-listen PORT|PATH] [HOST:PORT]
+
+    HOST:PORT is where OpenOCD or QEMU waits for gdb; without it, where gdb is
+    connected now, or was last, or localhost:3333. A connection there is, is
+    ended first.
+    Everything works as before, and besides, as far as the trace reaches:
+      reverse-stepi, reverse-step, reverse-next, reverse-finish,
+      reverse-continue, reverse-until, and forward again;
+      breakpoints both ways, backtrace, up, finish;
+      trace goto, trace live.
+    In the past only pc is known, and memory that cannot change; of a tandem
+    trace registers and memory, too.
+
+    gdb connects through a socket that no other user of the machine can
+    connect to.
+
+    -listen PORT: do not connect, but say where to: for an IDE, which does
+    that itself (`target extended-remote :PORT`). 0: any free port. Any user
+    of the machine can connect to a port. -listen /PATH: the same at a unix
+    socket, for you alone (`target extended-remote /PATH`)."""
+
+    def __init__(self) -> None:
+        super().__init__("trace connect", gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = arguments(argument, "See `help trace connect`.")
+        listen = _listen(words)
+        if len(words) > 1:
+            raise gdb.GdbError("Usage: trace connect [-listen PORT|PATH] [HOST:PORT]")
+        host, port = _stub(words[0]) if words else _connected_to() or STUB
+        connect_gdb(host, port, listen)
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return completion.words(text, word, () if "-listen" in text.split(" ")[:-1] else ("-listen",))
+
+
+class Replay(gdb.Command):
+    """Go backward and forward in a trace alone, without a target.
+    Usage: trace replay
+
+    gdb is connected to the trace that `trace open FILE` shows, and stands at
+    its end. `disconnect` ends it; `trace live` connects gdb again to the
+    target that it was connected to before with `trace connect`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace replay", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        if argument.strip():
+            raise gdb.GdbError("Usage: trace replay")
+        connected = connection.connected_to()
+        if connected is not None and not connection.in_trace_alone() and gdb.selected_inferior().pid:
+            target = (
+                "{}:{}".format(*connection.behind() or ())
+                if connection.is_ours() and connection.behind()
+                else connected
+            )
+            back = "`trace live`" if connection.is_ours() else f"`trace connect {target}`"
+            raise gdb.GdbError(
+                f"trace replay: gdb is connected to a target ({target}), and cannot go back in a trace alone besides:"
+                f" `disconnect` it before; {back} connects it again then."
+            )
+        _name_program(connect_gdb(None, None, None)["elf"])
+
+
+def _listen(words: list[str]) -> int | str | None:
+    """The port or the path of -listen, taken out of *words*."""
+    if "-listen" not in words:
+        return None
+    i = words.index("-listen")
+    place = words[i + 1] if i + 1 < len(words) else ""
+    del words[i : i + 2]
+    if "/" in place:
+        return os.path.abspath(os.path.expanduser(place))
+    if not is_plain_number(place) or int(place) > 65535:
+        got = place or "none"
+        raise gdb.GdbError(f"trace connect: -listen takes a port, 0 for any, or the path of a socket, got: {got}.")
+    return int(place)
+
+
+def _stub(text: str) -> tuple[str, int]:
+    """HOST:PORT, as `target remote` takes it."""
+    match = _ADDRESS.fullmatch(text.partition("tcp:")[2] if text.startswith("tcp:") else text)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise gdb.GdbError(f"trace connect: {text} is not HOST:PORT.")
+    return match["host"] or "localhost", int(match["port"])
+
+
+def _connected_to() -> connection.Stub | None:
+    """The target that gdb is connected to, or was last, if that can be said with a host and a port."""
+    if connection.is_ours():
+        if position.available() and not connection.in_trace_alone():
+            raise gdb.GdbError("rvtrace is between gdb and the target already.")
+        return connection.behind() or connection.last()
+    details = connection.connected_to()
+    if details is None:
+        return connection.last()
+    if position.available():
+        raise gdb.GdbError("rvtrace is between gdb and the target already.")
+    try:
+        return _stub(details)
+    except gdb.GdbError:
+        return None
+
+
+def _name_program(elf: str | None) -> None:
+    """Where gdb has no program, it has no names, either. *elf*: that with which the trace is read."""
+    if elf and program() is None:
+        gives = "gives it the one that the trace is read with"
+        print_line(f"gdb has no program, and knows no names: `file {elf}` {gives}.")
+
+
+def connect_gdb(host: str | None, port: int | None, listen: int | str | None) -> dict[str, Any]:
+    """Connect gdb through the proxy, or with *listen* say where it can be done. The session's answer."""
+    if getattr(gdb.selected_inferior(), "connection", None) is not None:
+        gdb.execute("disconnect", to_string=True)  # OpenOCD takes one gdb only
+    at: dict[str, int | str | None] = {"listen": listen} if isinstance(listen, int) else {"socket": listen or _SOCKET}
+    found: dict[str, Any] = tracer().request("connect", context=tracer().context(), host=host, port=port, **at)
+    where = found["where"]
+    connection.remember(where, None if host is None or port is None else (host, port))
+    if listen is not None:
+        print(f"rvtrace waits for gdb: target extended-remote {where}")
+        return found
+    mode.set_osabi_for_tracing("the connection ends")
+    try:
+        with _patiently():
+            gdb.execute(f"target extended-remote {where}")
+    except gdb.error as error:
+        mode.restore_osabi()
+        said = mode.said()
+        raise gdb.GdbError(said[0] if said else str(error)) from None
+    mode.seen()
+    return found
+
+
+@contextlib.contextmanager
+def _patiently() -> Iterator[None]:
+    """OpenOCD may take long before it says anything; the proxy finds out sooner whether there is anything at all."""
+    before = int(gdb.parameter("remotetimeout") or 0)
+    gdb.execute(f"set remotetimeout {max(before, _SECONDS)}")
+    try:
+        yield
+    finally:
+        gdb.execute(f"set remotetimeout {before}")
+
+
+COMMANDS = (Connect, Replay)

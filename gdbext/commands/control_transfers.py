@@ -1,0 +1,262 @@
+r"""The lines of `trace ctr show` and `trace ctr stack`: the control transfers that a hart recorded.
+
+A line of `trace ctr show` is `NUMBER \t FROM -> TO \t TYPE, CYCLES`, the youngest record first. Below it, without a
+number, stands how many instructions ran since the next older record, or why that is not known; with /i the instructions
+themselves, as `trace history` prints them, but indented.
+
+`trace ctr stack` lists the calls under way as the hart recorded them, in the shape of gdb's `backtrace`. gdb's own
+unwinding is followed beside it: where it ends early or goes elsewhere, the records alone tell, and where the records
+end, it may go on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import gdb
+
+from rvtrace_gdb.gdbext import disassembly, listing
+from rvtrace_gdb.gdbext.text import printable
+from rvtrace_gdb.gdbext.tracer import tracer
+
+INSTRUCTIONS = "i"
+ANOTHER_MODE = "[a mode that is not recorded]"
+_NUMBER = re.compile(r"(^\s*|,\s*)([0-9]{1,9})")
+
+
+class Asked(NamedTuple):
+    """What the user asked for. *style*: of the instructions, None: without them. *numbers*: the range, as rows."""
+
+    style: listing.Format | None
+    numbers: str
+
+
+def parse(argument: str) -> Asked:
+    """Modifiers may stand before the range, as in gdb, or after it. Raises gdb.GdbError, worded as gdb does."""
+    words = re.sub(r"(?<=[^\s/])/", " /", argument).split()
+    modifiers = [word for word in words if word.startswith("/")]
+    numbers = " ".join(word for word in words if not word.startswith("/"))
+    return Asked(_style("".join(modifiers).replace("/", "")) if modifiers else None, as_rows(numbers))
+
+
+def _style(letters: str) -> listing.Format:
+    """Each of `trace history` shows the instructions, too."""
+    others = letters.replace(INSTRUCTIONS, "")
+    return listing.parse_modifiers(others) if others or not letters else listing.Format()
+
+
+def as_rows(numbers: str) -> str:
+    """A range by the numbers of entries, which begin at 0, as one by rows, which begin at 1."""
+    return _NUMBER.sub(lambda match: f"{match[1]}{int(match[2]) + 1}", numbers)
+
+
+class Records:
+    """Formats the rows of one listing. *hart*: in whose history their instructions are."""
+
+    def __init__(self, style: listing.Format | None, hart: int | None) -> None:
+        self._hart = hart
+        self._lister = None if style is None else listing.Lister(style, listing.mark(hart))
+
+    def lines(self, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+        """Lines for rows of `ctr_rows`."""
+        for row in rows:
+            yield f"{row['number']}\t{_transfer(row) if row['valid'] else '[no record]'}"
+            if row["between"] is not None:
+                yield f"\t     [{_ran(row['between'])}]"
+                yield from self._instructions(row["between"])
+
+    def since(self, now: dict[str, Any] | None) -> Iterator[str]:
+        """Lines for what ran behind the youngest record."""
+        if now is not None:
+            yield f"\t     [{_ran(now, ' since')}]"
+            yield from self._instructions(now)
+
+    def _instructions(self, between: dict[str, Any]) -> Iterator[str]:
+        if self._lister is None:
+            return
+        last = between["last"]
+        for begin in range(between["first"], last + 1, listing.ROWS_AT_ONCE):
+            end = min(begin + listing.ROWS_AT_ONCE, last + 1)
+            rows = tracer().request("rows", begin=begin, end=end, hart=self._hart)
+            yield from (f"\t{line}" for line in self._lister.lines(rows))
+
+
+def place(pc: int | None) -> str:
+    """An address as `trace find` prints it, and its source line as `backtrace` does."""
+    if pc is None:
+        return ANOTHER_MODE
+    line = source_line(pc)
+    return listing.place(pc) + (f" at {line}" if line else "")
+
+
+def source_line(pc: int) -> str:
+    """FILE:LINE of an instruction; nothing if gdb does not know."""
+    found = gdb.find_pc_line(pc)
+    return f"{file_name(found.symtab)}:{found.line}" if found.symtab is not None and found.line > 0 else ""
+
+
+def file_name(symtab: gdb.Symtab) -> str:
+    """As the user wants file names displayed."""
+    display = gdb.parameter("filename-display")
+    if display == "absolute":
+        return printable(symtab.fullname())
+    return printable(os.path.basename(symtab.filename) if display == "basename" else symtab.filename)
+
+
+def _transfer(row: dict[str, Any]) -> str:
+    return f"{place(row['from'])} -> {place(row['to'])}\t{', '.join(_facts(row))}"
+
+
+def _facts(row: dict[str, Any]) -> Iterator[str]:
+    yield "type unknown" if row["type"] == "unknown" else row["type"]
+    if row["mispredicted"]:
+        yield "mispredicted"
+    if row["cycles"] is not None:
+        yield f"{'at least ' if row['saturated'] else ''}{_count(row['cycles'], 'cycle')}"
+
+
+def _ran(between: dict[str, Any], since: str = "") -> str:
+    """What ran between two records, with its numbers in the history; *first* > *last*: there are none."""
+    first, last, why = between["first"], between["last"], between["why"]
+    numbers = f": {first},{last}" if first <= last else ""
+    if why:
+        return f"not all is known{since}{numbers}; {why}" if numbers else f"not known{since}: {why}"
+    count = _count(between["instructions"], "instruction") if numbers else "no instruction"
+    return f"{count}{since}{numbers}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+_CALL_BYTES = (2, 4)
+_MORE = 64
+"""frames of gdb's that are looked at behind those of the records"""
+
+
+class Frame(NamedTuple):
+    """A row of `ctr_stack`: the present pc, or where a *call* to the function *to* was made."""
+
+    pc: int
+    call: bool
+    to: int | None = None
+
+
+class Recorded(NamedTuple):
+    """*frames*, innermost first. *full*: all entries were in use. *ras*: by calls alone, with RAS emulation."""
+
+    frames: Sequence[Frame]
+    full: bool
+    ras: bool
+
+    @property
+    def end(self) -> str:
+        """Why calls behind the last one may be missing."""
+        if not self.full:
+            return "the records begin here"
+        if self.ras:
+            return "all entries hold calls: older ones may have been lost"
+        return "older records were overwritten; `trace ctr start -ras` keeps calls alone"
+
+
+class Unwound(NamedTuple):
+    """Frames as gdb unwinds them, inlined ones left out, and why it went no further: None where the program begins."""
+
+    frames: list[gdb.Frame]
+    stopped: str | None
+
+
+def stack_lines(recorded: Recorded, unwound: Unwound) -> Iterator[str]:
+    """The stack, innermost frame first, and what may be missing in it."""
+    frames = recorded.frames
+    agreed = _agreed(frames, unwound.frames)
+    for i, frame in enumerate(frames):
+        if i and i == agreed:
+            yield from _parting(unwound, agreed)
+        yield f"#{i:<3}{_line(frame, frames[i - 1] if i else None)}"
+    more = unwound.frames[agreed:] if agreed == len(frames) else []
+    if more:
+        yield f"({recorded.end}; gdb's own backtrace goes on)"
+    elif unwound.stopped is not None or agreed < len(unwound.frames):
+        yield f"({recorded.end})"
+    for i, other in enumerate(more, len(frames)):
+        yield f"#{i:<3}{_frame(other)}"
+
+
+def unwind(count: int) -> Unwound:
+    """gdb's frames of the selected thread, as many as are of use beside *count* recorded ones."""
+    frames: list[gdb.Frame] = []
+    try:
+        frame: gdb.Frame | None = gdb.newest_frame()
+        while frame is not None and len(frames) < count + _MORE:
+            if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+                frames.append(frame)
+            last, frame = frame, frame.older()
+        reason = last.unwind_stop_reason()
+    except gdb.error as error:
+        return Unwound(frames, str(error).partition("\n")[0])
+    beginning = frame is not None or reason in (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_OUTERMOST)
+    return Unwound(frames, None if beginning else gdb.frame_stop_reason_string(reason))
+
+
+def _agreed(frames: Sequence[Frame], unwound: Sequence[gdb.Frame]) -> int:
+    """How many frames are the same; gdb has the addresses that calls return to."""
+    for i, (frame, other) in enumerate(zip(frames, unwound)):
+        behind = _pc(other) - frame.pc
+        if behind not in (_CALL_BYTES if frame.call else (0,)):
+            return i
+    return min(len(frames), len(unwound))
+
+
+def _parting(unwound: Unwound, agreed: int) -> Iterator[str]:
+    """Why gdb knows no more."""
+    if agreed < len(unwound.frames):
+        other = unwound.frames[agreed]
+        yield f"(gdb's own backtrace differs from here on: {_frame(other)})"
+    elif unwound.stopped is not None:
+        yield f"(gdb's own backtrace stops here: {unwound.stopped})"
+
+
+def _line(frame: Frame, inner: Frame | None) -> str:
+    place = gdb.find_pc_line(frame.pc)
+    at_line = inner is None and place.line > 0 and place.pc == frame.pc
+    text = ("" if at_line else f"{_address(frame.pc)} in ") + _where(frame.pc, None, frame.pc)
+    called = None if frame.to is None else _function(frame.to)
+    return text if called is None or inner is None or called == _function(inner.pc) else f"{text} [called {called}]"
+
+
+def _frame(frame: gdb.Frame) -> str:
+    """A frame of gdb's own, which has no record."""
+    pc = _pc(frame)
+    return f"{_address(pc)} in " + _where(pc, frame.name(), max(pc - 1, 0) if frame.level() else pc)
+
+
+def _where(pc: int, name: str | None, inside: int) -> str:
+    """FUNCTION (ARGUMENTS) at FILE:LINE. *inside*: an address of the line that is meant."""
+    function, line = listing.function(pc, name, listing.symbol_at(inside)), source_line(inside)
+    return f"{function} ({_arguments(inside)})" + (f" at {line}" if line else "")
+
+
+def _arguments(pc: int) -> str:
+    """Names alone, as after `set print frame-arguments none`: the values of another time are not known."""
+    block, found = gdb.block_for_pc(pc), None
+    while block is not None and not block.is_static and not block.is_global:
+        found = block if block.function is not None else found
+        block = block.superblock
+    return ", ".join(f"{printable(it.print_name)}=..." for it in found or () if it.is_argument)
+
+
+def _function(pc: int) -> str | None:
+    symbol = listing.symbol_at(pc)
+    return disassembly.symbol_of(pc)[0] if symbol is None else symbol.print_name
+
+
+def _pc(frame: gdb.Frame) -> int:
+    return int(frame.pc()) & (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+
+
+def _address(pc: int) -> str:
+    return listing.place(pc).partition(" ")[0]

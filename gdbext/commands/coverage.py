@@ -1,0 +1,366 @@
+"""`trace coverage`: how often functions, lines and instructions ran.
+
+Without a place it prints a table: functions by file, with how much of each ran.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Optional
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, disassembly, listing
+from rvtrace_gdb.gdbext.commands import data
+from rvtrace_gdb.gdbext.source_lines import NEVER, Lines, Scope, line_tables, scopes, table_of
+from rvtrace_gdb.gdbext.text import columns, print_line, printable
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+
+
+class Row(NamedTuple):
+    """A function that begins in a *line*: how often it was *entered*, how much of it there is and *ran*."""
+
+    line: int
+    start: int
+    name: str
+    entered: int
+    instructions: int
+    ran: int
+    lines: Lines
+
+
+class File(NamedTuple):
+    """A source file and the functions that have code of their own."""
+
+    lines: Lines
+    rows: list[Row]
+
+    @property
+    def ran(self) -> bool:
+        return any(row.ran for row in self.rows)
+
+
+_NONE = Lines("", [])
+Files = dict[Optional[str], File]  # by name, None: what is of no file
+
+
+def show_table(result: dict[str, Any], *, everything: bool) -> None:
+    """Print the table for an answer of the session. *everything*: also what is in files of which nothing ran."""
+    print_lines(result)
+    counts = dict(result["counts"])
+    with tracer().at_work("looking up lines"):
+        files = _files(result["functions"])
+    print(f"{'entered':>10}{'lines run':>20}{'instructions run':>20}  function")
+    hidden = 0
+    for name in sorted(files, key=lambda name: (name is None, name)):
+        shown = _shown_row(name, files[name], everything)
+        hidden += len(files[name].rows) - len(shown.rows)
+        if shown.rows:
+            for line in _of_file(name, shown, counts):
+                print_line(line)
+    if hidden:
+        what = "1 function" if hidden == 1 else f"{hidden} functions"
+        print(f"\n{what} of which nothing ran, elsewhere: see `trace coverage -all`.")
+    say_what_is_missing(result)
+
+
+def say_what_is_missing(result: dict[str, Any]) -> None:
+    """Print what is not counted."""
+    if result.get("overwritten"):
+        print("Older trace was overwritten: code may have run before that, which is not counted.")
+    gaps, elsewhere = result["gaps"], result["elsewhere"]
+    if gaps:
+        print(f"{gaps} gap{'s' * (gaps > 1)} in the trace: code may have run that is not counted.")
+    if elsewhere:
+        print(f"{elsewhere} instruction{'s' * (elsewhere > 1)} of other programs ran, which are not counted.")
+
+
+def _shown_row(name: str | None, file: File, everything: bool) -> File:
+    """What is shown of a file: all, if something in it ran; without source, what ran."""
+    if everything:
+        return file
+    rows = [row for row in file.rows if row.ran] if name is None else file.rows
+    return file._replace(rows=rows if file.ran else [])
+
+
+def _files(functions: Iterable[list[Any]]) -> Files:
+    places = [(function, gdb.find_pc_line(function[0])) for function in functions]
+    known = {name: Lines(name, entries) for name, entries in line_tables().items()}  # all are read now
+    found: Files = {}
+    for (start, end, name, instructions, ran, entered), place in places:
+        whole = known.get(place.symtab.fullname()) if place.symtab is not None else None
+        lines = (whole or _NONE).within(start, end)
+        file = place.symtab.filename if lines.entries and place.symtab is not None else None
+        row = Row(place.line, start, name, entered, max(instructions, ran), ran, lines)
+        found.setdefault(file, File(whole or _NONE, [])).rows.append(row)
+    return found
+
+
+def _of_file(name: str | None, file: File, counts: dict[int, int]) -> Iterator[str]:
+    yield ""
+    if name is None:
+        yield "Functions without line numbers:"
+    else:
+        some, of, percent = _lines_run(file.lines, counts)
+        yield f"File {printable(name)}: {some} of {of} lines ran, {percent}%"
+    for row in sorted(file.rows, key=lambda row: row[:2]):
+        entered = row.entered if row.ran else NEVER
+        lines = "" if name is None else _share(*_lines_run(row.lines, counts))
+        yield f"{entered:>10}{lines:>20}{_share(*_run(row.ran, row.instructions)):>20}  {printable(row.name)}"
+
+
+def _lines_run(lines: Lines, counts: dict[int, int]) -> tuple[int, int, int]:
+    found = lines.counts(counts).values()
+    return _run(sum(line.times > 0 for line in found), len(found))
+
+
+def _run(some: int, of: int) -> tuple[int, int, int]:
+    """The third is a percentage, which is 100 only where nothing is missing."""
+    return some, of, 100 * some // of if of else 0
+
+
+def _share(some: int, of: int, percent: int) -> str:
+    return f"{some} of {of} {percent:>4}%"
+
+
+_LINES = re.compile(r"(.+):([0-9]+)(?:,([0-9]+))?")
+_NO_FILE = "No source file named"
+_MASK = (1 << 64) - 1
+
+
+class Shown(NamedTuple):
+    """Source that is printed: of a *file*, the *lines* with code, all of it or *first* to *last*."""
+
+    file: str
+    lines: Lines
+    first: int
+    last: int
+
+
+class Coverage(gdb.Command):
+    """Print how often functions, lines or instructions ran.
+    Usage: trace coverage [-all] [RANGE]
+           trace coverage FUNCTION | FILE | FILE:LINE | FILE:FIRST,LAST [RANGE]
+
+    Without a place, a table: for each function how often it was entered,
+    and how many of its lines and instructions ran. Files of which nothing
+    ran are not in it; with -all they are.
+
+    With a place, its source, before each line how often it ran: a number,
+    "#####" if it never did, "-" if it has no code. A line ran as often as
+    a breakpoint on it would have stopped. Below a line are its branches
+    that went only one way. A function without line numbers is shown as
+    instructions. FILE:LINE shows ten lines around it, as `list` does.
+
+    RANGE: count only what ran from number to number of `trace history`:
+      A      from number A on
+      A,B    numbers A to B inclusive
+      A,+N   N instructions starting with A
+      A,-N   N instructions ending with A
+
+    What ran in gaps of the trace is not counted.
+    `set trace disassemble-counts on` shows counts in disassembled code."""
+
+    def __init__(self) -> None:
+        super().__init__("trace coverage", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self.dont_repeat()
+        place, numbers = data.split_range(argument)
+        if place in ("", "-all"):
+            show_table(_counted(numbers, functions=True), everything=bool(place))
+            return
+        with tracer().at_work("looking up lines"):
+            found = _source(place)
+        if found:
+            for i, shown in enumerate(found):
+                _show_source(shown, numbers, named=len(found) > 1, said=not i)
+        else:
+            _show_symbols(place, numbers)
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        return completion.words_and_places(text, word, () if text.split(" ")[:-1] else ("-all",))
+
+
+def _counted(numbers: str, **asked: Any) -> dict[str, Any]:
+    result: dict[str, Any] = tracer().request("coverage", context=tracer().context(), args=numbers, **asked)
+    return result
+
+
+def _source(place: str) -> list[Shown]:
+    """What a place is, nothing if it has no source. Raises gdb.GdbError."""
+    in_file = _LINES.fullmatch(place)
+    if in_file:
+        whole = _file(in_file[1])
+        if whole is None:
+            raise gdb.GdbError(f"{_NO_FILE} {in_file[1]}.")
+        return [_part(whole, int(in_file[2]), in_file[3])]
+    try:
+        _, sals = gdb.decode_line(place)
+    except gdb.error as error:
+        whole = _file(place)
+        if whole is None:
+            raise gdb.GdbError(f"trace coverage: {place} is no function and no source file: {error}") from None
+        return [whole]
+    return _functions(place, sals or ())
+
+
+def _part(whole: Shown, line: int, last: str | None) -> Shown:
+    """Lines of a file: FIRST,LAST, or those around one, as many as `list` shows."""
+    if last is not None and int(last) < line:
+        raise gdb.GdbError(f"trace coverage: line {last} is before line {line}.")
+    if last is not None:
+        return whole._replace(first=line, last=int(last))
+    size = int(gdb.parameter("listsize") or 0) or whole.last
+    first = max(line - size // 2, 1)
+    return whole._replace(first=first, last=first + size - 1)
+
+
+def _file(name: str) -> Shown | None:
+    """The source file that gdb knows by this name, or by this end of its name. Raises gdb.GdbError for several."""
+    quoted = f'"{name}"' if " " in name else name
+    try:
+        gdb.decode_line(f"{quoted}:1")  # which makes gdb read the symbols of all files of this name
+    except gdb.error as error:
+        if _NO_FILE in str(error) or "No symbol table" in str(error):
+            return None
+    found = {file: entries for file, entries in line_tables(name).items() if file == name or file.endswith(f"/{name}")}
+    if len(found) > 1:
+        raise gdb.GdbError(f"trace coverage: {name} is ambiguous: {', '.join(sorted(found))}")
+    for file, entries in found.items():
+        return Shown(file, Lines(file, entries), 1, max(len(_text(file)), *(entry.line for entry in entries)))
+    return None
+
+
+def _functions(place: str, sals: Iterable[gdb.Symtab_and_line]) -> list[Shown]:
+    """The functions a place names, each once: copies of one are shown together."""
+    found: dict[tuple[str, str], Shown] = {}
+    for sal in sals:
+        scope = _named(place, scopes(int(sal.pc) & _MASK))
+        if sal.symtab is None or scope is None:
+            continue
+        file = sal.symtab.fullname()
+        lines = Lines(file, line_tables(file).get(file) or table_of(sal.symtab)).of(scope.name)
+        numbers = [entry.line for entry in lines.entries]
+        first = [] if scope.inlined else [scope.line]
+        if numbers:
+            found[file, scope.name] = Shown(file, lines, min(first + numbers), max(numbers))
+    return [found[key] for key in sorted(found)]
+
+
+def _named(place: str, chain: list[Scope]) -> Scope | None:
+    """Of the functions an instruction is in the one that is meant: with that name, else the one that was called."""
+    name = re.split(r":(?!:)(?<!::)", place)[-1].strip()
+    for scope in chain:
+        bare = scope.name.partition("(")[0]
+        if name in (scope.name, bare) or bare.endswith(f"::{name}"):
+            return scope
+    return chain[-1] if chain else None
+
+
+def _show_source(shown: Shown, numbers: str, *, named: bool, said: bool) -> None:
+    """Print the source. *named*: with the name of the file; *said*: with what is to be said about what was counted."""
+    with tracer().at_work("looking up lines"):
+        begin, end = shown.lines.span()
+    result = _counted(numbers, ranges=[begin, end], branches=True)
+    if said:
+        print_lines(result)
+    if named:
+        print_line(f"{printable(shown.file)}:")
+    with tracer().at_work("counting lines"):
+        counts = shown.lines.counts(dict(result["counts"]))
+    hints = _hints(shown, result["branches"])
+    text = _text(shown.file)
+    missing = f"in {printable(os.path.basename(shown.file))}"
+    for line in range(shown.first, min(shown.last, max(len(text), *counts)) + 1):
+        if text or line in counts:
+            source = columns(text[line - 1]) if line <= len(text) else missing
+            print_line(f"{counts.get(line, '-')!s:>9}: {line}\t{source}")
+            for hint in hints.get(line, ()):
+                print_line(f"{'':>11}{hint}")
+    if said:
+        say_what_is_missing(result)
+
+
+def _hints(shown: Shown, branches: Iterable[list[int]]) -> dict[int, list[str]]:
+    """By line: what its branches never did."""
+    found: dict[int, list[str]] = {}
+    own = {entry.pc for entry in shown.lines.entries}
+    for pc, taken, not_taken, target, follows in branches:
+        if bool(taken) == bool(not_taken):
+            continue
+        at = gdb.find_pc_line(pc)
+        if at.symtab is None or at.symtab.fullname() != shown.file or int(at.pc) & _MASK not in own:
+            continue
+        missed = _where(follows if taken else target, at)
+        times = "1 time" if taken + not_taken == 1 else f"{taken + not_taken} times"
+        text = f"branch {listing.place(pc)}: taken {taken} of {times}, never {missed}"
+        found.setdefault(at.line, []).append(text)
+    return found
+
+
+def _where(pc: int, at: gdb.Symtab_and_line) -> str:
+    there = gdb.find_pc_line(pc)
+    if there.symtab is None or not there.line or there.line == at.line:
+        return f"to {listing.place(pc)}"
+    same = at.symtab is not None and there.symtab.fullname() == at.symtab.fullname()
+    return f"to line {there.line}" if same else f"to {printable(os.path.basename(there.symtab.filename))}:{there.line}"
+
+
+def _show_symbols(place: str, numbers: str) -> None:
+    """Functions that debug information does not have: assembler code with line numbers, or instructions alone."""
+    _, sals = gdb.decode_line(place)
+    pcs = [int(sal.pc) & _MASK for sal in sals or ()]
+    functions = _counted(numbers, ranges=[0, 0], functions=True)["functions"]
+    found = [row[:2] for row in functions if any(row[0] <= pc < row[1] for pc in pcs)]
+    if not found:
+        raise gdb.GdbError(f"trace coverage: {place} is no function of the program that was traced.")
+    for i, (begin, end) in enumerate(found):
+        source = _lines_between(begin, end)
+        if source:
+            _show_source(source, numbers, named=len(found) > 1, said=not i)
+        else:
+            _show_instructions(begin, end, numbers, said=not i)
+
+
+def _lines_between(begin: int, end: int) -> Shown | None:
+    symtab: gdb.Symtab | None = gdb.find_pc_line(begin).symtab
+    if symtab is None:
+        return None
+    file = symtab.fullname()
+    lines = Lines(file, line_tables(file).get(file) or table_of(symtab)).within(begin, end)
+    numbers = [entry.line for entry in lines.entries]
+    return Shown(file, lines, min(numbers), max(numbers)) if numbers else None
+
+
+def _show_instructions(begin: int, end: int, numbers: str, *, said: bool) -> None:
+    result = _counted(numbers, ranges=[begin, end])
+    if said:
+        print_lines(result)
+    for line in _instructions(begin, end, dict(result["counts"])):
+        print_line(line)
+    if said:
+        say_what_is_missing(result)
+
+
+def _instructions(begin: int, end: int, counts: dict[int, int]) -> Iterator[str]:
+    texts = disassembly.Texts(raw=False)
+    with listing.readable_code(), disassembly.plain():
+        found = gdb.selected_inferior().architecture().disassemble(begin, end - 1)
+        for pc in (int(one["addr"]) & _MASK for one in found):
+            yield f"{counts.get(pc) or NEVER:>9}: {listing.place(pc)}:\t{texts.at(pc)}"
+
+
+def _text(file: str) -> list[str]:
+    """The lines of a source file, none if it is not there."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as source:
+            return source.read().splitlines()
+    except OSError:
+        return []
+
+
+COMMANDS = (Coverage, *disassembly.COMMANDS)
+"""What is called when rvtrace is loaded, in order."""

@@ -1,0 +1,246 @@
+"""`trace events`, `trace gaps` and `trace find`: where in the history something is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Union
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, expressions, listing
+from rvtrace_gdb.gdbext.commands import data
+from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+
+ROWS_AT_ONCE = 1000  # rows fetched per request: long lists appear at once and can be interrupted
+
+KINDS = (
+    "context",
+    "exception",
+    "interrupt",
+    "loss",
+    "mismatch",
+    "note",
+    "overflow",
+    "sync",
+    "trace-off",
+    "trace-on",
+    "trap",
+)
+"""What `trace events` can be asked for; session/queries/search.py says what each is."""
+
+Place = Union[list[Any], str, None]
+"""[address], [address, function, offset], or a word for what is no place."""
+
+_RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
+is the first five of them. Without, the newest ten. "@" stands before the
+number that `trace history` gives the place.
+How many is set by `set record instruction-history-size`."""
+
+
+class Events(gdb.Command):
+    __doc__ = f"""Print what happened between the instructions, oldest first.
+Usage: trace events [KIND ...] [RANGE]
+
+KIND: only these; without, all:
+  trap       exceptions and interrupts, with the cause where the trace
+             has it; also `exception` and `interrupt`, one of both
+  context    another privilege mode or another program runs from here on
+  trace-on   tracing begins; `trace-off` ends
+  loss       bytes of the trace that could not be used
+  overflow   the trace encoder lost messages
+  mismatch   the trace and the program contradict each other
+  sync       decoding starts here, or a trigger marked the place
+  note       anything else in the trace that is worth knowing
+
+The instruction shown is the first one after the event.
+{_RANGE_HELP}"""
+
+    def __init__(self) -> None:
+        super().__init__("trace events", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        kinds, numbers = data.split_range(argument)
+        _repeat_only_pages(self, numbers)
+        _show(numbers, what="events", kinds=kinds.split())
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return completion.words(text, word, KINDS)
+
+
+class Gaps(gdb.Command):
+    __doc__ = f"""Print where the history is not complete, and why, oldest first.
+Usage: trace gaps [RANGE]
+
+A line for each gap: its place, the cause, the byte of the trace that
+says so (`trace dump -offset BYTE` shows it), the last instruction
+before it and the first one after it, where they are known.
+
+{_RANGE_HELP}"""
+
+    def __init__(self) -> None:
+        super().__init__("trace gaps", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        rest, numbers = data.split_range(argument)
+        if rest:
+            raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
+        _repeat_only_pages(self, numbers)
+        _show(numbers, what="gaps")
+
+
+class Find(gdb.Command):
+    __doc__ = f"""Print when a function was entered or an instruction ran, oldest first.
+Usage: trace find FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
+                  [RANGE]
+
+FUNCTION  each time it was entered, and where from; rounds of a loop that
+          goes back to its beginning are not entries. If several have
+          that name, all of them; FILE:FUNCTION is one of these
+FILE:LINE, or a function that is part of others (inlined)
+          each time its code was come to, where a breakpoint would be
+ADDRESS   each time the instruction there ran, and what ran before it;
+          any expression that gives one (`&label`, `$pc`, a pointer). A
+          number is written in hexadecimal. `*EXPRESSION` is the same,
+          and takes a function for its first instruction
+ADDRESS,ADDRESS
+          each time the program came to something from the first address
+          to the second, these included, from anywhere else
+nothing   the same as last time
+
+{_RANGE_HELP}"""
+
+    def __init__(self) -> None:
+        super().__init__("trace find", gdb.COMMAND_DATA, gdb.COMPLETE_LOCATION)
+        self._last: dict[str, Any] | None = None
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        expression, numbers = data.split_range(argument)
+        _repeat_only_pages(self, numbers)
+        if expression or self._last is None:
+            self._last = wanted(expression)
+        _show(numbers, what="executions", **self._last)
+
+
+COMMANDS = (Events, Gaps, Find)
+
+
+def _repeat_only_pages(command: gdb.Command, numbers: str) -> None:
+    """An empty line shows the next page, but not what was asked for by number again."""
+    if numbers not in ("", "-", "+"):
+        command.dont_repeat()
+
+
+def _show(numbers: str, **question: Any) -> None:
+    """Print a page of what is found."""
+    size = int(gdb.parameter("record instruction-history-size") or 0)
+    found = tracer().request("find", context=tracer().context(), args=numbers, size=size, **question)
+    print_lines(found)
+    begin, end = found["begin"], found["end"]
+    while begin < end:
+        upto = min(begin + ROWS_AT_ONCE, end)
+        for line in lines(tracer().request("found", begin=begin, end=upto)):
+            print_line(line)
+        begin = upto
+    if found.get("notice"):
+        print_line(found["notice"])
+
+
+def wanted(expression: str, command: str = "trace find") -> dict[str, Any]:
+    """What an argument of a command names: {name, first, last, function, functions, others}. Raises gdb.GdbError."""
+    if not expression:
+        raise gdb.GdbError(
+            f"{command}: what? A function, *EXPRESSION, or an address in hexadecimal. See `help {command}`."
+        )
+    first, comma, last = expression.rpartition(",")
+    try:
+        if comma and first.count("(") == first.count(")"):
+            return _between(expression, _address(first), _address(last))
+        if expression.startswith("*"):
+            return _each(expression, _addresses(expression[1:]))
+        named = expressions.named(expression)
+        if named is None:
+            return _each(expression, _value_or_places(expression))
+        if not named.entries:
+            return _each(expression, named.parts)
+        return {**_each(expression, named.entries, "functions"), "function": True, "others": named.parts}
+    except (gdb.error, OverflowError) as error:
+        raise gdb.GdbError(f"{command}: {expression}: {error}") from None
+
+
+def _each(expression: str, addresses: list[int], others: str = "others") -> dict[str, Any]:
+    """Raises gdb.error if there are none."""
+    if not addresses:
+        raise gdb.error("it has no code of its own, it is part of other functions")
+    return {"name": expression, "first": addresses[0], others: addresses[1:]}
+
+
+def _between(expression: str, first: int, last: int) -> dict[str, Any]:
+    if last < first:
+        raise gdb.GdbError(f"trace find: {expression}: the second address is before the first")
+    return {"name": expression, "first": first, "last": last}
+
+
+def _address(expression: str) -> int:
+    """Raises gdb.error, also for a name that several functions have."""
+    named = expressions.named(expression)
+    return _of_value(expression, expressions.value(expression)) if named is None else named.only()
+
+
+def _addresses(expression: str) -> list[int]:
+    named = expressions.named(expression)
+    return [_of_value(expression, expressions.value(expression))] if named is None else named.entries
+
+
+def _value_or_places(expression: str) -> list[int]:
+    """An expression's value, or where a breakpoint at what it names would be. Raises gdb.error."""
+    try:
+        value = expressions.value(expression)
+    except gdb.error:
+        places = expressions.breakpoint_places(expression)
+        if not places:
+            raise
+        return places
+    return [_of_value(expression, value)]
+
+
+def _of_value(expression: str, value: gdb.Value) -> int:
+    """The address that a value is. Raises gdb.GdbError for a variable: its value is hardly meant."""
+    code = value.type.strip_typedefs().code
+    if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
+        raise gdb.GdbError(
+            f"trace find: {expression} is neither a function nor an address."
+            f" `trace data {expression}` shows who loaded and stored it, if that was traced."
+        )
+    return int(value) & expressions.mask()
+
+
+def lines(rows: list[list[Any]]) -> Iterator[str]:
+    """Lines for rows of `session.queries.search`."""
+    for number, position, here, kind, text, source, target, time, offset, _ in rows:
+        facts = _execution(text, source) if kind == "execution" else _event(kind, text, source, target)
+        when = [] if time is None else [f"time {time}"]
+        said = "" if offset is None else f"; trace byte {offset:#x}"
+        yield f"{number}\t@{position} {_place(here)}:\t{', '.join([*facts, *when])}{said}"
+
+
+def _execution(text: str, source: Place) -> list[str]:
+    by = {"start": "where the history starts", "gap": "after a gap"}
+    came = by[source] if isinstance(source, str) else f"from {_place(source)}"
+    return [came, text] if text else [came]
+
+
+def _event(kind: str, text: str, source: Place, target: Place) -> list[str]:
+    facts = [f"{kind.replace('-', ' ')}: {text}"]
+    if source is not None:
+        facts.append(f"{'at' if kind == 'trap' else 'after'} {_place(source)}")
+    if target is not None:
+        facts.append(f"goes on at {_place(target)}")
+    return facts
+
+
+def _place(place: Place) -> str:
+    if isinstance(place, str):
+        return f"[{place}]"
+    assert place is not None
+    return listing.place(*place)

@@ -1,0 +1,304 @@
+"""`trace goto`, `trace live` and the reverse commands: the ways into the past and back.
+
+gdb's own commands walk, and the proxy answers them. `trace goto` tells the session where the next resumption leads, and
+resumes, so that gdb, its TUI and IDEs see a stop like any other. Before a reverse command of gdb, a hook enters the
+past (`trace enter`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, settings
+from rvtrace_gdb.gdbext.commands import find, who_wrote
+from rvtrace_gdb.gdbext.commands.connect import connect_gdb
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.replay import connection, mode, position, record_btrace, unwinder
+from rvtrace_gdb.gdbext.tracer import hart_of, print_lines, selected_hart, tracer
+
+_NUMBER = re.compile(r"-?[0-9]{1,4000}")  # of more digits `int` makes no number
+
+
+def goto(where: str) -> dict[str, Any]:
+    """Go where `trace goto` is told to. {number: or None for the present, lines}. Raises gdb.GdbError."""
+    if record_btrace.active():
+        raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
+    _check_stopped()
+    where = where.strip()
+    with _thread_of_hart(None if where == "live" else settings.hart()) as switched:
+        place = {**_place(where), **_present()}
+        found: dict[str, Any] = tracer().request("goto", context=tracer().context(), **place)
+    if found["moves"]:
+        _jump(found["number"])
+    return {**found, "lines": [*switched, *found["lines"]]}
+
+
+@contextlib.contextmanager
+def _thread_of_hart(wanted: int | None) -> Iterator[list[str]]:
+    """The thread that is the hart that was set is selected, and stays so, unless the work fails; what is said of it.
+
+    Nothing changes where there is no such thread: the session knows whether the one that is selected will do.
+    """
+    before, hart = gdb.selected_thread(), selected_hart()
+    threads = gdb.selected_inferior().threads() if None not in (wanted, hart) and wanted != hart else ()
+    found = next((thread for thread in threads if hart_of(thread) == wanted), None)
+    if before is None or found is None:
+        yield []
+        return
+    found.switch()
+    try:
+        yield [f"Thread {found.num} is selected now, which is hart {wanted} (`set trace hart`)."]
+    except BaseException:
+        before.switch()
+        raise
+
+
+def live() -> dict[str, Any]:
+    """Return to the present; as `goto`."""
+    return goto("live")
+
+
+def _has_past() -> bool:
+    """Whether rvtrace is between gdb and its target, also one that does not say its registers any more."""
+    return position.available() or mode.is_blind()
+
+
+def going_back(command: str = "") -> None:
+    """Before a command that goes backward: into the past, if the way is through the proxy.
+
+    A step remembers the frame it began in. gdb finds that of the present by its registers and those of the past by the
+    trace, so that it would not find the frame again; once gdb is in the past, at its end, all are of one kind.
+    Raises gdb.GdbError with the reason why there is no past.
+    """
+    if record_btrace.active() or not _has_past():
+        return
+    mode.seen()
+    if position.number() is None:
+        found = tracer().request("enter", context=tracer().context(), **_present())
+        mode.entering()
+        unwinder.forget()
+        print_lines(found)
+        gdb.execute("maint flush register-cache", to_string=True)
+        mode.evaluate_watchpoints_anew()  # in the present a stub may not tell gdb of all hits
+    if command == "reverse-finish":
+        _out_of(gdb.selected_frame())
+
+
+def going_either_way(command: str) -> None:
+    """Before a command that goes backward when gdb's direction is so; as `going_back`.
+
+    The parameter says what the user set, the text what holds: MI's --reverse sets the direction for one command.
+    """
+    if _has_past() and "everse" in gdb.execute("show exec-direction", to_string=True):
+        going_back(f"reverse-{command}")
+    elif command == "finish" and not record_btrace.active() and position.number() is not None:
+        _show_result(gdb.selected_frame())
+
+
+def _show_result(frame: gdb.Frame) -> None:
+    """gdb takes registers with a function's value that are not known for 0: it prints it where they are."""
+    if not mode.registers_known():
+        return
+    function = frame.function()
+    result = None if function is None or function.type is None else function.type.target()
+    kind = None if result is None else result.strip_typedefs()
+    names = ["fa0"] if kind is not None and kind.code == gdb.TYPE_CODE_FLT else ["a0"]
+    if kind is not None and kind.sizeof > gdb.lookup_type("void").pointer().sizeof:
+        names.append(names[0][:-1] + "1")
+    mode.show_result(known=mode.registers_known(names))
+
+
+def _out_of(frame: gdb.Frame) -> None:
+    """The next way back ends where this frame's function was entered, not where it was entered by its own calls.
+
+    For gdb's breakpoint at its beginning, with which `reverse-finish` works, all these are the same.
+    """
+    caller = frame.older()
+    called = position.of(caller) if caller is not None else None
+    if called is not None and not _has_breakpoint(frame):
+        tracer().request("entered_at", thread_hart=selected_hart(), number=called + 1)
+
+
+def _has_breakpoint(frame: gdb.Frame) -> bool:
+    """Whether the user wants to stop where a frame's function begins."""
+    function = frame.function()
+    address = None if function is None else function.value(frame).address
+    start = None if address is None else int(address)
+    locations = (it for breakpoint in gdb.breakpoints() for it in getattr(breakpoint, "locations", ()))
+    return any(it.enabled and it.owner.enabled and it.address == start for it in locations)
+
+
+def _check_stopped() -> None:
+    """The session notes where the next resumption leads: that must come now."""
+    thread = gdb.selected_thread()
+    if thread is not None and thread.is_running():
+        raise gdb.GdbError("The program is running: stop it first (`interrupt`).")
+
+
+def _present() -> dict[str, int]:
+    """Where the program is, if gdb is in the present."""
+    try:
+        frame = gdb.newest_frame()
+        return {} if position.of(frame) is not None else {"pc": int(frame.pc())}
+    except gdb.error:  # no target, or it runs: the request says so
+        return {}
+
+
+def _jump(number: int | None) -> None:
+    """The next resumption leads there, and ends there."""
+    unwinder.forget()
+    if number is None:
+        mode.leaving()
+    else:
+        mode.entering()
+    try:
+        with mode.watchpoints_not_compared():
+            gdb.execute("stepi")
+    except gdb.error as error:
+        if position.number() is None:
+            mode.leaving()
+        raise gdb.GdbError(str(error)) from None
+    mode.evaluate_watchpoints_anew()
+
+
+def _place(where: str) -> dict[str, Any]:
+    """What `trace goto` is told, as the session takes it. Raises gdb.GdbError."""
+    if where in ("begin", "start", "end", "live"):
+        return {"to": "begin" if where == "start" else where}
+    if _NUMBER.fullmatch(where):
+        return {"from_end": int(where[1:])} if where.startswith("-") else {"number": int(where)}
+    wrote = re.match(r"--?wrote\b\s*", where)
+    if wrote:
+        return who_wrote.where_it_was_written(where[wrote.end() :])
+    following = re.match(r"-next\b\s*", where)
+    rest = where[following.end() :] if following else where
+    if not rest:
+        raise gdb.GdbError("trace goto: where to? A number, begin, end, live, FUNCTION, event: see `help trace goto`.")
+    direction = "forth" if following else "back"
+    kinds = rest.split()
+    if kinds[0] == "event":
+        nth = int(kinds.pop()) if len(kinds) > 1 and is_plain_number(kinds[-1]) else None
+        return {"what": "events", "kinds": kinds[1:], "nth": nth, "direction": direction}
+    return {"what": "executions", "direction": direction, **find.wanted(rest, "trace goto")}
+
+
+_PLACES = ("begin", "end", "live", "event", "-next", "-wrote")
+
+
+class Goto(gdb.Command):
+    """Go to a place in the past, and show it.
+    Usage: trace goto NUMBER | begin | end | live
+           trace goto [-next] FUNCTION | FILE:LINE | *EXPRESSION
+           trace goto [-next] event [KIND ...] [NUMBER]
+           trace goto -wrote $REGISTER | EXPRESSION | ADDRESS[,SIZE]
+
+    NUMBER    of an instruction, as `trace history` and others print it; -1 is
+              the newest, -2 the one before
+    begin     the oldest instruction; `end`, the newest
+    live      back to the present; `trace live` is the same
+    FUNCTION  where it was entered last before this place, or FILE:LINE or
+              *EXPRESSION, an address, ran: what `trace find` finds
+    event     where the last event before this place happened, of any KIND
+              as for `trace events`; NUMBER: the one with that number in the
+              list `trace events [KIND ...]` prints
+    -next     not the last one before this place but the next one behind it
+    -wrote    the instruction that wrote it last: see `trace who-wrote`
+
+    The instruction at the place is the one that runs next. From there, gdb's
+    commands go backward and forward: `reverse-step`, `step`, `finish`, `bt`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace goto", gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self.dont_repeat()
+        if argument.strip() == "live":
+            _go_live()
+        else:
+            print_lines(goto(argument))
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        """gdb asks twice, first without *word*."""
+        before = text.split(" ")[:-1]
+        if before and before[0] in ("-wrote", "--wrote"):
+            return who_wrote.written_to(text, word)
+        if "event" in before:
+            return completion.words(text, word, find.KINDS)
+        return completion.words_and_places(text, word, ("event",) if any(before) else _PLACES)
+
+
+class Live(gdb.Command):
+    """Return to the present.
+    Usage: trace live
+
+    From a trace alone (`trace replay`): to the target that gdb was connected
+    to before, with `trace connect`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace live", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        if argument.strip():
+            raise gdb.GdbError("Usage: trace live")
+        self.dont_repeat()
+        _go_live()
+
+
+class Enter(gdb.Command):
+    """Go into the past, at its end, without moving.
+    Usage: trace enter [COMMAND]
+
+    gdb's commands that go backward need that first. rvtrace's hooks of them
+    do it; a hook of your own should, too: `trace enter reverse-next`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace enter", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        command = argument.strip()
+        if command in mode.EITHER_WAY:
+            going_either_way(command)
+        else:
+            going_back(command)
+
+
+class Backward(gdb.Command):
+    """A command of gdb that has no reverse twin: `until` and `advance`, backward."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.__doc__ = (
+            f"Execute backward what `{name}` does forward.\nUsage: reverse-{name} [LOCATION]\n\nSee `help {name}`."
+        )
+        super().__init__(f"reverse-{name}", gdb.COMMAND_RUNNING, gdb.COMPLETE_LOCATION)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        going_back()
+        gdb.execute("set exec-direction reverse")
+        try:
+            gdb.execute(f"{self._name} {argument}", from_tty)
+        finally:
+            gdb.execute("set exec-direction forward")
+
+
+def _go_live() -> None:
+    """To the present; from a trace alone, to the target there was before."""
+    if not connection.in_trace_alone():
+        print_lines(live())
+        return
+    stub = connection.last()
+    if stub is None:
+        raise gdb.GdbError(
+            "there is no present to return to: this is a trace alone; `trace connect HOST:PORT` connects gdb to a"
+            " target"
+        )
+    connect_gdb(*stub, None)
+    print("gdb is connected to the target at {}:{} again.".format(*stub))
+
+
+COMMANDS = (Goto, Live, Enter, lambda: Backward("until"), lambda: Backward("advance"))

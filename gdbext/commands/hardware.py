@@ -1,0 +1,244 @@
+"""`trace info`, `trace regs` and `trace usb`: the target's hardware.
+
+`trace info` and `trace regs` show the trace hardware itself, how it hangs together, and its registers. The `trace usb`
+commands control the harts of a target that is reached over USB, whether gdb is connected to it or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, csr_access
+from rvtrace_gdb.gdbext.options import BadOption, Option, Table, is_plain_number
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
+
+_LEAST = 20  # columns: what is narrower is not folded
+_REGISTER = 2  # columns before the name of a register
+_LIVE = Option("-live", ("those of the target, although a capture file is open",))
+REGS = Table(
+    "trace regs",
+    (Option("-all", ("registers that are 0 and not in every component, too",)), _LIVE),
+)
+INFO = Table("trace info", (Option("-live", ("the target's, although a capture file is open",)),))
+
+
+class Regs(gdb.Command):
+    __doc__ = f"""Print the registers of the trace hardware, field by field, in words.
+{REGS.usage()} [COMPONENT ...]
+
+{REGS.explained()}
+
+COMPONENT: the name of an encoder, funnel, or sink in the target description,
+or ctr0, ctr1, ...: the Control Transfer Records of hart 0, 1, ..., which has
+to stand still for it. Without one: all there are.
+
+Trace components are read through OpenOCD or over USB, also while the program
+runs or is traced; nothing is changed, and trace that waits in a register is
+left there. While a capture file is open, the registers that are in it are
+shown: as they were when its trace was begun."""
+
+    def __init__(self) -> None:
+        super().__init__("trace regs", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        options, names = _parse("trace regs", REGS, argument)
+        access = csr_access.way() if any(name.startswith("ctr") for name in names) else None
+        found = tracer().request(
+            "regs",
+            context=tracer().context(),
+            access=access,
+            names=names,
+            everything=options.get("all"),
+            live=options.get("live"),
+        )
+        if found["csrs"]:
+            csr_access.forget()
+        _print(found["lines"])
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        options = text.rpartition(" ")[2].startswith("-")
+        return completion.words(text, word, REGS.complete(text) if options else _components())
+
+
+class Info(gdb.Command):
+    __doc__ = f"""Print which trace hardware the target has, and what feeds what.
+{INFO.usage()}
+
+{INFO.explained()}
+
+For each component of the target description: its kind and address, the
+versions it has, what it can do and what it does now, where its trace comes
+from and goes to; and what cannot be reached. What an encoder can do is found
+out by trying while it is off; its registers get their values back."""
+
+    def __init__(self) -> None:
+        super().__init__("trace info", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        options, names = _parse("trace info", INFO, argument)
+        if names:
+            raise gdb.GdbError("trace info takes no names: `trace regs NAME` shows a component. See `help trace info`.")
+        found = tracer().request("info", context=tracer().context(), live=options.get("live"))
+        _print(found["lines"], of_file=found["capture"])
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return completion.words(text, word, INFO.complete(text))
+
+
+def _parse(command: str, table: Table, argument: str) -> tuple[dict[str, object], list[str]]:
+    """Options, and the words that are none. Raises gdb.GdbError."""
+    words = arguments(argument, f"See `help {command}`.")
+    names = [word for word in words if not word.startswith("-")]
+    try:
+        return table.parse(word for word in words if word.startswith("-")), names
+    except BadOption as error:
+        raise gdb.GdbError(f"{command}: {error}") from None
+
+
+def _components() -> list[str]:
+    """The names that can stand there; none where that cannot be found out: a completion has no errors."""
+    with contextlib.suppress(gdb.error, gdb.GdbError):
+        return sorted(tracer().request("components", context=tracer().context())["names"])
+    return []
+
+
+def _print(lines: Iterable[str], *, of_file: bool = False) -> None:
+    if position.number() is not None and not of_file:
+        print("In the present:")
+    width = gdb.parameter("width")
+    for line in lines:
+        for part in _folded(line, width if isinstance(width, int) else None):
+            print_line(part)
+
+
+def _folded(line: str, width: int | None) -> Iterator[str]:
+    """A long line in several, as wide as the terminal: at the same indentation, or where its text begins.
+
+    *width* None: lines may be of any length.
+    """
+    head = re.match(r"(\s+|\S+:\s*)?", line)
+    indent = len(head.group()) if head and head.group() else 0
+    if width is None or len(line) <= width or indent + _LEAST > width:
+        yield line
+        return
+    deeper = 2 if line.startswith(" ") and indent == _REGISTER else 0
+    text = line[indent:].replace(" (", "\0(")  # a meaning stays beside its value
+    pieces = textwrap.wrap(text, width - indent - deeper, break_long_words=False, break_on_hyphens=False)
+    first, *more = (piece.replace("\0", " ") for piece in pieces)
+    yield line[:indent] + first
+    yield from (" " * (indent + deeper) + piece for piece in more)
+
+
+class Usb(gdb.Command):
+    """Print which harts are behind the USB adapter, and what they do.
+Usage: trace usb [COMMAND]
+
+The adapter is that of the table [usb] in the target description: no OpenOCD
+is needed, and no connection of gdb's.
+
+    (gdb) trace usb halt
+    (gdb) trace start
+    (gdb) trace usb resume
+    (gdb) trace usb halt
+    (gdb) trace history"""
+
+    def __init__(self) -> None:
+        super().__init__("trace usb", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE, True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        word = argument.strip().partition(" ")[0]
+        if word:
+            raise gdb.GdbError(f'Undefined trace usb command: "{word}".  Try "help trace usb".')
+        _ask("usb_harts")
+
+
+class Halt(gdb.Command):
+    """Halt the harts behind the USB adapter.
+Usage: trace usb halt [HART]
+
+HART: the number of one, as the debug module counts; without it, all."""
+
+    def __init__(self) -> None:
+        super().__init__("trace usb halt", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        _ask("usb_halt", hart=_hart(argument, "trace usb halt"))
+
+
+class Resume(gdb.Command):
+    """Let the harts behind the USB adapter run.
+Usage: trace usb resume [HART]
+
+HART: the number of one, as the debug module counts; without it, all."""
+
+    def __init__(self) -> None:
+        super().__init__("trace usb resume", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        hart = _hart(argument, "trace usb resume")
+        tracer().resumed()
+        _ask("usb_resume", hart=hart)
+
+
+class Step(gdb.Command):
+    """Let one hart behind the USB adapter execute one instruction.
+Usage: trace usb step [HART]
+
+HART: its number, as the debug module counts; without it, that of
+`set trace hart`, else 0."""
+
+    def __init__(self) -> None:
+        super().__init__("trace usb step", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        hart = _hart(argument, "trace usb step")
+        tracer().resumed()
+        _ask("usb_step", hart=hart)
+
+
+class Reg(gdb.Command):
+    """Print or set registers of a halted hart behind the USB adapter.
+Usage: trace usb reg [NAME | NAME=VALUE] ...
+
+NAME: pc, priv (the privilege mode), x0 to x31 or ra, sp, ..., or a CSR: mepc,
+mstatus, ..., or its number (0x341). NAME=VALUE sets it, and prints what it
+has then. Without one: pc and the general registers. The hart is that of
+`set trace hart`, else 0."""
+
+    def __init__(self) -> None:
+        super().__init__("trace usb reg", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = arguments(argument, "See `help trace usb reg`.")
+        _ask("usb_reg", names=words)
+
+
+def has_usb_target() -> bool:
+    """Whether the target description that applies leads to the target over USB."""
+    return tracer().request("usb", context=tracer().context())["usb"] is not None
+
+
+def _ask(method: str, **params: Any) -> None:
+    """Raises gdb.GdbError."""
+    try:
+        print_lines(tracer().request(method, context=tracer().context(), **params))
+    finally:
+        csr_access.forget()
+
+
+def _hart(text: str, command: str) -> int | None:
+    words = text.split()
+    if len(words) > 1 or not all(map(is_plain_number, words)):
+        raise gdb.GdbError(f"Usage: {command} [HART]")
+    return int(words[0]) if words else None
+
+
+COMMANDS = (Regs, Info, Usb, Halt, Resume, Step, Reg)

@@ -1,0 +1,209 @@
+"""`trace start`, `trace stop` and `trace status`: they control the trace.
+
+For `trace start`, the places that the user names become addresses: those that restrict what is traced (filters) and
+those at which the trace is switched or marked (triggers). Completion offers its options, the values they can have, and
+places in the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+from typing import Any, Callable
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, expressions, start_options
+from rvtrace_gdb.gdbext.commands import hardware
+from rvtrace_gdb.gdbext.replay import mode
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
+
+COMMA = re.compile(r",(?![^(]*\))")
+"""Between names, not between the types of a function's arguments."""
+
+
+def with_filter_addresses(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with addresses in place of the texts of -range and -function. Raises gdb.GdbError."""
+    named = {"range": _range, "function": _function}
+    found = dict(options)
+    for key, address_of in named.items():
+        if key in options:
+            texts = [text for one in options[key] for text in ([one] if key == "range" else COMMA.split(one))]
+            each = [asked(key, text, address_of) for text in texts]
+            found[key] = each if key == "range" else [it for several in each for it in several]
+    return found
+
+
+def asked(key: str, text: str, address_of: Callable[[str], Any]) -> Any:
+    """What *address_of* says of a text of the option *key*. Raises gdb.GdbError."""
+    try:
+        found: Any = address_of(text.strip())
+    except (gdb.error, OverflowError) as error:
+        raise gdb.GdbError(f"trace start: -{key.replace('_', '-')} {text}: {error}") from None
+    return found
+
+
+def _range(text: str) -> list[int]:
+    """[first address, end] of FROM,TO or FROM,+SIZE. Raises gdb.error."""
+    first, comma, last = text.rpartition(",")
+    if not comma or not first.strip() or not last.strip() or first.count("(") != first.count(")"):
+        raise gdb.error("give FROM,TO or FROM,+SIZE")
+    start, last = address(first.strip()), last.strip()
+    end = start + int(gdb.parse_and_eval(last[1:])) if last.startswith("+") else address(last)
+    if not start < end <= expressions.mask() + 1:
+        raise gdb.error(f"there is nothing from {start:#x} to before {end:#x}")
+    return [start, end]
+
+
+def _function(name: str) -> list[list[Any]]:
+    """[name, address of the entry] of each function of that name. Raises gdb.error."""
+    if name.startswith("*"):
+        return [[name, address(name[1:])]]
+    named = expressions.named(name)
+    if named is None:
+        expressions.value(name)  # which says what is wrong with it, if it is nothing at all
+        raise gdb.error("that is not a function")
+    if not named.entries:
+        named.only()
+    return [[name, entry] for entry in named.entries]
+
+
+def address(expression: str) -> int:
+    """Of a function, a line (FILE:LINE), or what an expression gives. Raises gdb.error, also if these are several."""
+    found = addresses(expression)
+    if len(found) > 1:
+        named = expressions.named(expression)
+        if named is not None:
+            return named.only()
+        raise gdb.error(f"these are {len(found)} places, give one of {', '.join(f'*{it:#x}' for it in found)}")
+    return found[0]
+
+
+def addresses(expression: str) -> list[int]:
+    """As `address`, all that it names. Raises gdb.error."""
+    expression = expression[1:] if expression.startswith("*") else expression
+    if not expression:
+        raise gdb.error("a place is missing")
+    named = expressions.named(expression)
+    if named is not None:
+        return named.entries or [named.only()]
+    try:
+        value = expressions.value(expression)
+    except gdb.error:
+        places = expressions.breakpoint_places(expression)
+        if not places:
+            raise
+        return places
+    code = value.type.strip_typedefs().code
+    if code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR) or (code == gdb.TYPE_CODE_INT and value.address is not None):
+        raise gdb.error(f"{expression} is neither a function nor an address")
+    return [int(value) & expressions.mask()]
+
+
+_TRIGGER_KEYS = ("trigger_on", "trigger_off", "trigger_notify")
+
+
+def with_trigger_addresses(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with addresses in place of the texts of -trigger-on, -off and -notify. Raises gdb.GdbError."""
+    found = dict(options)
+    for key in _TRIGGER_KEYS:
+        if key in options:
+            texts = [text for one in options[key] for text in COMMA.split(one)]
+            found[key] = [it for text in texts for it in asked(key, text, addresses)]
+    return found
+
+
+def completions(text: str, word: str | None) -> list[str]:
+    """What gdb is to put in place of *word*, the end of *text*."""
+    if word is None:
+        return []
+    before, _, last = text.rpartition(" ")
+    option = start_options.option(before.split(" ")[-1])
+    if option is not None and option.symbols:
+        return completion.words(text, word, _places(last))
+    offered = _choices() if option is not None and option.several and not option.words else {}
+    return completion.words(text, word, start_options.complete(text, offered))
+
+
+def _places(typed: str) -> list[str]:
+    """What becomes of the last of the places in *typed*."""
+    chosen, comma, begun = typed.rpartition(",")
+    return [chosen + comma + place for place in completion.places(begun)]
+
+
+def _choices() -> dict[str, Iterable[str]]:
+    """None where they cannot be found out: a completion has no errors."""
+    with contextlib.suppress(gdb.error, gdb.GdbError):
+        found: dict[str, Iterable[str]] = tracer().request("choices", context=tracer().context())
+        return found
+    return {}
+
+
+def _require_connection() -> None:
+    inferior = gdb.selected_inferior()
+    if getattr(inferior, "connection", None) is None and not inferior.threads() and not hardware.has_usb_target():
+        raise gdb.GdbError(
+            "Nothing to trace: gdb is not connected to a target. Start OpenOCD, then `trace connect`."
+        )
+
+
+class Start(gdb.Command):
+    __doc__ = f"""Start tracing: program the trace encoder and the RAM sink.
+{start_options.usage()}
+
+{start_options.explained()}
+
+What the hardware does not have is said, and done without. Where it is
+comes from `set trace target FILE`, $RVTRACE_TARGET, or rvtrace.toml
+beside the program."""
+
+    def __init__(self) -> None:
+        super().__init__("trace start", gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = arguments(argument, "See `help trace start`.")
+        try:
+            options = start_options.parse(words)
+        except start_options.BadOption as error:
+            raise gdb.GdbError(f"trace start: {error}") from None
+        _require_connection()
+        asked = with_trigger_addresses(with_filter_addresses(options))
+        result = tracer().request("start", context=tracer().context(), options=asked)
+        tracer().needs_tvec = bool(options.get("implicit_exceptions"))
+        if gdb.selected_thread() is not None:
+            mode.set_osabi_for_tracing()
+        print_lines(result)
+        mode.advise()
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return completions(text, word)
+
+
+class Stop(gdb.Command):
+    """Stop tracing and read out what the trace buffer holds.
+Usage: trace stop"""
+
+    def __init__(self) -> None:
+        super().__init__("trace stop", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        try:
+            print_lines(tracer().request("stop"))
+        finally:
+            if not mode.is_between():  # which needs it, too
+                mode.restore_osabi()
+
+
+class Status(gdb.Command):
+    """Show the state of the trace: target, encoder, buffer, history, losses.
+Usage: trace status"""
+
+    def __init__(self) -> None:
+        super().__init__("trace status", gdb.COMMAND_STATUS, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        print_lines(tracer().request("status", context=tracer().context()))
+
+
+COMMANDS = (Start, Stop, Status)

@@ -1,0 +1,288 @@
+"""`trace who-wrote`: the instruction that last wrote a register or some memory, and what it changed.
+
+"Last" means before the place where the user is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gdb
+
+from rvtrace_gdb.gdbext import completion, expressions, listing, source_lines
+from rvtrace_gdb.gdbext.options import Option, Table
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.tracer import print_lines, tracer
+
+_OUTSIDE = "from outside the hart"
+
+
+class Change(NamedTuple):
+    """What changed, and from what to what: None where that is not known."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+    def __str__(self) -> str:
+        if self.new is None:
+            return self.name if self.old is None else f"{self.name}: {self.old} -> not known"
+        return f"{self.name}: {self.new}" if self.old is None else f"{self.name}: {self.old} -> {self.new}"
+
+
+def change_lines(place: expressions.Place, found: dict[str, Any], seen: int | None = None) -> Iterator[str]:
+    """Of the session's answer. *seen*: how many instructions ago the writer was that was shown before."""
+    writer = found["writer"]
+    if writer is None:
+        yield from found["none"]
+        return
+    yield f"{change(place, writer)}, {_when(writer, place.at, seen)}"
+    if writer["told"] is not None:
+        yield f"It was written as {writer['told']}, which shares bits with it."
+    yield from writer["doubts"]
+    with listing.readable_code():
+        yield from _row(writer, found["hart"])
+
+
+def _when(writer: dict[str, Any], at: int | None, seen: int | None) -> str:
+    group = "" if writer["group"] is None else f" (group {writer['group']})"
+    ago = _ago(writer["ago"], at, seen)
+    if writer["kind"] == "instruction":
+        return f"written {ago}{group}"
+    by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer["kind"], _OUTSIDE)
+    return f"written {by}{group}, {ago}"
+
+
+def change(place: expressions.Place, writer: dict[str, Any]) -> Change:
+    """What a writer changed."""
+    if writer["store"] is None:
+        old, new = (_of_register(place, writer[it], writer["bits"]) for it in ("old", "new"))
+        return Change(place.name, old, new)
+    address, size = writer["where"]  # the session knows the size of a symbol
+    begin = max(writer["store"][0], address) - address
+    end = min(sum(writer["store"]), address + size) - address
+    if place.kind is not None:
+        found = _typed_values(place.kind, begin, end, address, writer["window"])
+        if found is not None:
+            return found._replace(name=f"{_in_brackets(place.text, found.name)}{found.name}")
+    if place.bits is not None and end - begin == size:
+        return Change(place.text, *(_bits(writer[it], *place.bits) for it in ("old", "new")))
+    name = place.text if end - begin == size else f"{_bytes(begin, end)} of {place.text}"
+    old, new = (None if writer[it] is None else f"0x{writer[it]:0{2 * (end - begin)}x}" for it in ("old", "new"))
+    return Change(name, old, new)
+
+
+def _bits(value: int | None, shift: int, count: int) -> str | None:
+    return None if value is None else f"{value >> shift & (1 << count) - 1:#x}"
+
+
+def _bytes(begin: int, end: int) -> str:
+    return f"byte {begin}" if end - begin == 1 else f"bytes {begin} to {end - 1}"
+
+
+def _in_brackets(text: str, suffix: str) -> str:
+    return f"({text})" if suffix and not re.fullmatch(r"[\w.\[\]>-]+", text) else text
+
+
+def _typed_values(kind: gdb.Type, begin: int, end: int, address: int, window: list[Any] | None) -> Change | None:
+    """The innermost part of an object that was stored to, as gdb shows it; None: not all of it is known now."""
+    suffix, inner, first = expressions.part(kind, begin, end)
+    if window is None:
+        return None
+    at = address + first - window[0]
+    old, new = (data[at : at + inner.sizeof] if at >= 0 else [] for data in window[1:])
+    if len(new) < inner.sizeof or None in new or inner.code == gdb.TYPE_CODE_FUNC:
+        return None
+    known = None if None in old else _shown(bytes(old), inner)
+    return Change(suffix, known, _shown(bytes(new), inner))
+
+
+def _shown(data: bytes, kind: gdb.Type) -> str:
+    text: str = gdb.Value(data, kind).format_string()
+    return " ".join(text.split())
+
+
+def _of_register(place: expressions.Place, value: int | None, bits: int) -> str | None:
+    if value is None:
+        return None
+    kind = place.kind.strip_typedefs() if place.kind is not None else None
+    if place.text != f"${place.register}" and kind is not None and kind.sizeof <= bits // 8:
+        return _shown(value.to_bytes(bits // 8, "little")[: kind.sizeof], kind)
+    if (kind is not None and kind.code == gdb.TYPE_CODE_PTR) or place.register == "pc":
+        return listing.place(value)
+    return f"0x{value:0{bits // 4}x}"
+
+
+def _ago(ago: int, at: int | None, seen: int | None) -> str:
+    """*seen*: it is said how long before what was shown last."""
+    before = "ago" if at is not None else "before the end of the trace"
+    if seen is not None:
+        ago, before = ago - seen, "before that"
+    if not ago:
+        return "right before that" if seen is not None else "right before now" if at is not None else "at its end"
+    return f"{ago} instruction{'s' if ago > 1 else ''} {before}"
+
+
+def _row(writer: dict[str, Any], hart: int) -> Iterator[str]:
+    """The instruction, with its source line, as `trace history /s` shows it."""
+    if writer["happened"]:
+        yield f"\t{listing.happened(writer['happened'], None, None)}"
+    row = writer["row"]
+    if row is None:
+        return
+    line = source_lines.line_of(row[1]) if len(row) == 2 and row[1] is not None else None
+    if line is not None and writer["kind"] == "instruction":
+        yield line
+    yield from listing.Lister(listing.Format(), listing.mark(hart)).lines([row])
+
+
+COMMAND = "trace who-wrote"
+OPTIONS = Table(
+    COMMAND,
+    (Option("-before", ("who wrote it before the one that was shown last; so does Enter",)),),
+)
+
+
+class WhoWrote(gdb.Command):
+    __doc__ = f"""Print which instruction wrote a register or memory last before now.
+Usage: {COMMAND} $REGISTER | EXPRESSION | ADDRESS[,SIZE]
+       {COMMAND} -before
+
+{OPTIONS.explained()}
+
+$REGISTER   an integer or floating-point register, a CSR, priv, or pc; of a
+            caller (`up`): as it was when it made its call
+EXPRESSION  a variable, an element, a member, `*p`: what wrote any of its
+            bytes, or the register it is in. Of a pointer that is no
+            variable (`&x`, `p + 1`): what it points at
+ADDRESS     a number, or an expression that gives one: the byte there, or
+            SIZE bytes; also with a blank between both numbers
+
+Now is where gdb is in the past, in the present the end of the trace.
+`trace goto -wrote EXPRESSION` goes there: that instruction runs next then.
+Registers are in tandem traces; a data trace has stores alone."""
+
+    def __init__(self) -> None:
+        super().__init__(COMMAND, gdb.COMMAND_DATA)
+        self._last: tuple[Asked, dict[str, Any]] | None = None
+        self._typed: tuple[str, str | None] = "", None
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        text = argument.strip()
+        typed = (text, _typed() if from_tty else None)
+        again = typed[1] is not None and typed == self._typed
+        if not again:
+            self._typed = "", None
+        if text in ("-before", "--before") or again:
+            if self._last is None:
+                raise gdb.GdbError(f"{COMMAND}: -before: nothing was shown yet.")
+            asked = self._last[0].before(self._last[1])
+        else:
+            asked = Asked(expressions.place(COMMAND, _checked(text)))
+        found = asked.answer()
+        self._last, self._typed = (asked, found), typed
+        print_lines(found)
+        for line in change_lines(asked.place, found, asked.seen):
+            print_line(line)
+        print_lines({"lines": _ways(found["writer"], interactive=from_tty)})
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        """Options, registers behind a $, else what gdb completes in expressions."""
+        typed = text.rpartition(" ")[2]
+        if typed.startswith("-") and not text.rpartition(" ")[0].strip():
+            return completion.words(text, word, OPTIONS.complete(text))
+        return written_to(text, word)
+
+
+class Asked(NamedTuple):
+    """What was asked for. *below*: as in the method `who_wrote`; *seen*: how many instructions ago the writer was that
+    was shown before.
+    """
+
+    place: expressions.Place
+    below: int | None = None
+    seen: int | None = None
+
+    def answer(self) -> dict[str, Any]:
+        """The session's. Raises gdb.GdbError."""
+        found: dict[str, Any] = tracer().request(
+            "who_wrote", context=tracer().context(), below=self.below, **self.place.asked
+        )
+        return found
+
+    def before(self, found: dict[str, Any]) -> Asked:
+        """The question for the writer before. *found*: the answer. Raises gdb.GdbError if there is none."""
+        if found["writer"] is None:
+            raise gdb.GdbError(f"{COMMAND}: -before: nobody wrote {self.place.text} before.")
+        return self._replace(below=found["below"], seen=found["writer"]["ago"])
+
+
+def written_to(text: str, word: str | None) -> list[str] | int:
+    """What may end a question for a writer: registers behind a $, else what gdb completes in expressions."""
+    if text.rpartition(" ")[2].startswith("$"):
+        return completion.words(text, word, [f"${name}" for name in _registers()])
+    return gdb.COMPLETE_EXPRESSION
+
+
+def where_it_was_written(text: str) -> dict[str, Any]:
+    """For `trace goto -wrote TEXT`: the writer runs next there; of what is no instruction, what ran before it.
+
+    Raises gdb.GdbError.
+    """
+    command = "trace goto -wrote"
+    asked = Asked(expressions.place(command, _checked(text, command)))
+    found = asked.answer()
+    writer = found["writer"]
+    if writer is None:
+        raise gdb.GdbError(" ".join(found["none"]))
+    number = writer["number"]
+    if number is None:  # nothing ran behind it
+        return {"to": "end"}
+    if writer["kind"] == "instruction":
+        return {"number": number}
+    if number == 1:
+        raise gdb.GdbError(f"{command}: {text}: it was written before the first instruction of the trace ran.")
+    return {"number": number - 1}
+
+
+def _checked(text: str, command: str = COMMAND) -> str:
+    if not text:
+        raise gdb.GdbError(f"{command}: what? $REGISTER, EXPRESSION or ADDRESS. See `help {COMMAND}`.")
+    if re.match(r"--?[A-Za-z]", text) and OPTIONS.option(text.split()[0]) is not None:
+        raise gdb.GdbError(f"{command}: {text.split()[0]} stands alone. See `help {COMMAND}`.")
+    return text
+
+
+def _typed() -> str | None:
+    """The last command the user typed, with its number: the same when Enter repeated it. None: gdb keeps none."""
+    lines = gdb.execute("show commands", to_string=True).splitlines()
+    return lines[-1] if lines else None
+
+
+def _registers() -> list[str]:
+    try:
+        architecture = gdb.selected_frame().architecture()
+    except gdb.error:
+        return []
+    names = [it.name for it in architecture.registers() if it.name and it.name != position.REGISTER]
+    return [*names, *(f"x{n}" for n in range(32))]
+
+
+def _ways(writer: dict[str, Any] | None, interactive: bool) -> list[str]:
+    """How to go on from here."""
+    if writer is None:
+        return []
+    goes = "`trace goto {}` goes" if position.available() else "`trace history {}` shows what ran from"
+    number, ways = writer["number"], []
+    if number is not None and writer["kind"] == "instruction":
+        ways.append(f"{goes.format(number)} there")
+    elif number is not None:
+        ways.append(f"{goes.format(number)} {'to ' if position.available() else ''}the instruction after it")
+    before = "Enter" if interactive else f"`{COMMAND} -before`"
+    return ["; ".join([*ways, f"{before} shows who wrote it before that"]) + "."]
+
+
+COMMANDS = (WhoWrote,)

@@ -1,0 +1,41 @@
+"""Completion of the words of a command, in the form that gdb expects from Python commands."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+import gdb
+
+_BREAK = "break "
+
+
+def words(text: str, word: str | None, options: Iterable[str]) -> list[str]:
+    """Those *options* that may stand at the end of *text*, an unfinished command line, of which gdb completes *word*.
+
+    gdb takes a hyphen for the end of a word and completes what follows it. gdb 16 asks first which characters end a
+    word, without one: the answer is taken for nothing.
+    """
+    if word is None:
+        return []
+    typed = text.rpartition(" ")[2]
+    before = len(typed) - len(word)
+    return [option[before:] for option in options if option.startswith(typed)]
+
+
+def places(typed: str) -> list[str]:
+    """Where gdb would set breakpoints: functions, files and lines that begin with what was typed."""
+    with contextlib.suppress(gdb.error):
+        quote = "" if typed else "'"  # gdb.execute strips blanks, and there must be something to complete
+        lines = gdb.execute(f"complete {_BREAK}{typed or quote}", to_string=True).splitlines()
+        found = (line[len(_BREAK) :].strip(quote or None) for line in lines if line.startswith(_BREAK))
+        return [place for place in found if not place.startswith("-")]
+    return []
+
+
+def words_and_places(text: str, word: str | None, options: Iterable[str]) -> list[str] | int:
+    """As `words`, and places in the program; by gdb itself, which knows them best, if these are all there could be."""
+    before, _, typed = text.rpartition(" ")
+    if not before and not any(option.startswith(typed) for option in options):
+        return gdb.COMPLETE_LOCATION
+    return words(text, word, [*options, *places(typed)]) if word is not None else []

@@ -1,0 +1,391 @@
+"""What an expression that the user types stands for: functions, a register, or memory.
+
+A name may mean several functions. Several files may have a function of the same name, and one function may be there
+several times: inside other functions (inlined), or at other addresses (`add-symbol-file`). gdb's expressions take one
+of them and its breakpoints all; `named` finds all.
+
+`place` says which register or memory an expression stands for. gdb's Python does not say where a value is that is not
+in memory. That a variable is in a register gdb says when it is asked for the variable's address (address_of_variable in
+its valops.c).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import gdb
+
+from rvtrace_gdb.gdbext import settings
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.tracer import selected_hart
+
+_NAME = re.compile(r"[A-Za-z_.][\w$.]*")
+_LINE = re.compile(r"(?:.*:)?\s*[+-]?[0-9]+")
+_OFFSET = re.compile(r"(?P<name>.+?)(?: \+ (?P<offset>[0-9]+))? in section ")
+
+
+class Function(NamedTuple):
+    """One that begins at *entry*, in *file* as far as that is known. *part*: it is part of another one, inlined."""
+
+    entry: int
+    file: str | None
+    part: bool
+
+
+class Named(NamedTuple):
+    """All that *name* means."""
+
+    name: str
+    functions: list[Function]
+
+    @property
+    def entries(self) -> list[int]:
+        """Where those with code of their own begin."""
+        return [it.entry for it in self.functions if not it.part]
+
+    @property
+    def parts(self) -> list[int]:
+        return [it.entry for it in self.functions if it.part]
+
+    def only(self) -> int:
+        """The entry, if there is one. Raises gdb.error, with how to name each, if there are several, or none."""
+        entries = self.entries
+        if not entries:
+            raise gdb.error("it has no code of its own, it is part of other functions")
+        if len(entries) > 1:
+            raise gdb.error(f"there are {len(entries)} functions of that name, give one of {', '.join(self.ways())}")
+        return entries[0]
+
+    def ways(self) -> list[str]:
+        """How each of them is named alone."""
+        own = [it for it in self.functions if not it.part]
+        files = [it.file for it in own]
+        bare = _bare(self.name)
+        by_file = (f"{os.path.basename(it.file)}:{bare}" if it.file else "" for it in own)
+        alone = [it.file is not None and files.count(it.file) == 1 for it in own]
+        return [way if is_alone else f"*{it.entry:#x}" for way, is_alone, it in zip(by_file, alone, own)]
+
+
+def named(expression: str) -> Named | None:
+    """The functions of a name, FILE:FUNCTION, or an expression that is one. None: it is something else.
+
+    Raises gdb.error where it is nothing.
+    """
+    try:
+        meant = value(expression)
+    except gdb.error:
+        if _LINE.fullmatch(expression):
+            return None
+        found = _at(expression, breakpoint_places(expression))
+        return Named(expression, found) if found else None
+    if meant.type.strip_typedefs().code != gdb.TYPE_CODE_FUNC:
+        return None
+    found = _at(expression, breakpoint_places(expression))
+    own = None if meant.address is None else int(meant.address) & mask()
+    if own is not None and own not in [it.entry for it in found if not it.part]:  # it is not named by its name alone
+        found = [Function(own, None, False)]
+    return Named(expression, found)
+
+
+def value(expression: str) -> gdb.Value:
+    """An expression's value. A name may have dots, as compilers give to parts of functions. Raises gdb.error."""
+    name = _NAME.fullmatch(expression.strip())
+    try:
+        return gdb.parse_and_eval(expression)
+    except gdb.error:
+        if name is None:
+            raise
+    try:
+        return gdb.parse_and_eval(f"'{name[0]}'")
+    except gdb.error:  # gdb may say that it has no symbol table, and mean that there is no debug information
+        raise gdb.error(f'No symbol "{name[0]}" in current context.') from None
+
+
+def breakpoint_places(expression: str) -> list[int]:
+    """Where breakpoints there would be; none where gdb knows no such place."""
+    try:
+        _, found = gdb.decode_line(expression)
+    except gdb.error:
+        return []
+    return sorted({int(place.pc) & mask() for place in found or ()})
+
+
+def _at(expression: str, pcs: Iterable[int]) -> list[Function]:
+    """Those of the name that have the instructions at some addresses."""
+    name = _bare(expression)
+    return sorted({it for it in (_function(name, pc) for pc in pcs) if it is not None})
+
+
+def _function(name: str, pc: int) -> Function | None:
+    chain: list[gdb.Symbol] = []
+    block = gdb.block_for_pc(pc)
+    while block is not None and not block.is_static and not block.is_global:
+        if block.function is not None:
+            chain.append(block.function)
+        block = block.superblock
+    for symbol in chain:
+        if _is_named(name, symbol.print_name):
+            own = None if symbol is not chain[-1] else symbol.value().address
+            return Function(pc if own is None else int(own) & mask(), symbol.symtab.filename, own is None)
+    return None if chain else _symbol(name, pc)
+
+
+def _symbol(name: str, pc: int) -> Function | None:
+    """Of code without debug information: a breakpoint is behind what saves registers there."""
+    found = _OFFSET.match(gdb.execute(f"info symbol {pc:#x}", to_string=True))
+    if found is None or not _is_named(name, found["name"]):
+        return None
+    return Function(pc - int(found["offset"] or 0), None, False)
+
+
+def _is_named(name: str, whole: str) -> bool:
+    """Whether *whole* is the name, as gdb's breakpoints take it: without types, or the scopes it is in."""
+    bare = whole.partition("(")[0]
+    return name in (whole, bare) or bare.endswith(f"::{name}") or whole.endswith(f"::{name}")
+
+
+def _bare(expression: str) -> str:
+    """The name in FILE:FUNCTION."""
+    return re.split(r":(?!:)(?<!::)", expression)[-1].strip().strip("'")
+
+
+def mask() -> int:
+    """gdb may say that an address is negative."""
+    return (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+
+
+_REGISTER = re.compile(r"\$([A-Za-z_]\w*)(?:\.\w+)*")
+_BARE = re.compile(r"x[0-9]+|f[0-9]+|zero|ra|sp|gp|tp|fp|pc|[ast][0-9]+|f[ast][0-9]+|[a-z]\w*")
+_NUMBERS = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)\s+(0[xX][0-9a-fA-F]+|[0-9]+)")
+_VARIABLE = re.compile(r"([A-Za-z_]\w*)(?:\.\w+|\[[^][]*\])*")
+_MEMBER = re.compile(r"([A-Za-z_(].*)(?:\.|->)([A-Za-z_]\w*)")
+_ADDRESS_OF = re.compile(r"&\s*([A-Za-z_][\w.\[\]>-]*)")
+_IN_REGISTER = re.compile(r"in register \$(\w+)")
+SIZE_MOST = 1 << 20
+"""Bytes that can be asked about at once."""
+_SIZELESS = (gdb.TYPE_CODE_VOID, gdb.TYPE_CODE_FUNC)
+_STRUCTS = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION)
+
+
+class Place(NamedTuple):
+    """*text*: what the user calls it.
+
+    register  its name; or
+    where     [address, size], size 0: that of the symbol
+    kind      its type, if it is more than bytes
+    at        the number of the history before which it is meant, None: after all of it
+    bits      of those bytes the first bit of a bit-field, and how many
+    """
+
+    text: str
+    register: str | None = None
+    where: list[int] | None = None
+    kind: gdb.Type | None = None
+    at: int | None = None
+    bits: tuple[int, int] | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """For the session."""
+        return {"name": self.name, "register": self.register, "where": self.where, "at": self.at}
+
+    @property
+    def name(self) -> str:
+        """What it is called where nobody wrote it."""
+        if self.where is None:
+            of_its_own = self.text == f"${self.register}"
+            return self.text if of_its_own else f"{self.text} (in ${self.register})"
+        address, size = self.where
+        of = f"{size} byte{'s' * (size > 1)} at {address:#x}" if size else f"at {address:#x}"
+        return self.text if hex(address) in self.text else f"{self.text} ({of})"
+
+
+def place(command: str, text: str) -> Place:
+    """What is meant, where the selected frame is. Raises gdb.GdbError, one line."""
+    try:
+        found = _place(text)
+    except (gdb.error, OverflowError, ValueError) as error:
+        raise gdb.GdbError(f"{command}: {text}: {_one_line(error)}") from None
+    except gdb.GdbError as error:
+        raise gdb.GdbError(f"{command}: {text}: {error}") from None
+    return found._replace(at=_now(command, found))
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    if "Cannot access memory" in text or "not available" in text:
+        return f"{text}: the trace does not tell what it depends on"
+    return text
+
+
+def _now(command: str, found: Place) -> int | None:
+    """Registers of a caller are those it had when it made its call; memory is the same for all."""
+    thread, wanted = selected_hart(), settings.hart()
+    if wanted is not None and thread not in (None, wanted):
+        return None
+    if found.register is None or not _in_caller():
+        return position.number()
+    number = position.selected_number()
+    if number is None:
+        why = "when it made its call is not known" if position.number() else "go into the past first, `trace goto end`"
+        raise gdb.GdbError(f"{command}: {found.text} is in a register of a caller: {why}.")
+    return number
+
+
+def _in_caller() -> bool:
+    try:
+        return gdb.selected_frame() != gdb.newest_frame()
+    except gdb.error:
+        return False
+
+
+def _place(text: str) -> Place:
+    register = _REGISTER.fullmatch(text)
+    if register is not None and gdb.convenience_variable(register[1]) is None:
+        return Place(text, register[1], kind=_type_of(text))
+    numbers = _NUMBERS.fullmatch(text)
+    if numbers is not None:
+        return _sized(numbers[1], numbers[2])
+    before, comma, size = text.rpartition(",")
+    if comma and before.count("(") == before.count(")") and before.count("[") == before.count("]"):
+        return _sized(before, size)
+    try:
+        value = gdb.parse_and_eval(text)
+    except gdb.error:
+        if _is_register(text):
+            return Place(f"${text}", text, kind=_type_of(f"${text}"))
+        address = _of_symbol(text)
+        if address is None:
+            raise
+        return Place(text, where=[address, 0])
+    return _of_value(text, value)
+
+
+def _of_symbol(text: str) -> int | None:
+    """The address of a symbol without debug information, whose size gdb does not know."""
+    try:
+        value = gdb.parse_and_eval(f"&{text}") if _VARIABLE.fullmatch(text) else None
+    except gdb.error:
+        return None
+    return _unsigned(value) if value is not None and "no debug info" in str(value.type) else None
+
+
+def _sized(text: str, size: str) -> Place:
+    found, count = _place(text.strip()), int(gdb.parse_and_eval(size))
+    if found.where is None:
+        raise gdb.error("this is a register, which has no number of bytes to be chosen")
+    _check_size(count)
+    return Place(f"{count} byte{'s' if count > 1 else ''} at {found.where[0]:#x}", where=[found.where[0], count])
+
+
+def _check_size(count: int) -> None:
+    if not 1 <= count <= SIZE_MOST:
+        raise gdb.error(f"{count} bytes cannot be looked at at once, give 1 to {SIZE_MOST}")
+
+
+def _of_value(text: str, value: gdb.Value) -> Place:
+    if value.address is not None:
+        field = _bit_field(text)
+        if field is not None:
+            return field
+        _check_size(max(value.type.sizeof, 1))
+        return Place(text, where=[_unsigned(value.address), max(value.type.sizeof, 1)], kind=value.type)
+    register = _register_of(text)
+    if register is not None:
+        return Place(text, register, kind=value.type)
+    if value.is_optimized_out:
+        raise gdb.error("it is optimized out here")
+    kind = value.type.strip_typedefs()
+    variable = _VARIABLE.fullmatch(text)
+    if variable is not None and gdb.lookup_symbol(variable[1])[0] is not None:
+        raise gdb.error("it is neither in memory nor in one register here (`info address` says where)")
+    if kind.code == gdb.TYPE_CODE_PTR and kind.target().strip_typedefs().code not in _SIZELESS:
+        named, target = _ADDRESS_OF.fullmatch(text), kind.target()
+        _check_size(max(target.sizeof, 1))
+        return Place(named[1] if named else f"*({text})", where=[_unsigned(value), max(target.sizeof, 1)], kind=target)
+    if kind.code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR):
+        raise gdb.error(f"it is a value of type {value.type}, and nothing that can be written to")
+    return Place(f"the byte at {_unsigned(value):#x}", where=[_unsigned(value), 1])
+
+
+def _unsigned(value: gdb.Value) -> int:
+    """An address of the target: gdb may say it is negative."""
+    return int(value) & (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+
+
+def _type_of(text: str) -> gdb.Type | None:
+    try:
+        return gdb.parse_and_eval(text).type
+    except gdb.error:  # no registers
+        return None
+
+
+def _register_of(text: str) -> str | None:
+    """The register that a variable is in."""
+    try:
+        gdb.parse_and_eval(f"&({text})")
+    except gdb.error as error:
+        found = _IN_REGISTER.search(str(error))
+        return None if found is None else found[1]
+    return None
+
+
+def _is_register(name: str) -> bool:
+    if _BARE.fullmatch(name) is None:
+        return False
+    try:
+        value = gdb.parse_and_eval(f"${name}")
+    except gdb.error:
+        return False
+    return value.type.code != gdb.TYPE_CODE_VOID and gdb.convenience_variable(name) is None
+
+
+def _bit_field(text: str) -> Place | None:
+    """A member that is a bit-field: gdb gives the address of what it is packed in."""
+    member = _MEMBER.fullmatch(text)
+    try:
+        whole = gdb.parse_and_eval(member[1]) if member is not None else None
+        while whole is not None and whole.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
+            whole = whole.dereference()
+    except gdb.error:  # a cast before it
+        return None
+    if member is None or whole is None or whole.address is None:
+        return None
+    kind = whole.type.strip_typedefs()
+    fields = kind.fields() if kind.code in _STRUCTS else ()
+    field = next((it for it in fields if it.name == member[2] and it.bitsize), None)
+    if field is None:
+        return None
+    first, shift = divmod(field.bitpos or 0, 8)
+    size = (shift + field.bitsize + 7) // 8
+    return Place(text, where=[_unsigned(whole.address) + first, size], bits=(shift, field.bitsize))
+
+
+def part(kind: gdb.Type, begin: int, end: int) -> tuple[str, gdb.Type, int]:
+    """The innermost part of an object that has its bytes *begin* to *end* - 1: (".member[1]", its type, first byte)."""
+    kind, name, first = kind.strip_typedefs(), "", 0
+    while True:
+        found = _member(kind, begin - first, end - first)
+        if found is None:
+            return name, kind, first
+        more, kind, offset = found
+        name, kind, first = name + more, kind.strip_typedefs(), first + offset
+
+
+def _member(kind: gdb.Type, begin: int, end: int) -> tuple[str, gdb.Type, int] | None:
+    if kind.code == gdb.TYPE_CODE_ARRAY and kind.target().sizeof:
+        size, lowest = kind.target().sizeof, kind.range()[0]
+        number = begin // size
+        return (f"[{number + lowest}]", kind.target(), number * size) if end <= (number + 1) * size else None
+    if kind.code != gdb.TYPE_CODE_STRUCT:
+        return None
+    for field in kind.fields():
+        if not hasattr(field, "bitpos") or field.bitsize or field.is_base_class or not field.name:
+            continue
+        offset, inner = (field.bitpos or 0) // 8, field.type
+        if inner is not None and offset <= begin and end <= offset + inner.sizeof:
+            return f".{field.name}", inner, offset
+    return None

@@ -1,0 +1,1 @@
+"""Commands of gdb's machine interface, for IDEs (docs/ide.md)."""

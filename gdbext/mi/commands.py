@@ -1,0 +1,320 @@
+"""Commands of the machine interface: `-rvtrace-history` and others, for IDEs (docs/ide.md).
+
+Each is a row of `TABLE`. It asks the session what the `trace` command of the same name asks, and answers with tuples
+instead of lines. What the session says in lines is the field `messages`. The arguments of each command,
+`--begin 5 --count 100 LOCATION`, are described in a table. gdb has commands in Python from version 12 on.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, NamedTuple
+
+import gdb
+
+from rvtrace_gdb.gdbext import expressions, settings
+from rvtrace_gdb.gdbext.commands import find as commands_find
+from rvtrace_gdb.gdbext.commands import goto as commands_goto
+from rvtrace_gdb.gdbext.commands import who_wrote
+from rvtrace_gdb.gdbext.mi.fields import Fields, Rows
+from rvtrace_gdb.gdbext.replay import mode, position
+from rvtrace_gdb.gdbext.text import print_line
+from rvtrace_gdb.gdbext.tracer import program, selected_hart, tracer
+
+COUNT_MOST = 4096
+"""Rows in one answer at most: the session gives no more at once, and an IDE waits for the whole answer."""
+COUNT = 100
+NUMBER_MOST = (1 << 63) - 1
+
+
+class Option(NamedTuple):
+    """An option. *kind*: "number" or "text" stand before a value, "texts" may be given several times, "flag" has none.
+
+    *default*: its value when it is not given. *most*: of a number.
+    """
+
+    name: str
+    kind: str
+    default: Any = None
+    most: int = NUMBER_MOST
+    least: int = 0
+
+    @property
+    def key(self) -> str:
+        return self.name.replace("-", "_")
+
+
+BEGIN = Option("begin", "number", least=1)
+PAGE = (BEGIN, Option("count", "number", COUNT, COUNT_MOST))
+"""Options of commands that answer with a part of a list."""
+
+
+class Arguments(NamedTuple):
+    """What was given: options by their keys, and the words that are none."""
+
+    options: dict[str, Any]
+    words: list[str]
+
+
+def parse_arguments(command: str, options: tuple[Option, ...], words: str, argv: list[str]) -> Arguments:
+    """The arguments of a command. *words*: the name of what stands behind the options, "" for nothing.
+
+    Raises gdb.GdbError, one line.
+    """
+    by_name = {option.name: option for option in options}
+    values: dict[str, Any] = {o.key: [] if o.kind == "texts" else o.default for o in options}
+    rest = list(argv)
+    while rest and rest[0].startswith("--"):
+        word = rest.pop(0)
+        if word == "--":
+            break
+        option = by_name.get(word[2:])
+        if option is None:
+            raise gdb.GdbError(f"{command}: there is no option {word}.{_usage(command, options, words)}")
+        _take(command, option, rest, values)
+    if bool(rest) != bool(words):
+        what = f"{rest[0]} is one word too many" if rest else f"{words} is missing"
+        raise gdb.GdbError(f"{command}: {what}.{_usage(command, options, words)}")
+    return Arguments(values, rest)
+
+
+def _take(command: str, option: Option, rest: list[str], values: dict[str, Any]) -> None:
+    """Take an option's value off the rest of the words."""
+    if option.kind == "flag":
+        values[option.key] = True
+        return
+    if not rest:
+        raise gdb.GdbError(f"{command}: --{option.name} needs a value.")
+    text = rest.pop(0)
+    if option.kind == "number":
+        values[option.key] = _number(command, option, text)
+    elif option.kind == "texts":
+        values[option.key].append(text)
+    else:
+        values[option.key] = text
+
+
+def _number(command: str, option: Option, text: str) -> int:
+    digits = text.isascii() and text.isdigit() and len(text) < 20
+    if not digits or not option.least <= int(text) <= option.most:
+        range_of = f"from {option.least} to {option.most}" if option.most < NUMBER_MOST else f"from {option.least} on"
+        raise gdb.GdbError(f"{command}: --{option.name} takes a number {range_of}, got: {text}.")
+    return int(text)
+
+
+def _usage(command: str, options: tuple[Option, ...], words: str) -> str:
+    shown = (f"[--{o.name}{'' if o.kind == 'flag' else ' N' if o.kind == 'number' else ' TEXT'}]" for o in options)
+    return " Usage: " + " ".join(filter(None, [command, *shown, words]))
+
+
+PROTOCOL = 1
+"""Of these commands: higher when a field or an option means something else than before. New ones do not count."""
+
+
+class Command(NamedTuple):
+    """A command `-rvtrace-NAME`. *words*: what stands behind the options, see `mi_options.parse`. *raw*: not parsed."""
+
+    name: str
+    answer: Callable[[Arguments], Fields]
+    options: tuple[Option, ...] = ()
+    words: str = ""
+    raw: bool = False
+
+    def run(self, argv: list[str]) -> Fields:
+        """The result. Raises gdb.GdbError, one line."""
+        try:
+            if self.raw:
+                return self.answer(Arguments({}, argv))
+            return self.answer(parse_arguments(f"-rvtrace-{self.name}", self.options, self.words, argv))
+        except gdb.error as error:
+            raise gdb.GdbError(" ".join(str(error).splitlines())) from None
+
+
+def info(given: Arguments) -> Fields:
+    """Which commands there are, and of which version."""
+    tool = tracer().request("hello")["tool"]
+    return {"tool": tool, "protocol": PROTOCOL, "commands": [f"rvtrace-{command.name}" for command in TABLE]}
+
+
+def start(given: Arguments) -> Fields:
+    """Start tracing, with the options of `trace start`."""
+    return _said(" ".join(["trace start", *(word[1:] if word.startswith("--") else word for word in given.words)]))
+
+
+def stop(given: Arguments) -> Fields:
+    return _said("trace stop")
+
+
+def status(given: Arguments) -> Fields:
+    found = tracer().request("status", context=tracer().context())
+    tracer().told = None
+    return _with_messages(found.get("state", {}), found["lines"])
+
+
+def told(given: Arguments) -> Fields:
+    """What commands have told of the trace since this was asked last, without asking the target, and notes."""
+    state, tracer().told = tracer().told, None
+    return _with_messages({} if state is None else {"told": state}, mode.notes())
+
+
+def history(given: Arguments) -> Fields:
+    """Instructions that ran."""
+    found = _page(given, what="history")
+    return _answer(found, "history", Rows(given.options["opcodes"]).history)
+
+
+def events(given: Arguments) -> Fields:
+    """What happened between the instructions."""
+    return _answer(_page(given, what="events", kinds=given.options["kind"]), "events", Rows().found)
+
+
+def gaps(given: Arguments) -> Fields:
+    """Where the history is not complete."""
+    return _answer(_page(given, what="gaps"), "gaps", Rows().found)
+
+
+def find(given: Arguments) -> Fields:
+    """When a function was entered or an instruction ran."""
+    wanted = commands_find.wanted(" ".join(given.words), "-rvtrace-find")
+    found = _page(given, what="executions", **position.present(settings.hart()), **wanted)
+    comes = {"comes": 1} if found["comes"] else {}
+    return {**_answer(found, "executions", Rows().found), **comes}
+
+
+def functions(given: Arguments) -> Fields:
+    """The functions that ran."""
+    return _answer(_page(given, what="functions"), "functions", Rows().functions)
+
+
+def calls(given: Arguments) -> Fields:
+    """Who called whom, as lines of a tree."""
+    return _answer(_page(given, what="calls", depth=given.options["depth"]), "calls", Rows().calls)
+
+
+def wrote(given: Arguments) -> Fields:
+    """Who wrote a register or memory last."""
+    place = expressions.place("-rvtrace-who-wrote", " ".join(given.words))
+    found = who_wrote.Asked(place, given.options["below"]).answer()
+    fields: Fields = {"hart": found["hart"]}
+    writer = found["writer"]
+    if writer is None:
+        return _with_messages(fields, [*found["lines"], *found["none"]])
+    return _with_messages({**fields, "writer": Rows().writer(place, found)}, [*found["lines"], *writer["doubts"]])
+
+
+def save(given: Arguments) -> Fields:
+    return _with_messages({}, tracer().request("save", path=_file(given), context=tracer().context())["lines"])
+
+
+def open_file(given: Arguments) -> Fields:
+    return _with_messages({}, tracer().request("open", path=_file(given), elf=program())["lines"])
+
+
+def goto(given: Arguments) -> Fields:
+    """Go to a place in the past."""
+    return _gone(commands_goto.goto(" ".join(given.words)), given)
+
+
+def live(given: Arguments) -> Fields:
+    """Return to the present."""
+    return _gone(commands_goto.live(), given)
+
+
+def where(given: Arguments) -> Fields:
+    """Whether this is the present or the past, and where in it; of the selected thread.
+
+    *reverse*: gdb is connected through rvtrace, so that it can go back.
+    """
+    thread, hart = gdb.selected_thread(), selected_hart()
+    if thread is None or not thread.is_valid():
+        return {"state": "none"}
+    of = {} if hart is None else {"hart": hart}
+    if thread.is_running():
+        return {"state": "running", **of}
+    of["reverse"] = int(position.available())
+    number = position.number()
+    if number is None:
+        return {"state": "live", **of}
+    length = _page(Arguments({"begin": None, "count": 0}, []), what="history")["length"]
+    return {"state": "past", "number": number, "length": length, **of}
+
+
+TABLE = (
+    Command("info", info),
+    Command("start", start, raw=True),
+    Command("stop", stop),
+    Command("status", status),
+    Command("told", told),
+    Command("history", history, (*PAGE, Option("opcodes", "flag"))),
+    Command("events", events, (*PAGE, Option("kind", "texts"))),
+    Command("gaps", gaps, PAGE),
+    Command("find", find, PAGE, "LOCATION"),
+    Command("functions", functions, PAGE),
+    Command("calls", calls, (*PAGE, Option("depth", "number", 0))),
+    Command("who-wrote", wrote, (Option("below", "number", least=1),), "EXPRESSION"),
+    Command("save", save, (), "FILE"),
+    Command("open", open_file, (), "FILE"),
+    Command("goto", goto, (), "PLACE"),
+    Command("live", live),
+    Command("position", where),
+)
+
+
+def define() -> None:
+    """Define the commands, where this gdb can have any in Python."""
+    if not hasattr(gdb, "MICommand"):  # gdb < 12
+        return
+
+    class Defined(gdb.MICommand):
+        """One of the table."""
+
+        def __init__(self, command: Command) -> None:
+            super().__init__(f"-rvtrace-{command.name}")
+            self._command = command
+
+        def invoke(self, arguments: list[str]) -> dict[str, object] | None:
+            return self._command.run(arguments)
+
+    for command in TABLE:
+        Defined(command)
+
+
+def _page(given: Arguments, **asked: Any) -> dict[str, Any]:
+    """A part of a list of the session."""
+    begin, count = given.options["begin"], given.options["count"]
+    found: dict[str, Any] = tracer().request("page", context=tracer().context(), begin=begin, count=count, **asked)
+    return found
+
+
+def _answer(found: dict[str, Any], name: str, tuples: Callable[[list[list[Any]]], list[Fields]]) -> Fields:
+    """How long the list is, and the part of it that was asked for; whether there was older trace."""
+    fields = {"length": found["length"], "begin": found["begin"], "hart": found["hart"], name: tuples(found["rows"])}
+    if found["overwritten"]:
+        fields["overwritten"] = 1
+    return _with_messages(fields, found["lines"])
+
+
+def _with_messages(fields: Fields, lines: list[str]) -> Fields:
+    return {**fields, "messages": lines} if lines else fields
+
+
+def _gone(found: dict[str, Any], given: Arguments) -> Fields:
+    """The result when there was nowhere to go; else gdb is on its way: it answers ^running by itself, and *stopped."""
+    if not found["moves"]:
+        return _with_messages(where(given), found["lines"])
+    for line in found["lines"]:
+        print_line(line)
+    return {}
+
+
+def _said(command: str) -> Fields:
+    """What a `trace` command does, and says."""
+    return _with_messages({}, gdb.execute(command, to_string=True).splitlines())
+
+
+def _file(given: Arguments) -> str:
+    return os.path.abspath(os.path.expanduser(" ".join(given.words)))
+
+
+COMMANDS: tuple[Callable[[], object], ...] = (define,)
+"""What is called when rvtrace is loaded, in order."""

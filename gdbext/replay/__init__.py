@@ -1,0 +1,1 @@
+"""Replay mode: what gdb needs while it is connected through the proxy, and while it is in the past of the program."""

@@ -1,0 +1,192 @@
+"""Values of which only a part is known in the past: what is not known of them is printed as <unavailable>.
+
+gdb reads a structure or an array as a whole: with one byte of padding that nobody ever wrote, it cannot be printed.
+gdb's protocol has no way to say that a byte of memory is not known. Therefore such values are read piece by piece here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+from gdb.FrameDecorator import FrameDecorator
+
+active = False
+"""gdb is in the past of a trace that tells registers and memory."""
+
+UNAVAILABLE = "<unavailable>"
+_MARK = "\x01rvtrace:"
+_AGGREGATES = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)
+_FORMAT = re.compile(r"/([xduotacfs]) ")
+
+
+def text(value: gdb.Value, **how: Any) -> str:
+    """As gdb prints it, with what is not known as <unavailable>. *how*: as of gdb.Value.format_string."""
+    try:
+        return value.format_string(**how)
+    except gdb.MemoryError:
+        pass
+    kind = value.type.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_ARRAY:
+        return _array(value, kind, how)
+    if kind.code in _AGGREGATES:
+        members = (f"{_named(field)}{text(value[field], **how)}" for field in kind.fields() if hasattr(field, "bitpos"))
+        return "{" + ", ".join(members) + "}"
+    return UNAVAILABLE
+
+
+def _named(field: gdb.Field) -> str:
+    if field.is_base_class:
+        return f"<{field.name}> = "
+    return f"{field.name} = " if field.name else ""
+
+
+def _array(value: gdb.Value, kind: gdb.Type, how: dict[str, Any]) -> str:
+    first, last = kind.range()
+    limit = int(gdb.parameter("print elements") or 0) or last - first + 1
+    shown = [text(value[i], **how) for i in range(first, min(last, first + limit - 1) + 1)]
+    parts = list(_repeated(shown))
+    return "{" + ", ".join(parts) + ("...}" if first + limit <= last else "}")
+
+
+def _repeated(shown: list[str]) -> Iterator[str]:
+    """As `set print repeats` has it."""
+    repeats = int(gdb.parameter("print repeats") or 0) or len(shown)
+    for element, group in itertools.groupby(shown):
+        count = len(list(group))
+        if count > repeats:
+            yield f"{element} <repeats {count} times>"
+        else:
+            yield from itertools.repeat(element, count)
+
+
+def is_readable(value: gdb.Value) -> bool:
+    """Whether gdb can print it."""
+    try:
+        value.fetch_lazy()
+    except gdb.error:
+        return False
+    return True
+
+
+def frames(them: Iterator[Any]) -> Iterator[Any]:
+    """What a frame filter makes of frames."""
+    return map(SafeFrame if active else NamedFrame, them)
+
+
+class Variable:
+    """A symbol of a frame with its value, as gdb asks for both."""
+
+    def __init__(self, symbol: gdb.Symbol, value: gdb.Value) -> None:
+        self._symbol, self._value = symbol, value
+
+    def symbol(self) -> gdb.Symbol:
+        return self._symbol
+
+    def value(self) -> gdb.Value:
+        return self._value
+
+
+class NamedFrame(FrameDecorator):
+    """A frame with its function's name also where the call is the function's last instruction, and nobody has told gdb
+    of the function but its symbol: gdb 13 names the one behind it.
+    """
+
+    def function(self) -> Any:
+        found = super().function()
+        return self.inferior_frame().name() or found if isinstance(found, int) else found
+
+
+class SafeFrame(NamedFrame):
+    """A frame with variables that gdb may not be able to read as a whole: it ends a backtrace with an error there."""
+
+    def frame_locals(self) -> Any:
+        return self._safe(super().frame_locals())
+
+    def frame_args(self) -> Any:
+        return self._safe(super().frame_args())
+
+    def _safe(self, variables: Any) -> Any:
+        frame = self.inferior_frame()
+        return None if variables is None else [_safe(frame, variable) for variable in variables]
+
+
+def _safe(frame: gdb.Frame, variable: Any) -> Any:
+    symbol = variable.symbol()
+    if not isinstance(symbol, gdb.Symbol):
+        return variable
+    try:
+        if symbol.type is not None and symbol.type.dynamic:
+            return Variable(symbol, _dynamic(frame, symbol))
+        value = symbol.value(frame)
+        return variable if is_readable(value) else Variable(symbol, gdb.Value(_MARK + text(value)))
+    except gdb.error as error:
+        return Variable(symbol, gdb.Value(f"{_MARK}<error reading variable: {error}>"))
+
+
+def _dynamic(frame: gdb.Frame, symbol: gdb.Symbol) -> gdb.Value:
+    """A variable whose type depends on others, as that of an array may: gdb 13 looks for them in the selected frame."""
+    selected = gdb.selected_frame()
+    try:
+        frame.select()
+        value = symbol.value(frame)
+        return value if is_readable(value) else gdb.Value(_MARK + text(value))
+    finally:
+        selected.select()
+
+
+class _Text:
+    """Prints what `_safe` made of a value, without quotes."""
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+
+    def to_string(self) -> str:
+        return self._said
+
+
+def _printer(value: gdb.Value) -> _Text | None:
+    kind = value.type
+    if kind.code != gdb.TYPE_CODE_ARRAY or value.address is not None or kind.target().sizeof != 1:
+        return None
+    try:
+        said = value.string()
+    except (gdb.error, UnicodeDecodeError):
+        return None
+    return _Text(said[len(_MARK) :]) if said.startswith(_MARK) else None
+
+
+class Print(gdb.Command):
+    """Print a value of which only a part may be known, in the past.
+Usage: trace print [/FMT] EXPRESSION
+
+As `print`, which fails where any byte of a structure or an array is not
+known: here the rest is printed, and what is not known as <unavailable>.
+FMT is a letter of `print`: x d u o t a c f s."""
+
+    def __init__(self) -> None:
+        super().__init__("trace print", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        match = _FORMAT.match(argument)
+        expression = (argument[match.end() :] if match else argument).strip()
+        if not expression or expression.startswith("/"):
+            raise gdb.GdbError("Usage: trace print [/FMT] EXPRESSION, FMT one of x d u o t a c f s")
+        how = {"format": match[1]} if match else {}
+        try:
+            print(f"= {text(gdb.parse_and_eval(expression), **how)}")
+        except (gdb.error, ValueError) as error:
+            raise gdb.GdbError(f"trace print: {error}") from None
+
+
+def register() -> None:
+    """gdb prints what `SafeFrame` says as it is."""
+    gdb.pretty_printers[:] = [it for it in gdb.pretty_printers if getattr(it, "__name__", "") != "rvtrace_text"]
+    _printer.__name__ = "rvtrace_text"
+    gdb.pretty_printers.append(_printer)
+
+
+COMMANDS = (Print, register)

@@ -1,0 +1,135 @@
+"""`trace native`: the trace as gdb's own `record btrace`.
+
+gdb knows no calls on RISC-V (gdb/riscv-tdep.c sets no insn_is_call), so this is for those who need gdb's own record
+commands. Everything else goes back in time without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import gdb
+
+from rvtrace_gdb.gdbext.options import is_plain_number
+from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
+
+MICROSECONDS = 36  # at most: gdb 13 and 16 disassemble each instruction they are given, 8 to 36 were measured
+LONG = 1.0  # seconds that are worth a line
+LIMIT = 100_000
+USAGE = "Usage: trace native [N | off]"
+LIMITS = (
+    "gdb knows no calls on RISC-V: while it records, `backtrace` has one frame, `finish`, `next` and `reverse-next`\n"
+    "do not go over calls, recursion is one line of `record function-call-history`. `trace native off` ends it."
+)
+
+
+def active() -> bool:
+    """Whether gdb records by itself: it then goes back in time by itself, too, and our past is not used."""
+    recording = gdb.current_recording()
+    return recording is not None and recording.method == "btrace"
+
+
+class Limit(gdb.Parameter):
+    """How many instructions gdb is given by `trace native`."""
+
+    set_doc = "Set how many instructions `trace native` gives gdb at most."
+    show_doc = "Show how many instructions `trace native` gives gdb at most."
+
+    def __init__(self) -> None:
+        super().__init__("trace native-limit", gdb.COMMAND_DATA, gdb.PARAM_UINTEGER)
+        self.value = LIMIT
+
+    def get_show_string(self, svalue: str) -> str:
+        return f"`trace native` gives gdb at most {svalue} instructions."
+
+
+class Native(gdb.Command):
+    __doc__ = f"""Let gdb record by itself (`record btrace`), with what was traced.
+{USAGE}
+
+For gdb's own commands `record instruction-history`, `record goto`,
+`record function-call-history`, and programs that use them. Without N
+gdb gets the newest `set trace native-limit` instructions; it needs
+up to {MICROSECONDS} us for each and cannot be interrupted. Give the
+command again to begin anew with what ran since. `off` ends it.
+
+gdb knows no calls on RISC-V. While it records, `backtrace` has one
+frame; `finish`, `next` and `reverse-next` do not go over calls;
+recursion is one line of `record function-call-history`. Of the
+registers only $pc is known in the past. Without `trace native` all
+these work: `reverse-next`, `backtrace`, `trace functions`."""
+
+    def __init__(self) -> None:
+        super().__init__("trace native", gdb.COMMAND_RUNNING)
+        self._explained = False
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        words = arguments(argument, USAGE)
+        if words == ["off"]:
+            self._end()
+            return
+        self._record(_limit(words))
+
+    def complete(self, text: str, word: str | None) -> list[str]:  # gdb 16 asks first without a word
+        return ["off"] if "off".startswith(text) else []
+
+    def _record(self, limit: int) -> None:
+        if active():
+            gdb.execute("record stop", to_string=True)
+        seconds = max(1, int(gdb.parameter("remotetimeout") or 1))
+        result = tracer().request("native", context=tracer().context(), limit=limit, seconds=seconds)
+        print_lines(result)
+        _announce(result)
+        print(_recorded())
+        if not self._explained:
+            self._explained = True
+            print(LIMITS)
+
+    def _end(self) -> None:
+        if not active():
+            raise gdb.GdbError("gdb does not record: there is nothing to end.")
+        gdb.execute("record stop", to_string=True)
+        print("gdb records no longer; `reverse-stepi` and the like go through the trace again.")
+
+
+def _limit(words: list[str]) -> int:
+    """How many instructions gdb is to get. Raises gdb.GdbError."""
+    if not words:
+        value = gdb.parameter("trace native-limit")
+        return int(value) if value else (1 << 63) - 1
+    if len(words) > 1 or not is_plain_number(words[0]) or not int(words[0]):
+        raise gdb.GdbError(f"trace native: {' '.join(words)} is neither a number of instructions nor off. {USAGE}")
+    return int(words[0])
+
+
+def _announce(given: dict[str, Any]) -> None:
+    """What gdb gets, and how long that takes it."""
+    count, length, first = given["instructions"], given["length"], given["first"]
+    if first > 1:
+        print(
+            f"gdb gets the newest {count} of {length} instructions (`trace native N`, `set trace native-limit`);"
+            f" its number 1 is number {first} of `trace history`."
+        )
+    takes = count * MICROSECONDS / 1e6
+    if takes >= LONG:
+        print(f"gdb takes up to {takes:.0f} s for {count} instructions, and cannot be interrupted.")
+        gdb.flush()
+
+
+def _recorded() -> str:
+    """Let gdb record; what it says it recorded. Raises gdb.GdbError.
+
+    It takes apart what it is given when it is asked the first time, and then warns of gaps, which it counts as well.
+    """
+    try:
+        gdb.execute("record btrace bts", to_string=True)
+        said = gdb.execute("info record", to_string=True)
+    except gdb.error as error:
+        if active():
+            gdb.execute("record stop", to_string=True)
+        raise gdb.GdbError(str(error)) from None
+    return "\n".join(line for line in said.splitlines() if line.startswith("Recorded "))
+
+
+COMMANDS: tuple[Callable[[], object], ...] = (Limit, Native)
+"""What is called when rvtrace is loaded, in order."""

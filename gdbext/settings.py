@@ -1,0 +1,171 @@
+"""`set trace ...` and `show trace ...`: where the trace components and OpenOCD are.
+
+One table has all settings. Each entry becomes a gdb parameter; the ones that are set travel to the session, where they
+override the target description.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gdb
+
+
+class Setting(NamedTuple):
+    """A parameter: its name after `set trace`, what kind of value, the session's name for it, and its documentation.
+
+    *choices*: of a "choice", the first one unless it is set.
+    """
+
+    name: str
+    kind: str  # "file", "address", "number", "port", "text" or "choice"
+    key: str
+    doc: str
+    choices: tuple[str, ...] = ()
+
+
+SETTINGS = (
+    Setting(
+        "target",
+        "file",
+        "target_file",
+        "the target description (TOML): trace components, base addresses, connections.\n"
+        "Without it: $RVTRACE_TARGET, else rvtrace.toml beside the program.",
+    ),
+    Setting("encoder-base", "address", "encoder_base", "base address of the trace encoder (trTe* registers)."),
+    Setting("ram-sink-base", "address", "ram_sink_base", "base address of the RAM sink (trRam* registers)."),
+    Setting("buffer-start", "address", "buffer_start", "first address of the trace buffer (SMEM mode)."),
+    Setting("buffer-size", "address", "buffer_size", "size of the trace buffer in bytes (SMEM mode)."),
+    Setting("openocd-host", "text", "openocd_host", "host OpenOCD's Tcl RPC server runs on (127.0.0.1)."),
+    Setting("openocd-port", "port", "openocd_port", "port of OpenOCD's Tcl RPC server (6666)."),
+    Setting(
+        "hart",
+        "number",
+        "hart",
+        "the hart whose history is shown, of several.\n"
+        "`trace goto` goes in its past, and selects its thread.\n"
+        "Without it: the hart of the selected thread, else the first in the trace.",
+    ),
+    Setting(
+        "ctr-access",
+        "choice",
+        "ctr_access",
+        "how the CSRs of Control Transfer Records are reached.\n"
+        "openocd: OpenOCD's Tcl server; packets: the remote protocol's packets for\n"
+        "registers, by number; named: gdb's registers, by name; usb: the adapter in\n"
+        "the table [usb] of the target description, whatever gdb is connected to;\n"
+        "auto: the first of these that gdb's connection has; usb if it has none.",
+        ("auto", "openocd", "packets", "named", "usb"),
+    ),
+    Setting(
+        "ctr-version",
+        "choice",
+        "ctr_version",
+        "which version of Control Transfer Records the hart has.\n"
+        "1.0 was ratified, 0.1.4 is a draft with other CSRs; auto: what the hart has.",
+        ("auto", "1.0", "0.1.4"),
+    ),
+)
+
+
+_NOT_OF_THE_TARGET = ("hart", "ctr_access", "ctr_version")
+_MOST = {"port": 65535, "number": (1 << 63) - 1}
+
+
+def _parse(setting: Setting, text: str) -> Any:
+    """The value of a setting; an empty text unsets it. Raises gdb.GdbError with one line."""
+    if not text or setting.kind in ("file", "text", "choice"):
+        return text or None
+    try:
+        value = int(gdb.parse_and_eval(text))
+    except (gdb.error, OverflowError):
+        raise gdb.GdbError(f"set trace {setting.name}: {text!r} is not a number or expression.") from None
+    if value < 0 or value > _MOST.get(setting.kind, value):
+        raise gdb.GdbError(f"set trace {setting.name}: {text} is out of range.")
+    return value
+
+
+class _Parameter(gdb.Parameter):
+    """One `set trace NAME`; the text is evaluated when it is set, so that `set trace encoder-base $base` works."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.parsed: Any = None
+        self.__doc__ = f"The {setting.name} of the trace target."
+        self.set_doc = f"Set {setting.doc}"
+        self.show_doc = f"Show {setting.doc}"
+        name = f"trace {setting.name}"
+        if setting.choices:
+            super().__init__(name, gdb.COMMAND_DATA, gdb.PARAM_ENUM, setting.choices)
+            self.value = self.parsed = setting.choices[0]
+        else:
+            is_file = setting.kind == "file"
+            super().__init__(name, gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME if is_file else gdb.PARAM_STRING)
+            self.value = ""
+        self._accepted = self.value
+
+    def get_set_string(self) -> str:
+        text = str(self.value or "")
+        try:
+            self.parsed = _parse(self.setting, text)
+        except gdb.GdbError:
+            self.value = self._accepted
+            raise
+        self._accepted = text
+        return ""
+
+    def get_show_string(self, svalue: str) -> str:
+        if not svalue:
+            return f"The trace {self.setting.name} is not set."
+        shown = f"{self.parsed:#x}" if self.setting.kind == "address" else svalue
+        return f"The trace {self.setting.name} is {shown}."
+
+
+class _Prefix(gdb.Command):
+    def __init__(self, verb: str) -> None:
+        self.__doc__ = f"{verb.capitalize()} where the trace hardware of the target is, and how it is reached."
+        super().__init__(f"{verb} trace", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
+
+
+_parameters: list[_Parameter] = []
+
+
+def register() -> None:
+    """Define `set trace` and `show trace` with everything below them."""
+    _Prefix("set")
+    _Prefix("show")
+    _parameters[:] = [_Parameter(setting) for setting in SETTINGS]
+
+
+def target_settings() -> tuple[str | None, dict[str, Any]]:
+    """(target description file, overrides that are set)."""
+    values = {parameter.setting.key: parameter.parsed for parameter in _parameters if parameter.parsed is not None}
+    for key in _NOT_OF_THE_TARGET:
+        values.pop(key, None)
+    return values.pop("target_file", None), values
+
+
+def hart() -> int | None:
+    """The hart that was set."""
+    value: int | None = _value("hart")
+    return value
+
+
+def ctr_access() -> str:
+    """How the CSRs of Control Transfer Records are to be reached: auto, openocd, packets, named or usb."""
+    return str(_value("ctr_access"))
+
+
+def ctr_version() -> str | None:
+    """The version of Control Transfer Records that was set, None: what the hart has."""
+    version = str(_value("ctr_version"))
+    return None if version == "auto" else version
+
+
+def openocd() -> tuple[str | None, int | None]:
+    """Host and port of OpenOCD's Tcl server as far as they were set."""
+    return _value("openocd_host"), _value("openocd_port")
+
+
+def _value(key: str) -> Any:
+    return next(parameter.parsed for parameter in _parameters if parameter.setting.key == key)

@@ -1,0 +1,283 @@
+"""Source lines: which instructions belong to which line and function, and the lines of a listing.
+
+gdb's Python does not tell where a statement begins (DWARF's is_stmt), so line tables are read from the command
+`maintenance info line-table`; without that, from gdb.Symtab.linetable(), where each entry counts as a statement.
+
+`Sources` has the source lines of a listing, each before the first instruction of one of its statements, as in
+`record instruction-history /s` (gdb's record-btrace.c, btrace_find_line_range): all lines whose statements begin at an
+address are shown before it, unless they were the last that were shown.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import gdb
+
+from rvtrace_gdb.gdbext.text import columns, printable
+
+_SYMTAB = re.compile(r"symtab: (.*) \(\(struct symtab \*\) 0x[0-9a-f]+\)$")
+_ROW = re.compile(r"\d+ +(\d+|END) +(0x[0-9a-f]+)\b")
+_STATEMENT = "IS-STMT"
+
+
+class Entry(NamedTuple):
+    """Code of a source *line* from *pc* to *end* - 1, a *statement* of it begins there. *end* - 1 is *pc*: the code is
+    of another line, but a statement of this one begins with it.
+    """
+
+    pc: int
+    line: int
+    end: int
+    statement: bool
+
+
+class Count(NamedTuple):
+    """How many *times* a line ran. *begun*: a statement of it did; else only other code of it, which the compiler may
+    have moved to where the line is not reached, or may share with other lines.
+    """
+
+    times: int
+    begun: bool
+
+    def __str__(self) -> str:
+        return f"{self.times}{'' if self.begun else '?'}" if self.times else NEVER
+
+
+NEVER = "#####"
+_Raw = tuple[int, int, bool]
+"""Of a line table: address, line, whether a statement begins; line 0: nothing known from here on."""
+
+
+class Scope(NamedTuple):
+    """A function some code is of: its own code, or where it is inlined. *start* tells the instances apart.
+
+    *line*, *file*: where it is declared; of an *inlined* one where it is called, which is all that gdb knows.
+    """
+
+    name: str
+    file: str
+    line: int
+    start: int
+    end: int
+    inlined: bool
+
+
+def line_tables(file: str = "") -> dict[str, list[Entry]]:
+    """The line tables of all source files gdb has read, by full name, or of those with the base name of *file*."""
+    pattern = re.sub(r"\W", ".", file.rpartition("/")[2])
+    try:
+        text = gdb.execute(f"maintenance info line-table {pattern}{'$' if pattern else ''}", to_string=True)
+    except gdb.error:
+        return {}
+    found: dict[str, set[Entry]] = {}
+    for name, rows in _parsed(text):
+        found.setdefault(name, set()).update(_entries(rows))
+    return {name: sorted(entries) for name, entries in found.items() if entries}
+
+
+def table_of(symtab: gdb.Symtab) -> list[Entry]:
+    """The line table of one file of one compilation, where `tables` has nothing."""
+    mask = (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    return _entries([(entry.pc & mask, entry.line, True) for entry in symtab.linetable()])
+
+
+def _parsed(text: str) -> Iterator[tuple[str, list[_Raw]]]:
+    """(full name of the file, its rows) for each table."""
+    name, rows, column = "", list[_Raw](), 0
+    for line in text.splitlines():
+        symtab, row = _SYMTAB.match(line), _ROW.match(line)
+        if symtab:
+            yield name, rows
+            name, rows = symtab[1], []
+        elif _STATEMENT in line:
+            column = line.index(_STATEMENT)
+        elif row:
+            number = 0 if row[1] == "END" else int(row[1])
+            rows.append((int(row[2], 16), number, line[column : column + 1] == "Y"))
+    yield name, rows
+
+
+def _entries(rows: list[_Raw]) -> list[Entry]:
+    """Of several lines at an address the code there is of the last one."""
+    found: dict[int, dict[int, bool]] = {}
+    for pc, line, statement in rows:
+        lines = found.setdefault(pc, {})
+        statement = lines.pop(line, False) or statement
+        lines[line] = statement
+    entries: list[Entry] = []
+    places = sorted(found)
+    for pc, end in zip(places, [*places[1:], places[-1] + 1] if places else []):
+        last = list(found[pc])[-1]
+        for line, statement in found[pc].items():
+            if line:
+                entries.append(Entry(pc, line, end if line == last else pc + 1, statement))
+    return sorted(entries)
+
+
+def scopes(pc: int) -> list[Scope]:
+    """The functions the instruction at an address is of: the innermost inlined one first, at last the one called."""
+    mask = (1 << 8 * gdb.lookup_type("void").pointer().sizeof) - 1
+    found: list[Scope] = []
+    block = gdb.block_for_pc(pc)
+    while block is not None and not block.is_static and not block.is_global:
+        function = block.function
+        if function is not None:
+            file = function.symtab.fullname()
+            start, end = block.start & mask, block.end & mask
+            found.append(Scope(function.print_name, file, function.line, start, end, True))
+        block = block.superblock
+    return [*found[:-1], *(one._replace(inlined=False) for one in found[-1:])]
+
+
+class Lines:
+    """How often the lines of a file ran, from its line table and what is known of each address.
+
+    A line ran as often as that instruction of its statements that ran most. Each copy of a function (inlined, or of a
+    template) counts for itself, and their counts are added.
+    """
+
+    def __init__(self, file: str, entries: Iterable[Entry]) -> None:
+        self.file = file
+        self.entries = list(entries)
+        self._scopes = functools.lru_cache(maxsize=None)(scopes)
+
+    def within(self, begin: int, end: int) -> Lines:
+        """Of the function with the code from *begin* to *end* - 1, without what is inlined there."""
+        first, last = bisect_left(self.entries, (begin,)), bisect_left(self.entries, (end,))
+        return self._only(entry for entry in self.entries[first:last] if not self._is_inlined(entry))
+
+    def of(self, function: str) -> Lines:
+        """Of all copies of a function, without what is inlined there."""
+        scopes = {entry: self.scope(entry) for entry in self.entries}
+        own = {entry.line for entry, scope in scopes.items() if scope is not None and scope.name == function}
+        return self._only(
+            entry
+            for entry, scope in scopes.items()
+            if entry.line in own and (scope is None or scope.name == function or self._is_stray(scope))
+        )
+
+    def scope(self, entry: Entry) -> Scope | None:
+        """The function that a line is of: not the one that is called there, some of whose code has its number."""
+        found = self._scopes(entry.pc)
+        for scope in found:
+            if not (scope.inlined and (scope.line, scope.file) == (entry.line, self.file)):
+                return scope
+        return None
+
+    def _is_stray(self, scope: Scope) -> bool:
+        """Whether code of this file is there without gdb knowing of which function: inlined in one of another file."""
+        return not scope.inlined and scope.file != self.file
+
+    def _is_inlined(self, entry: Entry) -> bool:
+        scope = self.scope(entry)
+        return scope is not None and scope.inlined
+
+    def span(self) -> tuple[int, int]:
+        """Addresses between which all its code is: the first, and one behind the last."""
+        ends = [max([entry.end, *(scope.end for scope in self._scopes(entry.pc))]) for entry in self.entries]
+        return min(entry.pc for entry in self.entries), max(ends)
+
+    def counts(self, ran: dict[int, int]) -> dict[int, Count]:
+        """How often each line with code ran. *ran*: how often the instruction at each address did."""
+        places = sorted(ran)
+        by_line: dict[int, list[Entry]] = {}
+        for entry in self.entries:
+            by_line.setdefault(entry.line, []).append(entry)
+        return {line: self._count(entries, ran, places) for line, entries in by_line.items()}
+
+    def _count(self, entries: list[Entry], ran: dict[int, int], places: list[int]) -> Count:
+        statements = [entry for entry in entries if entry.statement] or entries  # compilers leave some without
+        count = self._most(statements, ran, places)
+        return Count(count, True) if count else Count(self._most(entries, ran, places), False)
+
+    def _most(self, entries: list[Entry], ran: dict[int, int], places: list[int]) -> int:
+        most: dict[int, int] = {}
+        for entry in entries:
+            scope = self.scope(entry)
+            instance = scope.start if scope is not None else 0
+            inside = places[bisect_left(places, entry.pc) : bisect_left(places, entry.end)]
+            most[instance] = max([most.get(instance, 0), *(ran[pc] for pc in inside)])
+        return sum(most.values())
+
+    def _only(self, entries: Iterable[Entry]) -> Lines:
+        found = Lines(self.file, entries)
+        found._scopes = self._scopes
+        return found
+
+
+_starts: dict[str, dict[int, range]] = {}  # per source file: emptied when gdb reads new symbols
+
+
+def forget() -> None:
+    """Forget line tables and sources: the program was rebuilt or another was loaded."""
+    _starts.clear()
+    _source_file.cache_clear()
+
+
+class Sources:
+    """The source lines of one listing."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, range] | None = None
+
+    def before(self, pc: int) -> Iterator[str]:
+        """The source lines whose statements start at `pc`, unless they were shown last."""
+        symtab: gdb.Symtab | None = gdb.find_pc_line(pc).symtab
+        lines = _line_starts(symtab).get(pc) if symtab else None
+        if symtab is None or lines is None or self._shown(symtab.filename, lines):
+            return
+        self._last = (symtab.filename, lines)
+        for line in lines:
+            yield f"{printable(symtab.filename)}:{line}\t{_source_text(symtab.fullname(), line)}"
+
+    def _shown(self, file: str, lines: range) -> bool:
+        """Whether these lines are among those shown last, which gdb does not repeat."""
+        last_file, last = self._last or ("", range(0))
+        return file == last_file and lines.start in last and lines[-1] in last
+
+
+def line_of(pc: int) -> str | None:
+    """The source line that an instruction is part of; None: not known."""
+    place = gdb.find_pc_line(pc)
+    symtab: gdb.Symtab | None = place.symtab
+    if symtab is None or not place.line:
+        return None
+    return f"{printable(symtab.filename)}:{place.line}\t{_source_text(symtab.fullname(), place.line)}"
+
+
+def _line_starts(symtab: gdb.Symtab) -> dict[int, range]:
+    """For each address a statement starts at: its source lines."""
+    key = symtab.fullname()
+    if key not in _starts:
+        _starts[key] = _read_line_table(symtab)
+    return _starts[key]
+
+
+def _read_line_table(symtab: gdb.Symtab) -> dict[int, range]:
+    starts: dict[int, range] = {}
+    tables = line_tables(symtab.fullname())
+    for entry in tables.get(symtab.fullname()) or table_of(symtab):
+        if entry.statement:
+            before = starts.get(entry.pc)
+            first, last = (before.start, before.stop - 1) if before else (entry.line, entry.line)
+            starts[entry.pc] = range(min(first, entry.line), max(last, entry.line) + 1)
+    return starts
+
+
+@functools.lru_cache(maxsize=64)
+def _source_file(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def _source_text(path: str, line: int) -> str:
+    lines = _source_file(path)
+    return columns(lines[line - 1]) if 0 < line <= len(lines) else f"in {printable(path)}"

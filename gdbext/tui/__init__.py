@@ -1,0 +1,1 @@
+"""The history window of gdb's text user interface (TUI): `layout trace`."""

@@ -1,0 +1,177 @@
+"""What the history window shows at a moment: which history, where in it gdb is, and its rows as lines.
+
+The rows read as `trace history` prints them, but in columns.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import gdb
+
+from rvtrace_gdb.gdbext import listing
+from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.tracer import tracer
+from rvtrace_gdb.gdbext.tui.viewport import NORMAL, Line, cut, highlighted, plain, printable
+
+NO_LIMIT = 1 << 62
+
+
+class State(NamedTuple):
+    """What the window shows follows from this, but for scrolling.
+
+    length    rows of the history, 0 where there is none; *gaps* of them say that something is missing
+    current   nothing ran since the trace was read out
+    unread    bytes of trace that are not read out, about, as far as that was looked at
+    problem   why there is less than there should be
+    number    where the selected thread is in the past, None in the present
+    selected  where the selected frame is: the call it made
+    pc        in the present, that of the selected frame
+    """
+
+    length: int = 0
+    gaps: int = 0
+    hart: int | None = None
+    current: bool = False
+    unread: int = 0
+    problem: str | None = None
+    running: bool = False
+    number: int | None = None
+    selected: int | None = None
+    pc: int | None = None
+
+    @property
+    def home(self) -> int:
+        """The number that the window has in the middle: where gdb is, in the present the newest."""
+        return self.selected or self.number or self.length
+
+    def title(self) -> str:
+        """What stands in the window's frame."""
+        if not self.length:
+            return "trace"
+        place = f"{self.length} so far" if self.number is None else f"{self.number} of {self.length}"
+        if self.number is not None and self.number > self.length:
+            place = f"end of {self.length}"
+        gaps = "no gaps" if not self.gaps else "1 GAP" if self.gaps == 1 else f"{self.gaps} GAPS"
+        return f"trace: hart {self.hart}, {gaps}, {place}"  # in a narrow window gdb leaves out the beginning
+
+    def note(self) -> str | None:
+        """What is wrong with what is shown, one line."""
+        if self.problem is not None:
+            return self.problem
+        if self.running:
+            return "The program is running: what it does is shown when it stops."
+        if self.current or (self.length and self.number is not None):
+            return None
+        if self.unread:
+            return f"About {self.unread} bytes of newer trace are not read out yet: `trace history` does it."
+        return "What ran since is not read out yet: `trace history` does it."
+
+
+def look(most: int | None, *, anew: bool = False) -> State:
+    """The state now. *most*: bytes that may be read out of the target for it, None: none, and nothing is decoded.
+
+    *anew*: the program is another one. Raises gdb.GdbError, KeyboardInterrupt.
+    """
+    thread = gdb.selected_thread()
+    running = thread is not None and thread.is_running()
+    context = tracer().context()
+    found = tracer().request("glance", context=context, most=None if running else most, anew=anew or None)
+    mark = listing.mark(found["hart"])
+    selected = None if mark.number is None else position.selected_number()
+    return State(**found, running=running, number=mark.number, selected=selected, pc=mark.pc)
+
+
+GAP, EVENT, NUMBER, NOTE = "1;31", "36", "2", "1;33"  # colours, as terminals number them
+_ROW = re.compile(r"(?P<number>\d*)\t(?:=> |   )?(?P<place>.*?)(?::\t(?P<instruction>.*))?$", re.S)
+_ZEROS = re.compile(r"0x0+(?=[0-9a-f])")
+PLACE_AT_MOST = 40  # columns: longer names of functions push the instruction to the right
+
+
+class Lines:
+    """Lines by number. What gdb knows of an address is asked once, until `forget`."""
+
+    def __init__(self) -> None:
+        self._lister: listing.Lister | None = None
+        self._coloured: object = None
+
+    def forget(self) -> None:
+        """Another program, or other code in memory."""
+        self._lister = None
+
+    def fetch(self, state: State, first: int, last: int) -> list[Line]:
+        """Those numbered *first* to *last*, and what happened before and between them. Raises gdb.GdbError."""
+        begin, end = max(1, first), min(last, state.length) + 1
+        if begin >= end:
+            return []
+        rows = tracer().request("rows", begin=begin, end=end, hart=state.hart)
+        between = tracer().request("between", begin=begin, end=end, hart=state.hart, times=True)
+        coloured = gdb.parameter("style enabled")
+        if self._lister is None or self._coloured != coloured:
+            self._lister, self._coloured = listing.Lister(listing.Format(omit_pc=True)), coloured
+        with listing.readable_code():
+            texts = list(self._lister.lines(rows, between))
+        return _aligned(_lines(rows, texts, state))
+
+    @staticmethod
+    def draw(line: Line, digits: int, begin: int, width: int, *, here: bool) -> str:
+        """A line of the screen: *width* columns from column *begin* on. *here*: gdb's selected frame is there."""
+        number = "" if line.number is None else str(line.number)
+        if here:
+            return highlighted(cut(f"{number:>{digits}} {line.mark} {plain(line.text)}", begin, width), width)
+        return cut(f"{coloured(f'{number:>{digits}}', NUMBER)} {line.mark} {line.text}", begin, width)
+
+    @staticmethod
+    def width(text: str) -> int:
+        """Columns of a line, colours not counted."""
+        return len(plain(text))
+
+
+def coloured(text: str, colour: str) -> str:
+    """A text in a colour, where the user has not switched colours off."""
+    return f"\x1b[{colour}m{text}{NORMAL}" if gdb.parameter("style enabled") else text
+
+
+def _lines(rows: list[list[Any]], texts: list[str], state: State) -> list[tuple[Line, str]]:
+    """(line without the instruction, instruction)."""
+    pcs = {number: pc for number, pc, *_ in rows}
+    lines = []
+    for text in texts:
+        match = _ROW.match(printable_row(text))
+        assert match is not None  # it matches anything
+        number = int(match["number"]) if match["number"] else None
+        place = _ZEROS.sub("0x", match["place"].strip())
+        lines.append(_line(number, pcs.get(number or 0), place, match["instruction"], state))
+    return lines
+
+
+def printable_row(text: str) -> str:
+    """Only the tabs that part the columns stay."""
+    return "\t".join(printable(part) for part in text.split("\t"))
+
+
+def _line(number: int | None, pc: int | None, place: str, instruction: str | None, state: State) -> tuple[Line, str]:
+    if number is None:
+        return Line(coloured(place, EVENT)), ""
+    if pc is None:
+        return Line(coloured(place, GAP), number, coloured("!!", GAP)), ""
+    return Line(place, number, _mark(number, pc, state), pc), (instruction or "").replace("\t", " ")
+
+
+def _mark(number: int, pc: int, state: State) -> str:
+    """Where the selected frame is, and less clearly where the program is."""
+    if number == (state.selected or state.number) or pc == state.pc:
+        return "=>"
+    return " >" if number == state.number else "  "
+
+
+def _aligned(lines: list[tuple[Line, str]]) -> list[Line]:
+    """With the instructions under each other."""
+    widths = [len(plain(line.text)) for line, instruction in lines if instruction]
+    column = min(max(widths, default=0), PLACE_AT_MOST)
+    found = []
+    for line, instruction in lines:
+        gap = max(column - len(plain(line.text)), 0) + 2
+        found.append(line._replace(text=f"{line.text}{' ' * gap}{instruction}") if instruction else line)
+    return found

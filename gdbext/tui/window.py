@@ -1,0 +1,403 @@
+"""The TUI window that shows the history: `layout trace`, its keys, and the source window that follows it.
+
+gdb calls the window on keys, clicks and changes of size. At every prompt the window looks where gdb is now; where there
+is no window, nothing is done.
+
+The source window goes where the history window is scrolled to. gdb moves its source window when it prints a prompt, and
+a key that scrolls brings none. In between, `list` makes another file the one that is shown, and `+` and `-` scroll the
+window by lines, both without printing anything.
+
+The keys for going backward are capital letters, beside those of gdb's TUI SingleKey mode (C-x s). gdb has no way to
+bind keys from Python. But its readline keeps the SingleKey keys under a name (readline >= 8), and where gdb uses the
+system's readline library, this can be reached, as an inputrc file reaches it. Elsewhere there is examples/gdb.inputrc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import re
+import sys
+from typing import Any, Callable, TypeVar
+
+import gdb
+
+from rvtrace_gdb.gdbext.tracer import tracer
+from rvtrace_gdb.gdbext.tui.content import NO_LIMIT, NOTE, Lines, State, coloured, look
+from rvtrace_gdb.gdbext.tui.viewport import Line, around, middle_of, wrapped
+
+KEYS = {
+    "S": "reverse-step",
+    "N": "reverse-next",
+    "I": "reverse-stepi",
+    "O": "reverse-nexti",
+    "F": "reverse-finish",
+    "C": "reverse-continue",
+    "B": "trace goto begin",
+    "E": "trace goto end",
+    "L": "trace live",
+    "[": "trace goto event",
+    "]": "trace goto -next event",
+    "G": "trace here",
+    "T": "focus trace",
+}
+_KEYMAP = b"SingleKey"
+
+
+def bind_keys() -> bool:
+    """Bind the keys, but for those that somebody has bound already. False: that is not possible with this gdb."""
+    try:
+        readline = ctypes.CDLL(None)
+        by_name, bound, macro = readline.rl_get_keymap_by_name, readline.rl_function_of_keyseq, readline.rl_macro_bind
+    except (AttributeError, OSError):
+        return False
+    by_name.restype = ctypes.c_void_p
+    keymap = by_name(_KEYMAP)
+    if not keymap:
+        return False
+    for key, command in KEYS.items():
+        if not _is_taken(bound, key, keymap):
+            # The blank is no key of its own: it leads to the prompt, where the rest is typed.
+            macro(key.encode(), f" {command}\\r".encode(), ctypes.c_void_p(keymap))
+    return True
+
+
+def _is_taken(bound: Any, key: str, keymap: int) -> bool:
+    """Whether a key does something else than others that mean nothing: than the blank does."""
+    bound.restype = ctypes.c_void_p
+    kinds = ctypes.c_int(), ctypes.c_int()
+    functions = [
+        bound(text.encode(), ctypes.c_void_p(keymap), ctypes.byref(kind)) for text, kind in zip((key, " "), kinds)
+    ]
+    return functions[0] != functions[1] or kinds[0].value != kinds[1].value
+
+
+LINES_AT_MOST = 1 << 16  # of a file: the window is scrolled up in steps down from this
+_HEIGHT = re.compile(r"^\W*src\s+(\d+)", re.M)
+
+
+class Source:
+    """The source window, as far as it is known where it stands."""
+
+    def __init__(self) -> None:
+        self._file = ""
+        self._first = 0  # the line at the top, 0: not known
+
+    def forget(self) -> None:
+        """gdb may have moved the window."""
+        self._first = 0
+
+    def show(self, pc: int) -> None:
+        """Bring the source line of an instruction to the window's middle. Without one, nothing happens."""
+        with contextlib.suppress(gdb.error):  # no source window in this layout
+            place = gdb.find_pc_line(pc)
+            height = _height()
+            if place.symtab is None or place.line <= 0 or height is None:
+                return
+            self._show(place.symtab.filename, max(1, place.line - height // 2))
+
+    def _show(self, file: str, first: int) -> None:
+        """*first*: the line at the top of the window."""
+        if not self._first:
+            self._to_the_top()
+        changed = file != self._file
+        before = max(1, first - 1)  # at the next prompt, gdb puts what would be listed next at the top
+        _quietly(f'list "{file}":{before},{before}')
+        self._file = file
+        self._scroll(first - self._first, changed)
+        self._first = first
+
+    def _to_the_top(self) -> None:
+        """gdb 13 does not scroll at all where it would be further than the top, so: by ever smaller steps."""
+        step = LINES_AT_MOST
+        while step:
+            _quietly(f"- {step} src")
+            step //= 2
+        self._first = 1
+
+    @staticmethod
+    def _scroll(lines: int, changed: bool) -> None:
+        if lines:
+            _quietly(f"{'+' if lines > 0 else '-'} {abs(lines)} src")
+        elif changed:  # the same lines of another file
+            _quietly("+ 1 src")
+            _quietly("- 1 src")
+
+
+def _height() -> int | None:
+    """Lines of source the window has room for, None where there is none."""
+    match = _HEIGHT.search(gdb.execute("info win", to_string=True))
+    return int(match.group(1)) - 2 if match else None
+
+
+def _quietly(command: str) -> None:
+    gdb.execute(command, to_string=True)
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+shown: list[Window] = []
+"""The window there is, if there is one."""
+
+
+def _harmless(method: _F) -> _F:
+    """What goes wrong in the window is said in it: gdb would print a traceback over the screen."""
+
+    @functools.wraps(method)
+    def wrapper(self: Window, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except KeyboardInterrupt:
+            self.interrupted()
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self.say(" ".join(str(error).split()) or type(error).__name__)
+
+    return wrapper  # type: ignore[return-value]
+
+
+class Window:
+    """What gdb needs of a window, and the scrolling. *window*: gdb's own object, to draw on."""
+
+    def __init__(self, window: gdb.TuiWindow) -> None:
+        self._window = window
+        self._lines, self._source = Lines(), Source()
+        self._state = State()
+        self._anchor: int | None = None  # the number in the middle, None: where gdb is
+        self._column = 0
+        self._shown: list[Line] = []
+        self._anew = True
+        self._posted = False
+        self._declined: object = None  # the run whose trace the user did not want to wait for
+        self.chosen: int | None = None
+        """The number of the instruction that the source window shows since the window was scrolled or clicked."""
+        window.title = "trace"
+        for registry, handler in self._handlers():
+            registry.connect(handler)
+        self._connected = True
+        shown[:] = [self]
+
+    def _handlers(self) -> list[tuple[Any, Callable[[Any], None]]]:
+        return [
+            (gdb.events.before_prompt, self._prompt),
+            (gdb.events.stop, self._stopped),
+            (gdb.events.new_objfile, self._forget),
+            (gdb.events.memory_changed, self._forget),
+        ]
+
+    # What gdb calls
+
+    @_harmless
+    def render(self) -> None:
+        """The window is new or has another size."""
+        self._draw()
+
+    @_harmless
+    def vscroll(self, lines: int) -> None:
+        """Scroll by lines, and bring the source along."""
+        middle = middle_of(self._shown, self._height())
+        if middle is None:
+            return
+        self._anchor = self.chosen = max(1, min(middle + lines, self._state.length))
+        self._draw()
+        self._follow_with_source()
+
+    @_harmless
+    def hscroll(self, columns: int) -> None:
+        """Scroll sideways."""
+        self._column = max(0, self._column + columns)
+        self._draw()
+
+    @_harmless
+    def click(self, x: int, y: int, button: int) -> None:
+        """The source of the line that was clicked."""
+        line = self._shown[y] if 0 <= y < len(self._shown) else Line("")
+        if line.number is None:
+            return
+        self._anchor = self._anchor or middle_of(self._shown, self._height())
+        self.chosen = line.number
+        self._draw()
+        self._follow_with_source()
+
+    def close(self) -> None:
+        """The window goes away."""
+        if not self._connected:
+            return
+        self._connected = False
+        for registry, handler in self._handlers():
+            registry.disconnect(handler)
+        if self in shown:
+            shown.remove(self)
+
+    def retire(self) -> None:
+        """The window stays on the screen, but is no more than that."""
+        self.close()
+        self._state = State()
+        self.say("rvtrace was loaded anew: `layout src`, then `layout trace`.")
+
+    # What happens in gdb
+
+    @_harmless
+    def _prompt(self, event: object = None) -> None:
+        if not self._window.is_valid():
+            return
+        self._source.forget()
+        self._look(self._most())
+
+    def _stopped(self, event: object) -> None:
+        """Of a program that ran in the background, for which there may be no prompt; else the prompt is first."""
+        if not self._posted:
+            self._posted = True
+            gdb.post_event(self._after_stop)
+
+    def _after_stop(self) -> None:
+        self._posted = False
+        if self._connected:
+            self._prompt()
+
+    def _forget(self, event: object) -> None:
+        self._lines.forget()
+        self._anew = True
+
+    def _most(self) -> int:
+        """Bytes that may be read out for the window now."""
+        if self._declined is not None and self._declined == tracer().context()["runs"]:
+            return 0
+        limit = gdb.parameter("trace window-bytes")
+        return limit if isinstance(limit, int) and limit >= 0 else NO_LIMIT
+
+    def _look(self, most: int | None) -> None:
+        state = look(most, anew=self._anew)
+        self._anew = False
+        if state != self._state:
+            self._state, self._anchor, self.chosen = state, None, None
+            self._draw()
+
+    def interrupted(self) -> None:
+        """The user does not want to wait: until the program runs again, nothing is read out for the window."""
+        self._declined = tracer().context()["runs"]
+        self.say("Interrupted: `trace history` reads out the rest.")
+
+    def say(self, problem: str) -> None:
+        """A line about what is wrong."""
+        self._state = self._state._replace(problem=problem)
+        with contextlib.suppress(RuntimeError, gdb.error, gdb.GdbError):  # no window, no session: then nothing
+            self._draw()
+
+    # What is on the screen
+
+    def _height(self) -> int:
+        return max(1, self._window.height - len(self._notes()))
+
+    def _notes(self) -> list[str]:
+        note = self._state.note() if self._state != State() else None
+        lines = wrapped(note, self._window.width) if note else []
+        return [coloured(line, NOTE) for line in lines[: max(1, self._window.height - 1)]]
+
+    def _draw(self) -> None:
+        width, height = self._window.width, self._height()
+        middle = self._anchor or self._state.home
+        lines = self._lines.fetch(self._state, middle - height, middle + height)
+        if self._state.number is not None and self._state.number > self._state.length:
+            lines.append(Line("all of the trace has run: going on leads to the present", self._state.number, "=>"))
+        self._shown = around(lines, middle, height)
+        digits = len(str(self._state.length + 1))
+        home = self._state.selected or self._state.number
+        texts = [
+            Lines.draw(self._marked(line), digits, self._column, width, here=home is not None and line.number == home)
+            for line in self._shown
+        ]
+        self._window.title = self._state.title()
+        self._write([*texts, *[""] * (height - len(texts)), *self._notes()])
+
+    def _marked(self, line: Line) -> Line:
+        chosen = line.number is not None and line.number == self.chosen and not line.mark.strip()
+        return line._replace(mark="->") if chosen else line
+
+    def _write(self, lines: list[str]) -> None:
+        """A line as wide as the window takes the cursor to the next one by itself."""
+        width = self._window.width
+        text = "".join(line if Lines.width(line) >= width else f"{line}\n" for line in lines)
+        text = text[:-1] if text.endswith("\n") else text
+        try:
+            self._window.write(text, True)  # all of the window at once
+        except TypeError:  # gdb < 13
+            self._window.erase()
+            self._window.write(text)
+
+    def _follow_with_source(self) -> None:
+        for line in self._shown:
+            if line.number == self.chosen and line.pc is not None:
+                self._source.show(line.pc)
+
+
+NAME = "trace"
+LAYOUT = "trace trace 3 src 3 status 0 cmd 2"
+WINDOW_BYTES = 4096  # half a second, where JTAG needs half a millisecond for a word
+
+
+class Here(gdb.Command):
+    """Go to the instruction that the history window was scrolled to.
+    Usage: trace here
+
+    It is the one marked "->" in `layout trace`, in the middle after scrolling,
+    or the one that was clicked; the source window shows its line."""
+
+    def __init__(self) -> None:
+        super().__init__("trace here", gdb.COMMAND_TUI, gdb.COMPLETE_NONE)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self.dont_repeat()
+        if argument.strip():
+            raise gdb.GdbError("Usage: trace here")
+        if not shown or shown[0].chosen is None:
+            raise gdb.GdbError("trace here: no instruction was chosen: scroll in `layout trace`, or click on a line.")
+        gdb.execute(f"trace goto {shown[0].chosen}", from_tty)
+
+
+class WindowBytes(gdb.Parameter):
+    """How many bytes of trace are read out of the target for the history window.
+
+    When the program has stopped, the window of `layout trace` shows what ran.
+    For that newer trace is read out, but if it is more than this, the window
+    says so and waits for `trace history`. 0: always wait. unlimited: never."""
+
+    set_doc = "Set how many bytes of trace are read out of the target for the history window."
+    show_doc = "Show how many bytes of trace are read out of the target for the history window."
+
+    def __init__(self) -> None:
+        super().__init__("trace window-bytes", gdb.COMMAND_DATA, gdb.PARAM_ZUINTEGER_UNLIMITED)
+        self.value = WINDOW_BYTES
+
+    def get_set_string(self) -> str:
+        return ""
+
+    def get_show_string(self, svalue: str) -> str:
+        return f"Up to {svalue} bytes of trace are read out of the target for the history window."
+
+
+def _make(window: gdb.TuiWindow) -> Window:
+    """gdb keeps what was registered first: after a second `source`, too, the window is that of the newest."""
+    newest: Window = sys.modules[__name__].Window(window)
+    return newest
+
+
+def _define() -> None:
+    """The window and its layout, where gdb was built with a TUI."""
+    if not hasattr(gdb, "register_window_type"):  # gdb < 10, or without TUI
+        return
+    WindowBytes()
+    gdb.register_window_type(NAME, _make)
+    with contextlib.suppress(gdb.error):  # there from an earlier `source`
+        gdb.execute(f"tui new-layout {LAYOUT}", to_string=True)
+    bind_keys()
+    Here()
+
+
+def release() -> None:
+    """Before a second `source` loads everything afresh: the window that is open does nothing any more."""
+    for window in tuple(shown):  # which closing takes it from
+        window.retire()
+
+
+COMMANDS: tuple[Callable[[], object], ...] = (_define,)
+"""What is called when rvtrace is loaded, in order."""

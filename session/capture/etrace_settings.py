@@ -1,0 +1,295 @@
+"""What can be said of an E-Trace stream, in one table: options of the command line, keys of captures and descriptions.
+
+A setting is a field of `Parameters`, `Modes`, `Options` or `Encapsulation`, under its name there. Values are as JSON
+has them: numbers, true and false, names, and addresses as "0x..." text. docs/etrace.md explains each.
+
+`ETrace` is the same in the form that the decoder takes; `made` makes it from settings.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
+from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
+from rvtrace_gdb.support.text import shown
+
+Value = int | bool | str | Mapping[str, str]
+Values = Mapping[str, Value]
+
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_TRAP = re.compile(r"i?[0-9]{1,19}")
+
+
+class Owner(Enum):
+    """The part of `session.capture.etrace_settings.ETrace` a setting is a field of."""
+
+    PARAMETERS = Parameters
+    MODES = Modes
+    OPTIONS = Options
+    ENCAPSULATION = Encapsulation
+    NOTHING = None
+    """It is of one encoder among several that are set up alike."""
+
+
+class Kind(Enum):
+    """What values a setting has."""
+
+    NUMBER = "number"
+    FLAG = "flag"
+    CHOICE = "choice"
+    ADDRESS = "address"
+    HANDLERS = "handlers"
+    """{"2": "0x80000100", "i7": ...}: handlers by cause, of interrupts after an i."""
+
+
+class Setting(NamedTuple):
+    """*allowed*: the numbers or names; *told_by*: the discovery parameter or register field that tells it."""
+
+    owner: Owner
+    kind: Kind
+    meaning: str
+    told_by: str = ""
+    allowed: range | tuple[str, ...] = ()
+
+
+def _number(owner: Owner, most: int, meaning: str, told_by: str = "", least: int = 0) -> Setting:
+    return Setting(owner, Kind.NUMBER, meaning, told_by, range(least, most + 1))
+
+
+def _flag(owner: Owner, meaning: str, told_by: str = "") -> Setting:
+    return Setting(owner, Kind.FLAG, meaning, told_by)
+
+
+_P, _M, _O, _E = Owner.PARAMETERS, Owner.MODES, Owner.OPTIONS, Owner.ENCAPSULATION
+
+SETTINGS: Mapping[str, Setting] = {
+    "iaddress_width": _number(_P, 64, "bits of an instruction address", "iaddress_width_p", least=2),
+    "iaddress_lsb": _number(_P, 2, "low bits of an address that are not sent: 1 with compressed instructions",
+                            "iaddress_lsb_p"),
+    "privilege_width": _number(_P, 3, "bits of privilege", "privilege_width_p", least=1),
+    "ecause_width": _number(_P, 64, "bits of ecause", "ecause_width_p", least=1),
+    "context_width": _number(_P, 64, "bits of context, 0: it is not sent", "context_width_p, nocontext_p"),
+    "time_width": _number(_P, 64, "bits of time in packets, 0: it is not sent", "time_width_p, notime_p"),
+    "bpred_size": _number(_P, 16, "the branch predictor has 2**N entries, 0: there is none", "bpred_size_p"),
+    "cache_size": _number(_P, 16, "the jump target cache has 2**N entries, 0: there is none", "cache_size_p"),
+    "return_stack_size": _number(_P, 16, "the return stack has 2**N entries, 0: there is none",
+                                 "return_stack_size_p"),
+    "call_counter_size": _number(_P, 16, "bits of the call counter, 0: there is none", "call_counter_size_p"),
+    "f0s_width": _number(_P, 2, "bits of subformat in format 0; default: 1 with predictor and cache, else 0",
+                         "f0s_width_p"),
+    "iret_ext": _flag(_P, "implicit returns are counted in irets (Implicit Return extension), not irdepth", "iret_ext"),
+    "ecall_retires": _flag(_P, "ecall and ebreak are reported as retired before their trap"),
+    "data_width": _number(_P, 512, "bits of the data of an access", "data_width_p", least=8),
+    "daddress_width": _number(_P, 64, "bits of the address of an access", "daddress_width_p", least=2),
+    "lrid_width": _number(_P, 16, "bits of the ID of a split load, 0: loads are unified", "lrid_width_p"),
+    "data_format_width": _number(_P, 3, "bits of format in data packets: 2 with unified loads and stores only"),
+    "data_diff_width": _number(_P, 2, "bits of diff in data packets, where it may be 1 or 2", least=1),
+    "data_difference": _flag(_P, "where diff has one bit, compressed data is a difference, not XOR"),
+    "data_reference": _flag(_P, "data packets are the reference model's"),
+    "csr_width": _number(_P, 64, "bits of a CSR in data packets, 0: as other data"),
+    "mmacas_ext": _flag(_P, "data packets are those of the Multi-Memory Access and Compare and Swap extension",
+                        "mmacas_ext"),
+    "full_address": _flag(_M, "addresses are always sent in full", "trTeInstNoAddrDiff"),
+    "implicit_exception": _flag(_M, "trap packets omit the handler's address", "trTeInstNoTrapAddr"),
+    "sijump": _flag(_M, "jumps whose target the instruction before sets are not reported", "trTeInstEnSequentialJump"),
+    "implicit_return": _flag(_M, "nor are returns that can be told", "trTeInstEnImplicitReturn"),
+    "branch_prediction": _flag(_M, "branches are predicted", "trTeInstEnBranchPrediction"),
+    "jump_target_cache": _flag(_M, "targets of jumps are looked up in a cache", "trTeInstEnJumpTargetCache"),
+    "resync_disabled": _flag(_M, "predictor, cache and return stack outlive synchronization", "trTeInstSyncMode 0"),
+    "data_no_address": _flag(_M, "data packets have no address", "trTeDataNoAddr"),
+    "data_no_data": _flag(_M, "data packets have no data", "trTeDataNoValue"),
+    "data_full_address": _flag(_M, "addresses of data are sent in full", "trTeDataAddrCompress 0"),
+    "data_full_data": _flag(_M, "data is sent in full", "trTeDataAddrCompress 0"),
+    "unfiltered": _flag(_O, "everything that runs is traced: tracing stops only while the hart is halted",
+                        "trTeInstFilters 0, trTeInstTrigEnable 0"),
+    "sync_packets": _number(_O, 1 << 19, "packets after which it synchronizes, 0: not known",
+                            "trTeInstSyncMode 1, trTeInstSyncMax"),
+    "pinned": _flag(_O, "support packets are not believed: the modes hold for all of the trace"),
+    "support": Setting(_O, Kind.CHOICE, "layout of support packets", "", tuple(it.value for it in SupportLayout)),
+    "dialect": Setting(_O, Kind.CHOICE, "whose packets these are", "", tuple(it.value for it in Dialect)),
+    "trap_vector": Setting(_O, Kind.ADDRESS, "where traps lead while their addresses are omitted", "mtvec or stvec"),
+    "trap_handlers": Setting(_O, Kind.HANDLERS, "the same for single causes"),
+    "encapsulation": Setting(_E, Kind.CHOICE, "what the packets come in", "", NAMES),
+    "src_bits": _number(_E, 16, "width of srcID", "trTeSrcBits"),
+    "timestamp_bytes": _number(_E, 8, "bytes of a timestamp before packets", "trTsWidth"),
+    "type_bits": _number(_E, 8, "width of the type of a packet, 0: all are te_inst"),
+    "instruction_type": _number(_E, 255, "the type of te_inst packets"),
+    "data_type": _number(_E, 255, "the type of te_data packets"),
+    "extend_bit": _number(_E, 7, "the bit of a header that announces a timestamp", least=5),
+    "atb_bytes": _number(_E, 16, "bytes of ATDATA in a record", least=1),
+    "bit_packed": _flag(_E, "payloads end at any bit, not at whole bytes"),
+    "block_size": _number(_E, 1 << 30, "no packet straddles blocks of so many bytes, 0: there are none"),
+    "block_start": _number(_E, 1 << 30, "bytes of the trace before the first block, in a ring that wrapped"),
+    "src_id": _number(Owner.NOTHING, (1 << 16) - 1, "srcID of this one, where trTeSrcID cannot hold it", "trTeSrcID"),
+}  # fmt: skip
+"""By name, in the order of the help."""
+
+
+class BadSetting(ValueError):
+    """A setting that does not exist or has no usable value; *key* is its name."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key} {problem}")
+        self.key, self.problem = key, problem
+
+
+def checked(values: Mapping[str, Any], *, known_only: bool = True) -> dict[str, Value]:
+    """*values*, from a file, as settings. *known_only*: others are wrong, else left out. Raises `BadSetting`."""
+    found: dict[str, Value] = {}
+    for key, value in values.items():
+        if key in SETTINGS:
+            if value is not None:
+                found[key] = _checked(key, value)
+        elif known_only:
+            raise BadSetting(key, f"is unknown; known here: {', '.join(SETTINGS)}")
+    return found
+
+
+def _checked(key: str, value: Any) -> Value:
+    setting = SETTINGS[key]
+    if setting.kind is Kind.FLAG:
+        if isinstance(value, bool):
+            return value
+        raise BadSetting(key, f"is {shown(value)}, must be true or false")
+    if setting.kind is Kind.NUMBER:
+        if isinstance(value, int) and not isinstance(value, bool) and value in setting.allowed:
+            return value
+        assert isinstance(setting.allowed, range)
+        raise BadSetting(key, f"is {shown(value)}, must be a number from {setting.allowed[0]} to {setting.allowed[-1]}")
+    if setting.kind is Kind.CHOICE:
+        if isinstance(value, str) and value in setting.allowed:
+            return value
+        raise BadSetting(key, f"is {shown(value)}, must be one of {', '.join(map(str, setting.allowed))}")
+    return _address(key, value) if setting.kind is Kind.ADDRESS else _handlers(key, value)
+
+
+def _address(key: str, value: Any) -> str:
+    """A number is fine, too, in a file that can hold all of them."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
+        return f"{value:#x}"
+    if isinstance(value, str) and _HEX.fullmatch(value):
+        return f"{int(value, 16):#x}"
+    raise BadSetting(key, f'is {shown(value)}, must be an address, as in "0x80000100"')
+
+
+def _handlers(key: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise BadSetting(key, f'is {shown(value)}, must be by cause, as in {{"2": "0x80000100", "i7": "0x80000200"}}')
+    for cause in value:
+        if not isinstance(cause, str) or not _TRAP.fullmatch(cause):
+            raise BadSetting(key, f"has {cause!r}, which is no cause: a number, after an i that of an interrupt")
+    return {cause: _address(key, address) for cause, address in value.items()}
+
+
+REGISTERED_MODES = (
+    "full_address", "implicit_exception", "sijump", "implicit_return", "branch_prediction", "jump_target_cache",
+)  # fmt: skip
+"""The modes that a field of trTeInstFeatures tells, in the order of its bits."""
+
+_FIELD = {"encapsulation": "name"}
+"""Names of fields that are named after their owner here."""
+
+
+@dataclass(frozen=True)
+class ETrace:
+    """What the packets say, and what they come in."""
+
+    options: Options = field(default_factory=Options)
+    encapsulation: Encapsulation = field(default_factory=lambda: Encapsulation("encap"))
+
+    @property
+    def tells_sources(self) -> bool:
+        """Whether packets say whose they are."""
+        return self.encapsulation.name in ("smi", "atb") or self.encapsulation.src_bits > 0
+
+
+_NOTHING_SAID = ETrace()
+
+
+def made(values: Values, base: ETrace = _NOTHING_SAID) -> ETrace:
+    """*base* with the settings *values*, which were `checked`. Raises `BadSetting`."""
+    parts: dict[Owner, dict[str, Any]] = {owner: {} for owner in Owner}
+    for key, value in values.items():
+        setting = SETTINGS[key]
+        if setting.kind not in (Kind.ADDRESS, Kind.HANDLERS) and setting.owner is not Owner.NOTHING:
+            parts[setting.owner][_FIELD.get(key, key)] = _typed(key, value)
+    before = base.options
+    options = replace(
+        before,
+        trap_handlers=_trap_handlers(values, before.trap_handlers),
+        parameters=replace(before.parameters, **parts[Owner.PARAMETERS]),
+        modes=replace(before.modes, **parts[Owner.MODES]),
+        **parts[Owner.OPTIONS],
+    )
+    try:
+        return ETrace(options, replace(base.encapsulation, **parts[Owner.ENCAPSULATION]))
+    except ValueError as error:
+        raise BadSetting("encapsulation", f"cannot be so: {error}") from None
+
+
+def values_of(how: ETrace, base: ETrace = _NOTHING_SAID) -> dict[str, Value]:
+    """The settings in which *how* differs from *base*: `made` of them and *base* is *how* again."""
+    found: dict[str, Value] = {}
+    for key, setting in SETTINGS.items():
+        value = _get(how, key, setting)
+        if value is not None and value != _get(base, key, setting):
+            found[key] = value
+    return found
+
+
+def default(key: str) -> Value | None:
+    """What holds where nothing is said."""
+    return _get(_NOTHING_SAID, key, SETTINGS[key])
+
+
+def all_fields() -> set[tuple[Owner, str]]:
+    """The fields that need a setting each: a test holds the table to them."""
+    inner = {"parameters", "modes", "trap_handlers", "stop_at_error"}
+    names = {new: old for old, new in _FIELD.items()}
+    return {
+        (owner, names.get(one.name, one.name))
+        for owner in Owner
+        if owner is not Owner.NOTHING
+        for one in fields(owner.value)
+        if one.name not in inner
+    }
+
+
+def _get(how: ETrace, key: str, setting: Setting) -> Value | None:
+    options = how.options
+    if setting.owner is Owner.NOTHING:
+        return None
+    if setting.kind is Kind.ADDRESS:
+        return None if options.trap_handlers.tvec is None else f"{options.trap_handlers.tvec:#x}"
+    if setting.kind is Kind.HANDLERS:
+        return {
+            f"{'i' * interrupt}{cause}": f"{address:#x}"
+            for (cause, interrupt), address in options.trap_handlers.handlers.items()
+        }
+    parts = {
+        Owner.PARAMETERS: options.parameters,
+        Owner.MODES: options.modes,
+        Owner.OPTIONS: options,
+        Owner.ENCAPSULATION: how.encapsulation,
+    }
+    value = getattr(parts[setting.owner], _FIELD.get(key, key))
+    return value.value if isinstance(value, Enum) else value  # type: ignore[no-any-return]
+
+
+def _typed(key: str, value: Value) -> Any:
+    if key == "support":
+        return SupportLayout(value)
+    return Dialect(value) if key == "dialect" else value
+
+
+def _trap_handlers(values: Values, before: TrapHandlers) -> TrapHandlers:
+    vector, handlers = values.get("trap_vector"), values.get("trap_handlers")
+    return TrapHandlers(
+        before.tvec if vector is None else int(str(vector), 16),
+        before.handlers
+        if not isinstance(handlers, Mapping)
+        else {(int(cause.lstrip("i")), cause.startswith("i")): int(text, 16) for cause, text in handlers.items()},
+    )

@@ -1,0 +1,415 @@
+"""The capture file (.rvt): the bytes of each sink and everything needed to read them, on another machine, next year.
+
+It is a ZIP container with one description, capture.json, and one member for each sink and each stretch of code that
+is not in the ELF. docs/capture-format.md is the reference for the fields of capture.json. Addresses and register
+values are "0x..." strings, because many readers of JSON lose precision beyond 53 bits. Unknown keys are ignored:
+what is added without a new version can be left out.
+"""
+
+import io
+import json
+import lzma
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.decode.ntrace.options import DIALECTS
+from rvtrace_gdb.session.capture import json_fields
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, Value, checked, made
+from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, Member, Table
+from rvtrace_gdb.session.capture.model import (
+    Capture,
+    CapturedEncoder,
+    CapturedImage,
+    CapturedSink,
+    Code,
+    ElfIdentity,
+    PlacedElf,
+    Unregistered,
+)
+from rvtrace_gdb.support import system
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.files import OutputError, replacing
+from rvtrace_gdb.support.system import OutOfMemory
+from rvtrace_gdb.support.text import printable, why_not
+
+FORMAT = "rvtrace capture"
+VERSION = 5
+"""The newest version. 1 has no `unregistered` and no `images`, without which a trace that needs them is misread; 2 no
+`records`; 3 no encoders and sinks of before ratification; 4 no `tandem`.
+"""
+
+_PROTOCOLS = {int(Format.N_TRACE): "N-Trace", int(Format.E_TRACE): "E-Trace"}
+_BITS = range(65)  # of an address or a timestamp
+Fetch = Callable[[Member], bytes]
+
+
+def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The description of *capture*, and the members it refers to."""
+    members: dict[str, bytes] = {}
+    description = {
+        "format": FORMAT,
+        "version": _version(capture),
+        "tool": capture.tool,
+        "created": capture.created,
+        "target": capture.target,
+        "xlen": capture.xlen,
+        "elf": capture.elf and _elf(capture.elf),
+        "encoders": [_encoder(encoder) for encoder in capture.encoders],
+        "sinks": [_sink(sink, f"sinks/{n}.bin", members) for n, sink in enumerate(capture.sinks)],
+        "code": _code(capture.code, "code", members),
+        "images": [_image(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
+        "notes": list(capture.notes),
+    }
+    if capture.records:
+        made = enumerate(capture.records)
+        description["records"] = [
+            json_fields.describe_records(records, f"records/{n}.bin", members) for n, records in made
+        ]
+    if capture.tandem:
+        ports = enumerate(capture.tandem)
+        description["tandem"] = [json_fields.describe_tandem(port, f"tandem/{n}.tvt", members) for n, port in ports]
+    return description, members
+
+
+def _version(capture: Capture) -> int:
+    """The oldest one that has all that is needed."""
+    if capture.tandem:
+        return VERSION
+    if any(not encoder.in_force.version for encoder in capture.encoders):
+        return 4
+    if capture.records:
+        return 3
+    return 2 if capture.images or any(_unregistered(encoder) for encoder in capture.encoders) else 1
+
+
+def _elf(elf: ElfIdentity) -> dict[str, Any]:
+    return {"path": elf.path, "build_id": elf.build_id, "sha256": elf.sha256}
+
+
+def _unregistered(encoder: CapturedEncoder) -> dict[str, Any]:
+    return {key: value for key, value in asdict(encoder.unregistered).items() if value not in (None, {})}
+
+
+def _encoder(encoder: CapturedEncoder) -> dict[str, Any]:
+    traced = encoder.in_force
+    # From "protocol" on for whoever reads the file without knowing the registers; we read only the registers.
+    return {
+        "name": traced.name,
+        "hart": encoder.hart,
+        "base": f"{traced.base:#x}",
+        "registers": json_fields.encoder_registers(traced),
+        "unregistered": _unregistered(encoder),
+        "protocol": _PROTOCOLS.get(traced.format, f"trTeFormat {traced.format}"),
+        "protocol_version": list(traced.protocol_version),
+        "inst_mode": traced.inst_mode,
+        "src_bits": traced.src_bits,
+        "src_id": traced.src_id,
+        "timestamps": traced.timestamps,
+    }
+
+
+def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[str, Any]:
+    members[member] = sink.data
+    stored = sink.in_force
+    return {
+        "name": stored.name,
+        "base": f"{stored.base:#x}",
+        "encoders": list(sink.encoders),
+        "registers": json_fields.sink_registers(stored),
+        "start": f"{stored.start:#x}",
+        "limit": f"{stored.limit:#x}",
+        "access_bytes": stored.access_bytes,
+        "member": member,
+        "size": len(sink.data),
+        "wrapped": sink.wrapped,
+        "missing": sink.missing,
+        "lost": list(sink.lost),
+    }
+
+
+def _code(code: Code, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
+    stretches = []
+    for n, (address, data) in enumerate(code):
+        members[f"{folder}/{n}.bin"] = data
+        stretches.append({"address": f"{address:#x}", "member": f"{folder}/{n}.bin", "size": len(data)})
+    return stretches
+
+
+def _image(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
+    return {
+        "name": image.name,
+        "scontext": image.scontext,
+        "hcontext": image.hcontext,
+        "virtual": image.virtual,
+        "code": _code(image.code, folder, members),
+        "elfs": [{**_elf(placed.identity), "bias": f"{placed.bias:#x}"} for placed in image.elfs],
+        "absent": [{"address": f"{start:#x}", "size": size, "what": what} for start, size, what in image.absent],
+    }
+
+
+def read_description(text: bytes, fetch: Fetch) -> Capture:
+    """The capture described by *text*, with its members from *fetch*.
+
+    Raises `BadDescription` and what *fetch* raises.
+    """
+    root = _root(text)
+    encoders = tuple(_read_encoder(table) for table in root.tables("encoders"))
+    names = [encoder.in_force.name for encoder in encoders]
+    elf = root.table("elf")
+    return Capture(
+        created=root.text("created"),
+        tool=root.text("tool"),
+        target=root.text("target"),
+        xlen=root.number("xlen", (32, 64)),
+        elf=None if elf is None else _read_elf(elf),
+        encoders=encoders,
+        sinks=tuple(_read_sink(table, names, fetch) for table in root.tables("sinks")),
+        code=_read_code(root, fetch),
+        notes=root.texts("notes"),
+        images=tuple(_read_image(table, fetch) for table in root.tables("images")) if "images" in root.fields else (),
+        records=json_fields.read_records(root, fetch) if "records" in root.fields else (),
+        tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
+    )
+
+
+def _root(text: bytes) -> Table:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadDescription(f"is damaged: {NAME} is not JSON") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadDescription(f'is not a capture file: {NAME} does not say "{FORMAT}"')
+    root = Table(document, "")
+    version = root.number("version")
+    if version > VERSION:
+        raise BadDescription(
+            f"has capture format {version}, newer than the {VERSION} this rvtrace knows: it was written by"
+            f" {printable(root.text('tool'))}, use that version or a later one"
+        )
+    if version < 1:
+        raise root.bad("version")
+    return root
+
+
+def _read_elf(table: Table) -> ElfIdentity:
+    return ElfIdentity(table.text("path"), table.optional("build_id", table.text), table.text("sha256"))
+
+
+def _read_code(table: Table, fetch: Fetch) -> Code:
+    return tuple((stretch.address("address"), fetch(stretch.member())) for stretch in table.tables("code"))
+
+
+def _read_image(table: Table, fetch: Fetch) -> CapturedImage:
+    return CapturedImage(
+        table.text("name"),
+        table.optional("scontext", table.number),
+        table.optional("hcontext", table.number),
+        table.optional("virtual", table.flag),
+        _read_code(table, fetch),
+        tuple(PlacedElf(_read_elf(elf), elf.address("bias")) for elf in table.tables("elfs")),
+        tuple((hole.address("address"), hole.number("size"), hole.text("what")) for hole in table.tables("absent")),
+    )
+
+
+def _read_unregistered(table: Table | None) -> Unregistered:
+    if table is None:
+        return Unregistered()
+    dialect = table.optional("dialect", table.text)
+    if dialect is not None and dialect not in DIALECTS:
+        raise table.bad("dialect")
+    address, timestamp = (
+        table.optional(key, lambda key: table.number(key, _BITS)) for key in ("address_bits", "timestamp_bits")
+    )
+    return Unregistered(dialect, address, timestamp, _read_etrace(table.table("etrace")))
+
+
+def _read_etrace(table: Table | None) -> Mapping[str, Value]:
+    if table is None:
+        return {}
+    try:
+        values = checked(table.fields, known_only=False)
+        made(values)
+    except BadSetting as error:
+        raise table.bad(error.key) from None
+    return values
+
+
+def _read_encoder(table: Table) -> CapturedEncoder:
+    in_force = json_fields.read_encoder(table)
+    return CapturedEncoder(table.number("hart"), in_force, _read_unregistered(table.table("unregistered")))
+
+
+def _read_sink(table: Table, names: list[str], fetch: Fetch) -> CapturedSink:
+    in_force = json_fields.read_sink(table)
+    fed_by, lost = table.texts("encoders"), table.texts("lost")
+    if not {*fed_by, *lost} <= set(names):
+        raise table.bad("encoders")
+    wrapped, missing = table.flag("wrapped"), table.number("missing")
+    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost)
+
+
+DESCRIPTION_LIMIT = 1 << 24  # bytes; no description is that long
+LIMIT, LIMIT_VARIABLE = 1 << 31, "RVTRACE_CAPTURE_LIMIT"
+"""How many bytes a capture may unpack to, and the environment variable that says it otherwise."""
+
+_PIECE = 1 << 20  # bytes
+# zipfile answers damaged containers with whatever its parsing ran into.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+)
+
+
+class CaptureError(RvtraceError):
+    """A capture file that cannot be read or written; *file* is its name."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"{file}: {problem}")
+        self.file, self.problem = file, problem
+
+
+def save(capture: Capture, path: str | Path, progress: Progress = silent) -> None:
+    """Write *capture* to *path*: the whole file or, when that fails, nothing. Raises `CaptureError`.
+
+    A piece at a time: the bytes of sinks may be mapped from files that memory has no room for.
+    """
+    try:
+        with replacing(str(path)) as file:
+            if str(path) != "-" and os.path.isfile(file.name):  # devices do not know where they are
+                _write(capture, file, progress)
+            else:
+                file.write(dump(capture))
+    except OutputError as error:
+        raise CaptureError(error.path, error.problem) from None
+
+
+def dump(capture: Capture) -> bytes:
+    """The bytes of a capture file; the same for the same capture."""
+    buffer = io.BytesIO()
+    _write(capture, buffer, silent)
+    return buffer.getvalue()
+
+
+def _write(capture: Capture, file: BinaryIO, progress: Progress) -> None:
+    description, members = describe_capture(capture)
+    text = json.dumps(description, indent=1).encode()  # ASCII: a path may have bytes that are no text
+    total, done = len(text) + sum(map(len, members.values())), 0
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as container:
+        for name, data in [(NAME, text), *members.items()]:
+            entry = zipfile.ZipInfo(name)  # with ZIP's earliest date: when it was made is in the description
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            entry.file_size = len(data)
+            with container.open(entry, "w") as member:
+                for at in range(0, len(data), _PIECE):
+                    progress("writing the capture", done + at, total)
+                    member.write(data[at : at + _PIECE])
+            done += len(data)
+
+
+def load(path: str | Path, progress: Progress = silent) -> Capture:
+    """Read the capture at *path*. Raises `CaptureError` with one line for anything that is not a sound capture, and
+    BadLimit.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except MemoryError:
+        raise _too_large(str(path)) from None
+    except (OSError, ValueError) as error:
+        raise CaptureError(str(path), f"cannot be read: {why_not(error)}") from None
+    return parse(content, str(path), progress)
+
+
+def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
+    """The capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`, BadLimit."""
+    if not content.startswith(b"PK\x03\x04"):
+        made_by = "written by `trace save`; `rvtrace import` makes one of raw trace bytes"
+        raise CaptureError(file, "is empty" if not content else f"is not a capture file (.rvt, {made_by})")
+    try:
+        container = zipfile.ZipFile(io.BytesIO(content))
+    except _DAMAGE:
+        raise CaptureError(file, "is truncated or damaged: the list of its members is not readable") from None
+    with container:
+        members = _Members(container, file, progress)
+        try:
+            return read_description(members.read(Member(NAME, None)), members.read)
+        except BadDescription as error:
+            raise CaptureError(file, str(error)) from None
+        except MemoryError:
+            raise _too_large(file) from None
+
+
+class _Members:
+    """Reads the members of a capture, as long as they are not too much. Raises BadLimit."""
+
+    def __init__(self, container: zipfile.ZipFile, file: str, progress: Progress) -> None:
+        self._container, self._file, self._progress = container, file, progress
+        self._left = self._limit = system.limit_of(os.environ, LIMIT_VARIABLE, LIMIT)
+
+    def read(self, member: Member) -> bytes:
+        """Raises CaptureError."""
+        entry = _entry(self._container, member, self._file)
+        self._left -= entry.file_size
+        if self._left < 0:
+            needed, limit = system.memory_size(self._limit - self._left), system.memory_size(self._limit)
+            raise CaptureError(
+                self._file,
+                f"unpacks to {needed} or more, which a small file may only say; no more than {limit} are unpacked:"
+                f" {LIMIT_VARIABLE}={_enough(self._limit - self._left)} in the environment raises that",
+            )
+        return _unpacked(self._container, entry, self._file, self._progress)
+
+
+def _enough(count: int) -> str:
+    return f"{-(-count // (1 << 30))}G"
+
+
+def _too_large(file: str) -> CaptureError:
+    return CaptureError(file, f"cannot be read: {OutOfMemory()}")
+
+
+def _entry(container: zipfile.ZipFile, member: Member, file: str) -> zipfile.ZipInfo:
+    """One member, which has the size it should have."""
+    try:
+        entry = container.getinfo(member.name)
+    except KeyError:
+        what = "is not a capture file" if member.name == NAME else "is incomplete"
+        raise CaptureError(file, f"{what}: it has no member {member.name}") from None
+    limit = DESCRIPTION_LIMIT if member.size is None else member.size
+    if entry.file_size > limit or (member.size is not None and entry.file_size != member.size):
+        raise CaptureError(file, f"is damaged: {member.name} has {entry.file_size} bytes, not {limit}")
+    return entry
+
+
+def _unpacked(container: zipfile.ZipFile, entry: zipfile.ZipInfo, file: str, progress: Progress) -> bytes:
+    """Its bytes, the checksum verified."""
+    data = io.BytesIO()  # whose bytes are taken without another copy
+    try:
+        with container.open(entry) as packed:
+            while piece := packed.read(_PIECE):
+                data.write(piece)
+                progress("reading the capture", data.tell(), entry.file_size)
+    except _DAMAGE:
+        data.truncate(0)
+    if len(data.getbuffer()) != entry.file_size:
+        raise CaptureError(file, f"is truncated or damaged: {entry.filename} cannot be read")
+    return data.getvalue()

@@ -1,0 +1,276 @@
+"""The parts of capture.json: JSON objects whose fields are asked for by kind, and what they say of each sort of sink.
+
+Every wrong field is an error line that says where the field is. The registers of encoders and RAM sinks have the
+names that their interface gives them; Control Transfer Records and tandem traces have tables of their own.
+docs/capture-format.md is the reference.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, Parameters
+from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTandem, TandemPort
+from rvtrace_gdb.support.errors import RvtraceError
+
+NAME = "capture.json"
+"""The member they are from."""
+
+_HEX = re.compile(r"0x[0-9a-f]{1,16}")
+T = TypeVar("T")
+
+
+class BadDescription(RvtraceError):
+    """The description is not what the format demands; the text continues a line that begins with the file."""
+
+
+class Member(NamedTuple):
+    """A member of the container: its name and, except for the description itself, its size in bytes."""
+
+    name: str
+    size: int | None
+
+
+class Table:
+    """A JSON object whose fields are asked for by kind; *where* it is, for messages."""
+
+    def __init__(self, fields: dict[str, Any], where: str) -> None:
+        self.fields, self._where = fields, where
+
+    def bad(self, key: str) -> BadDescription:
+        problem = "has no usable" if key in self.fields else "has no"
+        return BadDescription(f"is damaged: {NAME} {problem} {self._where}{key}")
+
+    def text(self, key: str) -> str:
+        value = self.fields.get(key)
+        if not isinstance(value, str):
+            raise self.bad(key)
+        return value
+
+    def number(self, key: str, allowed: Container[int] | None = None) -> int:
+        value = self.fields.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+            raise self.bad(key)
+        if allowed is not None and value not in allowed:
+            raise self.bad(key)
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.fields.get(key)
+        if not isinstance(value, bool):
+            raise self.bad(key)
+        return value
+
+    def address(self, key: str) -> int:
+        text = self.text(key)
+        if not _HEX.fullmatch(text):
+            raise self.bad(key)
+        return int(text, 16)
+
+    def optional(self, key: str, read: Callable[[str], T]) -> T | None:
+        """What *read* makes of a field, None where it is null or left out."""
+        return None if self.fields.get(key) is None else read(key)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.fields.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.bad(key)
+        return tuple(value)
+
+    def table(self, key: str) -> "Table | None":
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.bad(key)
+        return Table(value, f"{self._where}{key}.")
+
+    def tables(self, key: str) -> Iterator["Table"]:
+        value = self.fields.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self.bad(key)
+        return (Table(item, f"{self._where}{key}[{n}].") for n, item in enumerate(value))
+
+    def registers(self, names: Iterable[str], optional: Iterable[str] = (), bits: int = 32) -> dict[str, int]:
+        table = self.table("registers")
+        if table is None:
+            raise self.bad("registers")
+        values = {name: table.address(name) for name in (*names, *(it for it in optional if it in table.fields))}
+        for name, value in values.items():
+            if value >> bits:
+                raise table.bad(name)
+        return values
+
+    def member(self) -> Member:
+        return Member(self.text("member"), self.number("size"))
+
+
+_ENCODER_REGISTERS = {
+    "control": "trTeControl",
+    "impl": "trTeImpl",
+    "features": "trTeInstFeatures",
+    "ts_control": "trTsControl",
+}
+_DATA_REGISTERS = "trTeDataControl"
+"""Of encoders that can trace data."""
+_FILTER_REGISTERS = "trTeInstFilters"
+"""Where it is known."""
+_ENCODER_REGISTERS_V0 = {"control": "teControl", "impl": "teImpl", "ts_control": "tsControl"}
+_SINK_REGISTERS = ("trRamControl", "trRamImpl")
+_HOSTS = {"teControl": "encoder", "tfControl": "funnel"}
+"""What a sink of version 0 is inside of, by the register that says so."""
+
+
+def encoder_registers(traced: EncoderInForce) -> dict[str, str]:
+    """By name, as text."""
+    names = _ENCODER_REGISTERS if traced.version else _ENCODER_REGISTERS_V0
+    registers = {name: f"{getattr(traced, field):#010x}" for field, name in names.items()}
+    if traced.data_control:
+        registers[_DATA_REGISTERS] = f"{traced.data_control:#010x}"
+    if traced.inst_filters is not None:
+        registers[_FILTER_REGISTERS] = f"{traced.inst_filters:#010x}"
+    return registers
+
+
+def read_encoder(table: Table) -> EncoderInForce:
+    """Raises `BadDescription`."""
+    name, base = table.text("name"), table.address("base")
+    if _has(table, _ENCODER_REGISTERS_V0["control"]):
+        registers = table.registers(_ENCODER_REGISTERS_V0.values())
+        control, impl, ts_control = (registers[name] for name in _ENCODER_REGISTERS_V0.values())
+        return v0.EncoderInForce(name, base, control, impl, 0, ts_control)
+    registers = table.registers(_ENCODER_REGISTERS.values(), (_DATA_REGISTERS, _FILTER_REGISTERS))
+    values = {field: registers[name] for field, name in _ENCODER_REGISTERS.items()}
+    filters = registers.get(_FILTER_REGISTERS)
+    return EncoderInForce(name, base, **values, data_control=registers.get(_DATA_REGISTERS, 0), inst_filters=filters)
+
+
+def sink_registers(stored: SinkInForce) -> dict[str, str]:
+    """By name, as text."""
+    names = (stored.control_name, stored.impl_name) if isinstance(stored, v0.SinkInForce) else _SINK_REGISTERS
+    return {name: f"{value:#010x}" for name, value in zip(names, (stored.control, stored.impl), strict=True)}
+
+
+def read_sink(table: Table) -> SinkInForce:
+    """Raises `BadDescription`."""
+    place: dict[str, Any] = {key: table.address(key) for key in ("start", "limit")}
+    place |= {"name": table.text("name"), "base": table.address("base"), "access_bytes": table.number("access_bytes")}
+    for control, host in _HOSTS.items():
+        if _has(table, control):
+            impl = control.replace("Control", "Impl")
+            found = table.registers((control, impl))
+            return v0.SinkInForce(control=found[control], impl=found[impl], host=host, **place)
+    registers = table.registers(_SINK_REGISTERS)
+    return SinkInForce(control=registers["trRamControl"], impl=registers["trRamImpl"], **place)
+
+
+def _has(table: Table, register: str) -> bool:
+    registers = table.table("registers")
+    return registers is not None and register in registers.fields
+
+
+_REGISTERS = {"control": "control", "vs_control": "vs_control", "status": "status"}
+_DEPTHS = (16, 32, 64, 128, 256)
+
+
+def describe_records(records: CapturedRecords, member: str, members: dict[str, bytes]) -> dict[str, Any]:
+    """The description of one hart's records, and the member it refers to."""
+    members[member] = records.data
+    made = records.in_force
+    return {
+        "name": made.name,
+        "hart": records.hart,
+        "ctr_version": made.version,
+        "xlen": made.xlen,
+        "depth": made.depth,
+        "registers": {name: f"{getattr(made, field):#018x}" for field, name in _REGISTERS.items()},
+        "misa": _hex(made.misa),
+        "pc": _hex(made.pc),
+        "privilege": made.privilege,
+        "member": member,
+        "size": len(records.data),
+    }
+
+
+def _hex(value: int | None) -> str | None:
+    return None if value is None else f"{value:#x}"
+
+
+def read_records(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedRecords, ...]:
+    """All of them. Raises `BadDescription` and what *fetch* raises."""
+    return tuple(_read_records_of_hart(table, fetch) for table in root.tables("records"))
+
+
+def _read_records_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> CapturedRecords:
+    version = table.text("ctr_version")
+    if version not in VERSIONS:
+        raise table.bad("ctr_version")
+    registers = table.registers(_REGISTERS.values(), bits=64)
+    in_force = CtrInForce(
+        table.text("name"),
+        version,
+        table.number("xlen", (32, 64)),
+        table.number("depth", _DEPTHS),
+        **{field: registers[name] for field, name in _REGISTERS.items()},
+        misa=table.optional("misa", table.address),
+        pc=table.optional("pc", table.address),
+        privilege=table.optional("privilege", lambda key: table.number(key, range(8))),
+    )
+    member = table.member()
+    if member.size is None or member.size % ENTRY_BYTES or member.size > in_force.depth * ENTRY_BYTES:
+        raise table.bad("size")
+    return CapturedRecords(table.number("hart"), in_force, fetch(member))
+
+
+_WIDTHS = range(65)  # which of them an encoder can have, Parameters knows
+
+
+def describe_tandem(captured: CapturedTandem, member: str, members: dict[str, bytes]) -> dict[str, Any]:
+    """The description of one hart's trace, and the member it refers to."""
+    members[member] = captured.data
+    told = captured.in_force.parameters
+    return {
+        "name": captured.in_force.name,
+        "hart": captured.hart,
+        "dialect": told.dialect.name,
+        "xlen": told.xlen,
+        "flen": told.flen,
+        "mlen": told.mlen,
+        "eaddr": told.eaddr,
+        "supervisor": told.supervisor,
+        "member": member,
+        "size": len(captured.data),
+        "wrapped": captured.wrapped,
+    }
+
+
+def read_tandem(root: Table, fetch: Callable[[Member], bytes]) -> tuple[CapturedTandem, ...]:
+    """All of them. Raises `BadDescription` and what *fetch* raises."""
+    return tuple(_read_tandem_of_hart(table, fetch) for table in root.tables("tandem"))
+
+
+def _read_tandem_of_hart(table: Table, fetch: Callable[[Member], bytes]) -> CapturedTandem:
+    port = TandemPort(table.text("name"), _parameters(table))
+    return CapturedTandem(table.number("hart"), port, fetch(table.member()), table.flag("wrapped"))
+
+
+def _parameters(table: Table) -> Parameters:
+    dialect = DIALECTS.get(table.text("dialect"))
+    if dialect is None:
+        raise table.bad("dialect")
+    try:
+        return Parameters(
+            table.number("xlen", _WIDTHS),
+            table.number("flen", _WIDTHS),
+            table.number("mlen", _WIDTHS),
+            table.number("eaddr", _WIDTHS),
+            dialect,
+            table.flag("supervisor"),
+        )
+    except BadParameters as error:
+        raise table.bad(error.name) from None

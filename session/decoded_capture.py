@@ -1,0 +1,316 @@
+"""A capture together with its decoded history: the program it is read with, and how far the user has paged.
+
+The module also says what is wrong with a decoded history: where it contradicts the program, which bytes could not be
+used, and why it is empty.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session import program
+from rvtrace_gdb.session.capture.model import (
+    Capture,
+    Captured,
+    CapturedRecords,
+    CapturedSink,
+    CapturedTandem,
+)
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.formats import sinks as formats_sinks
+from rvtrace_gdb.session.formats import tandem
+from rvtrace_gdb.session.formats.sinks import Begun, Harts, Numbered, numbered
+from rvtrace_gdb.session.program import CodeOnTarget, Program
+from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Row, rows
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import warning
+
+
+def mismatch(history: History, image: Image) -> str | None:
+    """What is said when trace and program contradict each other: most likely another program runs.
+
+    In code that is not in the ELF: it was overwritten after it ran, or was written after it had been read.
+    """
+    found = [event for event in history.events if event.kind is EventKind.MISMATCH]
+    if not found:
+        return None
+    places = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+    pc = found[0].last_pc
+    if pc is not None and image.is_added(pc):
+        return f"{found[0].text}{places}: that memory has changed since the code in it ran"
+    return f"{found[0].text}{places}: is this the program that ran?"
+
+
+def losses(history: History) -> str | None:
+    """What is said when bytes could not be used, whatever the program."""
+    found = [event for event in history.events if event.kind is EventKind.LOSS]
+    if not found:
+        return None
+    first = f"at byte {found[0].offset:#x}: {found[0].text}"
+    if len(found) == 1:
+        return f"a part of the trace cannot be decoded, {first}"
+    return f"{len(found)} parts of the trace cannot be decoded, the first {first}"
+
+
+def contradictions(history: History, image: Image, who: str = "", *, misread: bool = False) -> list[str]:
+    """What does not fit in a history, a line each. *who*: whose it is, if there are several.
+
+    *misread*: the trace is known to be read with wrong parameters, so that nothing speaks against the program.
+    """
+    problems = (None if misread else mismatch(history, image), losses(history))
+    return [warning(f"{who}{problem}") for problem in problems if problem is not None]
+
+
+def same_rows(before: History, after: History) -> bool:
+    """Whether the numbers of a history still mean the same, though it was decoded anew."""
+    if (len(before), before.instructions) != (len(after), after.instructions):
+        return False
+    return not len(before) or all(before.pc(i) == after.pc(i) for i in (0, len(before) // 2, len(before) - 1))
+
+
+def nothing_traced(*, live: bool) -> NoTrace:
+    """There are no bytes. *live*: there may be some later."""
+    if not live:
+        return NoTrace("the trace is empty: it has 0 bytes")
+    return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
+
+
+def nothing_decoded(sink: Captured, history: History, image: Image, *, live: bool) -> NoTrace:
+    """Why a history is empty. *live*: it comes from a target, and more can be traced there."""
+    if not sink.data:
+        return nothing_traced(live=live)
+    if isinstance(sink, CapturedTandem):
+        wrong = tandem.advice(sink.data, sink.in_force.parameters, wrapped=sink.wrapped, by_elf=bool(image.path))
+        if wrong:
+            return NoTrace(wrong)
+    problem = mismatch(history, image)
+    if isinstance(sink, CapturedRecords) and problem is None:
+        return NoTrace("nothing that ran can be told from the records: `trace ctr show` lists them")
+    if problem is not None:
+        return NoTrace(problem)
+    traps = [event for event in history.events if event.kind is EventKind.TRAP]
+    if traps:
+        handler = f"the last an {traps[-1].text} with the handler at 0x{traps[-1].next_pc or 0:x}"
+        return NoTrace(f"no instruction ran in this trace, only traps: {len(traps)}, {handler}")
+    size = f"{len(sink.data)} byte{'s' if len(sink.data) > 1 else ''} of trace"
+    if isinstance(sink, CapturedTandem):
+        return NoTrace(f"{size}, and no instruction in it that retired: `trace dump` lists the groups")
+    if any(event.next_pc is not None for event in history.events):
+        more = ": let the program run on, or give it a larger buffer" if live else ""
+        return NoTrace(f"{size} with a synchronizing message, and nothing after it that can be decoded{more}")
+    more = "; ask for more of them (`trace start -sync-period N`), or use a larger buffer" if live else ""
+    if not more and any(event.kind is EventKind.NOTE for event in history.events):
+        more = ": `trace dump` lists the messages there are"
+    return NoTrace(f"{size} without a synchronizing message, where decoding could start{more}")
+
+
+class Decoded(NamedTuple):
+    """The histories of the sinks' harts, what they were made of, and what the user must know about them."""
+
+    sinks: tuple[Captured, ...]
+    image: Image
+    program: ContextImages
+    harts: Harts
+    warnings: list[str]
+
+    def sink_of(self, hart: int) -> Captured:
+        """Where what the hart did comes from."""
+        return self.sinks[self.harts.sinks.get(hart, 0)]
+
+
+class Listing(NamedTuple):
+    """Rows *begin* to *end* - 1 are to be shown; *notice* is said when there are none, *lines* in any case before.
+
+    *hart*: whose history it is.
+    """
+
+    begin: int
+    end: int
+    notice: str | None
+    lines: list[str]
+    hart: int | None = None
+
+
+class DecodedCapture:
+    """*capture* is replaced by whoever reads more from the target; *target* is where it comes from, if anywhere.
+
+    *stop_at_error*: nothing is decoded behind the first loss.
+    """
+
+    def __init__(
+        self, capture: Capture, program: Program, target: CodeOnTarget | None = None, *, stop_at_error: bool = False
+    ) -> None:
+        self.capture = capture
+        self.decoded: Decoded | None = None
+        self._program, self._target = program, target
+        self._stop_at_error = stop_at_error
+        self._cursors: dict[int, Cursor] = {}
+        self._messages: dict[str, Numbered] = {}
+        self._messages_of: int | None = None  # the hart whose sink's messages are looked at
+        self._message_cursors: dict[str, Cursor] = {}
+        self._told: set[str] = set()
+        self._begun: Begun = {}  # what was interrupted
+        self._begun_with: tuple[tuple[Captured, ...], Image] | None = None
+
+    @property
+    def elf(self) -> str | None:
+        """The program's file, if it has one."""
+        return self._program.path or None
+
+    def decode(self, elf: str | None, progress: Progress = silent) -> Decoded:
+        """The histories, decoded once for the same bytes and the same program; *elf* is that from now on if needed.
+
+        Raises BadElf, Unsupported, NoTrace.
+        """
+        capture = self.capture
+        if elf is not None and elf != self._program.path and capture.takes_elf:
+            self._program = Program(elf, target=self._target, code=capture.code, images=capture.images)
+        image, before, sinks = self._program.image(), self.decoded, self._sinks()
+        if before is not None and before.image is image and before.sinks == sinks:
+            return before
+        image, found = self._follow(sinks, image, progress)
+        self._begun, self._begun_with = {}, None
+        program = self._program.in_contexts(image)
+        self.decoded = Decoded(sinks, image, program, found, self._warnings(image, found))
+        for hart, history in found.histories.items():
+            known = before.harts.histories.get(hart) if before is not None else None
+            if known is None or not same_rows(known, history):
+                self._cursors[hart] = Cursor()
+        return self.decoded
+
+    def _sinks(self) -> tuple[Captured, ...]:
+        if not self.capture.captured and self._target is not None:
+            raise NoTrace(
+                "this trace leaves the chip, no RAM sink keeps it: a probe records it; `trace save FILE.rvt` keeps what"
+                " its record is read with (`rvtrace decode --settings`)"
+            )
+        if not self.capture.captured:
+            raise NoTrace(
+                "the capture holds no trace, only its settings: `rvtrace decode --settings` reads a probe's record with"
+                " them"
+            )
+        return self.capture.captured
+
+    def _sink(self, hart: int | None) -> Captured:
+        """The sink that the encoder of a hart feeds, or its records; of the first hart, if there is none such."""
+        names = {encoder.in_force.name for encoder in self.capture.encoders if encoder.hart == hart}
+        return next((sink for sink in self._sinks() if _is_of(sink, hart, names)), self._sinks()[0])
+
+    def _warnings(self, image: Image, found: Harts) -> list[str]:
+        """What the user must know about a history."""
+        other, problem = program.other_elf(self.capture.elf, image), self._program.problem
+        lines = [*found.notes, *([] if other is None else [other])]
+        by_elf = self.capture.elf is not None
+        wrong = [line for captured in self.capture.tandem for line in tandem.parameter_warning(captured, by_elf=by_elf)]
+        lines += wrong
+        for hart, history in found.histories.items():
+            who = f"hart {hart}: " if len(found.histories) > 1 else ""
+            lines += contradictions(history, image, who, misread=bool(wrong))
+        if problem is not None:
+            lines.append(warning(f"code that is not in the ELF could not be read from the target: {problem}"))
+        return list(dict.fromkeys(lines))
+
+    def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
+        """The histories, and the program they were decoded with.
+
+        Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
+        the trace, what is there now is tried too.
+        """
+        found = self._decode(sinks, image, progress, self._of_before(sinks, image))
+        contradicted = any(mismatch(history, image) for history in found.histories.values())
+        if self._target is None or not image.code or not contradicted:
+            return image, found
+        fresh = self._program.reread()
+        again = self._decode(sinks, fresh, progress, {})
+        if _missing(again) >= _missing(found):
+            return image, found
+        self._program.use(fresh)
+        return fresh, again
+
+    def _of_before(self, sinks: tuple[Captured, ...], image: Image) -> Begun:
+        """What was begun of the same bytes with the same program."""
+        if self._begun_with is None or self._begun_with[1] is not image or self._begun_with[0] != sinks:
+            self._begun, self._begun_with = {}, (sinks, image)
+        return self._begun
+
+    def _decode(self, sinks: tuple[Captured, ...], image: Image, progress: Progress, begun: Begun) -> Harts:
+        program = self._program.in_contexts(image)
+        return formats_sinks.decode_all(
+            sinks, self.capture.encoders, program, stop_at_error=self._stop_at_error, progress=progress, begun=begun
+        )
+
+    def history(self, hart: int | None) -> History:
+        """The history of a hart (None: the first) in what was decoded last. Raises `NoTrace`."""
+        found = self._last().harts
+        return found.histories[found.number(hart)]
+
+    def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Listing:
+        """What `trace history ARGS` shows of what was decoded last; warnings are given once. Raises RangeError.
+
+        *home*: the number where the hart is in the past.
+        """
+        decoded = self._last()
+        selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]), home)
+        return Listing(*selection, self.untold(decoded.warnings), hart)
+
+    def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:
+        """The rows numbered *begin* to *end* - 1 of what was decoded last."""
+        return rows(self.history(hart), self._last().program, begin, end)
+
+    def messages(self, progress: Progress = silent) -> Numbered:
+        """The messages of the sink that was selected last, read once for the same bytes.
+
+        Raises `Unsupported`, `NoTrace`.
+        """
+        sink = self._sink(self._messages_of)
+        name, how = sink.in_force.name, formats_sinks.how_of(sink, self.capture.encoders)
+        known = self._messages.get(name)
+        if known is None or known.data != sink.data or known.how != how:
+            wrapped = not isinstance(sink, CapturedRecords) and sink.wrapped
+            fresh = numbered(sink.data, how, self.capture.xlen, wrapped=wrapped, progress=progress)
+            if known is None or len(known) != len(fresh):
+                self._message_cursors[name] = Cursor("trace")
+            self._messages[name] = known = fresh
+        return known
+
+    def select_messages(
+        self, args: str, size: int | None, offset: int | None, hart: int | None = None, progress: Progress = silent
+    ) -> Listing:
+        """What `trace dump ARGS` shows, of the sink that a hart's encoder feeds. Raises RangeError.
+
+        *offset*: from the message on that this byte is part of.
+        """
+        self._messages_of = hart
+        messages = self.messages(progress)
+        if offset is not None:
+            if offset >= len(messages.data) > 0:
+                raise RangeError(f"Range out of bounds: bytes go from 0x0 to {len(messages.data) - 1:#x}.")
+            args = str(messages.number_at(offset))
+        found = self._message_cursors[self._sink(hart).in_force.name].select(args, size, len(messages))
+        return Listing(found.begin, found.end, found.notice, [], hart)
+
+    def untold(self, lines: list[str]) -> list[str]:
+        """Those of *lines* that were not said before."""
+        fresh = [line for line in lines if line not in self._told]
+        self._told.update(lines)
+        return fresh
+
+    def _last(self) -> Decoded:
+        if self.decoded is None:
+            raise NoTrace("no history was asked for yet")
+        return self.decoded
+
+
+def _is_of(sink: Captured, hart: int | None, encoders: set[str]) -> bool:
+    return bool(encoders & set(sink.encoders)) if isinstance(sink, CapturedSink) else sink.hart == hart
+
+
+def _missing(found: Harts) -> tuple[int, int]:
+    """How much is missing, for comparisons: gaps first, and of as many gaps how few instructions there are.
+
+    What contradicts the program from the first synchronization on is one gap, or none where not an instruction is left.
+    """
+    histories = found.histories.values()
+    return sum(history.gaps for history in histories), -sum(history.instructions for history in histories)

@@ -1,0 +1,276 @@
+"""The trace components of a device tree, as a target description.
+
+Ref: the binding riscv,trace-component.yaml that is proposed for Linux (series "Linux RISC-V trace framework and
+drivers", v4 of April 2026), with what a later series adds for SiFive's components from before ratification. The
+node of a component has `compatible`, `reg`, the graph of `in-ports` and `out-ports`, and an encoder's has `cpus`.
+
+The binding leaves the type of a component to tr??Impl, which only the running target can tell. The graph tells most
+of it (Trace Control Interface 1.0, "Allowed Connections Between Components"): what only sends is an encoder; what
+receives, too, is a funnel, or a bridge if it sends to none of the trace components; what only receives is a sink, a
+RAM sink if its node is not called something with "pib" or "atb". No device tree tells where a RAM sink's buffer is.
+
+Which component feeds which follows from the Devicetree schema graph.yaml: a device's `in-ports` and `out-ports` have
+nodes `port`, or `port@N` with `reg`, and these have nodes `endpoint`, of which the two that are connected name each
+other as `remote-endpoint`. One of them may keep silent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rvtrace_gdb.session.description import file, tables
+from rvtrace_gdb.session.description.dtb import DeviceTreeError, Node, joined
+from rvtrace_gdb.session.description.file import FUNNEL_INPUTS
+from rvtrace_gdb.session.description.model import (
+    RATIFIED,
+    AnyComponent,
+    AtbBridge,
+    Description,
+    Encoder,
+    Funnel,
+    OpenOcd,
+    PibSink,
+    RamSink,
+)
+
+_IN, _OUT = "in-ports", "out-ports"
+
+
+class Edge(NamedTuple):
+    """*source* feeds *to*, where it arrives at the port *input*."""
+
+    source: Node
+    to: Node
+    input: int
+
+
+class _End(NamedTuple):
+    component: Node
+    direction: str
+    port: int
+    endpoint: Node
+
+
+def receives(component: Node) -> bool:
+    """It is made to be fed by others."""
+    return component.child(_IN) is not None
+
+
+def sends(component: Node) -> bool:
+    """It is made to feed others."""
+    return component.child(_OUT) is not None
+
+
+def connections(components: Sequence[Node]) -> list[Edge]:
+    """The edges between *components*, in the order of these and their ports. Raises `DeviceTreeError`.
+
+    What leads to other devices is left out.
+    """
+    ends = [end for component in components for end in _ends(component)]
+    of_phandle = {end.endpoint.phandle: end for end in ends if end.endpoint.phandle is not None}
+    edges: dict[tuple[str, str], Edge] = {}
+    for end in ends:
+        remote = end.endpoint.cells("remote-endpoint")
+        other = of_phandle.get(remote[0]) if remote else None
+        if other is None:
+            continue
+        if other.direction == end.direction:
+            raise end.endpoint.error(f"leads from {end.direction} to {other.direction}", "remote-endpoint")
+        source, to = (end, other) if end.direction == _OUT else (other, end)
+        edges.setdefault((source.component.path, to.component.path), Edge(source.component, to.component, to.port))
+    return list(edges.values())
+
+
+def _ends(component: Node) -> Iterator[_End]:
+    for direction in (_OUT, _IN):
+        ports = component.child(direction)
+        for port in ports.children if ports is not None else ():
+            number = (*port.cells("reg"), 0)[0]
+            yield from (_End(component, direction, number, endpoint) for endpoint in port.children)
+
+
+COMPATIBLE: Mapping[str, tuple[type[AnyComponent] | None, int]] = {
+    "riscv,trace-component": (None, RATIFIED),
+    "sifive,trace-encoder0": (Encoder, 0),
+    "sifive,trace-funnel0": (Funnel, 0),
+}
+"""The type that it says, if it says one, and the version of the registers."""
+
+Buffers = Mapping[str, tuple[int, int]]
+"""Start and size (bytes) of buffers in system memory, by the names that RAM sinks get here; of the only one: ""."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a device tree says. *notes*: what the user has to look at. *text*: the file of the description."""
+
+    description: Description
+    notes: tuple[str, ...]
+    text: str
+
+
+def trace_components(root: Node, buffers: Buffers) -> Found:
+    """The trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for what cannot be one."""
+    nodes = [node for node in root.walk() if node.okay and _said(node) is not None]
+    if not nodes:
+        names = ", ".join(COMPATIBLE)
+        raise DeviceTreeError(f"it has no trace components: no node is compatible with one of {names}", root.file)
+    return _Import(root, sorted(nodes, key=lambda node: node.address), buffers).found()
+
+
+def _said(node: Node) -> tuple[type[AnyComponent] | None, int] | None:
+    return next((COMPATIBLE[name] for name in node.strings("compatible") if name in COMPATIBLE), None)
+
+
+class _Import:
+    """The trace components of one tree, *nodes*, by the paths of their nodes."""
+
+    def __init__(self, root: Node, nodes: Sequence[Node], buffers: Buffers) -> None:
+        self._root, self._nodes, self._buffers = root, nodes, buffers
+        self._edges = connections(nodes)
+        self._cpus = _cpus(root)
+        self._kinds = {node.path: self._kind(node) for node in nodes}
+        self._harts = {node.path: self._hart(node) for node in nodes if self._kinds[node.path] is Encoder}
+        self._names = self._named()
+        self._own_sinks = self._sinks_inside()
+        self._notes: list[str] = []
+
+    def found(self) -> Found:
+        components = [self._component(node) for node in self._nodes]
+        components = self._with_buffers([*components, *self._own_sinks.values()])
+        self._notes += self._about_harts()
+        paths = {name: path for path, name in self._names.items()}
+        text = tables.text(self._description(components), self._header(), paths)
+        return Found(file.parse(text, self._root.file), tuple(self._notes), text)
+
+    def _header(self) -> str:
+        return "\n".join([f"Written by rvtrace import-dt from {self._root.file}.", *self._notes])
+
+    def _description(self, components: Sequence[AnyComponent]) -> Description:
+        names = (*self._root.strings("model"), *self._root.strings("compatible"), self._root.file)
+        return Description(
+            next(name for name in names if name and name.isprintable()),
+            self._root.file,
+            _xlen(self._cpus),
+            OpenOcd(),
+            tuple(sorted((c for c in components if isinstance(c, Encoder)), key=lambda encoder: encoder.hart)),
+            tuple(c for c in components if isinstance(c, RamSink)),
+            tuple(c for c in components if isinstance(c, Funnel)),
+            tuple(c for c in components if isinstance(c, PibSink)),
+            tuple(c for c in components if isinstance(c, AtbBridge)),
+        )
+
+    def _kind(self, node: Node) -> type[AnyComponent]:
+        kind, _ = _said(node) or (None, RATIFIED)
+        if kind is not None:
+            return kind
+        if sends(node):
+            if not receives(node):
+                return Encoder
+            return Funnel if any(edge.source is node for edge in self._edges) else AtbBridge
+        if receives(node):
+            name = node.name.partition("@")[0].lower()
+            return PibSink if "pib" in name else AtbBridge if "atb" in name else RamSink
+        raise node.error("it has neither in-ports nor out-ports")
+
+    def _hart(self, node: Node) -> int:
+        """The place of an encoder's hart among all harts, by their IDs."""
+        phandle = (node.cells("cpus") or node.cells("cpu") or (None,))[0]
+        places = [place for place, cpu in enumerate(self._cpus) if phandle in (None, cpu.phandle)]
+        if len(places) == 1:
+            return places[0]
+        raise node.error("names no hart of /cpus" if phandle else "missing: which hart does it trace?", "cpus")
+
+    def _named(self) -> dict[str, str]:
+        names = {path: f"encoder{hart}" for path, hart in self._harts.items()}
+        for kind, prefix in ((Funnel, "funnel"), (RamSink, "ram"), (PibSink, "pib"), (AtbBridge, "atb")):
+            paths = [node.path for node in self._nodes if self._kinds[node.path] is kind]
+            names |= {path: f"{prefix}{number}" for number, path in enumerate(paths)}
+        return names
+
+    def _component(self, node: Node) -> AnyComponent:
+        kind, name, base = self._kinds[node.path], self._names[node.path], node.address
+        _, version = _said(node) or (None, RATIFIED)
+        if kind is Encoder:
+            return Encoder(name, base, self._harts[node.path], self._feeds(node), {}, version)
+        if kind is Funnel:
+            return Funnel(name, base, self._feeds(node), self._inputs(node), version)
+        if kind is RamSink:
+            return RamSink(name, base, "SRAM", None, None)
+        return PibSink(name, base) if kind is PibSink else AtbBridge(name, base)
+
+    def _feeds(self, node: Node) -> tuple[str, ...]:
+        if node.path in self._own_sinks:
+            return (self._own_sinks[node.path].name,)
+        names = tuple(self._names[edge.to.path] for edge in self._edges if edge.source is node)
+        if not names:
+            raise node.error("it feeds none of the trace components", "out-ports")
+        return names
+
+    def _inputs(self, node: Node) -> dict[str, int]:
+        edges: list[Edge] = sorted((edge for edge in self._edges if edge.to is node), key=lambda edge: edge.input)
+        inputs = {self._names[edge.source.path]: edge.input for edge in edges}
+        if len(set(inputs.values())) == len(inputs) and all(number in FUNNEL_INPUTS for number in inputs.values()):
+            return inputs
+        self._notes.append(f"{self._names[node.path]}: its inputs have no numbers; are they in the right order?")
+        return {}
+
+    def _sinks_inside(self) -> dict[str, RamSink]:
+        """Before ratification, what feeds nothing has a sink of its own."""
+        feeding = {edge.source.path for edge in self._edges}
+        hosts = [node for node in self._nodes if _said(node) != (None, RATIFIED) and node.path not in feeding]
+        first = sum(kind is RamSink for kind in self._kinds.values())
+        return {
+            node.path: RamSink(f"ram{number}", node.address, "SRAM", None, None, self._names[node.path])
+            for number, node in enumerate(hosts, first)
+        }
+
+    def _with_buffers(self, components: Sequence[AnyComponent]) -> list[AnyComponent]:
+        sinks = [component.name for component in components if isinstance(component, RamSink)]
+        buffers = dict(self._buffers)
+        if "" in buffers:
+            if len(sinks) != 1:
+                raise DeviceTreeError(f"it has {len(sinks)} RAM sinks: whose is the buffer?", self._root.file)
+            buffers[sinks[0]] = buffers.pop("")
+        for name in buffers:
+            if name not in sinks:
+                raise DeviceTreeError(f'there is no RAM sink "{name}" in it; {_listed(sinks)}', self._root.file)
+        self._notes += _about_sinks([name for name in sinks if name not in buffers])
+        return [
+            RamSink(c.name, c.base, "SMEM", *buffers[c.name], c.inside)
+            if isinstance(c, RamSink) and c.name in buffers
+            else c
+            for c in components
+        ]
+
+    def _about_harts(self) -> Iterator[str]:
+        """Where OpenOCD may count differently."""
+        for place in sorted(self._harts.values()):
+            number = joined(self._cpus[place].cells("reg"))
+            if number != place:
+                yield f"encoder{place}: its hart has the ID {number:#x}; is it number {place} in OpenOCD's order?"
+
+
+def _about_sinks(names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield (
+            f"{', '.join(names)}: a device tree tells neither the type of a sink nor where its buffer is; written as a"
+            " RAM sink with memory of its own (if its buffer is in system memory: --buffer START:SIZE)"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"there is {', '.join(names)}" if names else "there is none"
+
+
+def _cpus(root: Node) -> list[Node]:
+    """The nodes of the harts in the order of their IDs."""
+    cpus = root.child("cpus")
+    found = [node for node in (cpus.children if cpus else ()) if node.name.startswith("cpu@")]
+    return sorted(found, key=lambda node: joined(node.cells("reg")))
+
+
+def _xlen(cpus: Sequence[Node]) -> int | None:
+    """What `riscv,isa-base` or `riscv,isa` of all harts begin with."""
+    said = {text[:4] for cpu in cpus for key in ("riscv,isa-base", "riscv,isa") for text in cpu.strings(key)}
+    return {"rv32": 32, "rv64": 64}.get(said.pop()) if len(said) == 1 else None

@@ -1,0 +1,377 @@
+"""The tables of a target description: values are taken out and checked, or written down as the text of its file.
+
+Every complaint names file, table and key. What `session.description.file.parse` makes of the text that `text`
+writes is the same description again.
+
+The table [usb] is the adapter that leads to the target, in the place of [openocd]:
+
+    [usb]
+    adapter = "esp"              # Espressif's built-in USB-JTAG; "mpsse": FTDI FT232H, FT2232H, FT4232H
+    serial = "60:55:F9:00:00:01" # only needed if there are several
+    khz = 10000                  # of TCK
+    tap = 0                      # which TAP of the scan chain, counted from TDO; default 0
+    ir_lengths = [5]             # only if there are several TAPs, and not all have 5 bits
+    interface = 0                # MPSSE only: the channel, 0 is A
+    layout = [0x0008, 0x000b]    # MPSSE only: levels and directions of the pins, as OpenOCD's `ftdi layout_init`
+
+The tables [[tandem]] say where a hart's tandem trace arrives, and what the trace does not say itself:
+
+    [[tandem]]
+    name = "tandem0"
+    hart = 0                     # default 0
+    file = "hart0.tvt"           # what the hart does is appended to it; relative to the description's folder
+    socket = "tcp:localhost:9000" # in the place of file: tcp:HOST:PORT or unix:PATH, connected to by `trace start`
+    dialect = "flute"            # what the encoder does differently, docs/tandem.md; default "specification"
+    flen = 64                    # 32 or 64, 0: no floating-point registers; default: as the ELF has it
+    mlen = 34                    # 32, 34 or 64; default: XLEN
+    eaddr = 32                   # bits of an effective address; default: as the dialect has it
+    supervisor = false           # no S-mode: addresses are physical; default true
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, BadParameters, Parameters
+from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.description.model import (
+    RATIFIED,
+    AnyComponent,
+    Description,
+    DescriptionError,
+    Encoder,
+    Funnel,
+    PibSink,
+    RamSink,
+    Tandem,
+    Usb,
+)
+from rvtrace_gdb.support.text import printable, shown
+
+REGISTER_BLOCK = 0x1000  # Trace Control Interface 1.0: one 4 KiB-aligned block of 4 KiB per component
+
+Table = Mapping[str, Any]
+
+
+class Tables:
+    """Reads the tables of one document; *file* is its name in messages. All methods raise `DescriptionError`."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def error(self, problem: str, where: str = "", key: str = "") -> DescriptionError:
+        return DescriptionError(problem, self.file, where, key)
+
+    def known(self, table: Table, where: str, keys: Sequence[str]) -> None:
+        """Refuse a key that is none of *keys*."""
+        for key in table:
+            if key not in keys:
+                raise self.error(f"unknown; known here: {', '.join(keys)}", where, key)
+
+    def table(self, document: Table, key: str, keys: Sequence[str]) -> Table:
+        """The table [*key*], empty if it is not there, which has only *keys*."""
+        table = document.get(key, {})
+        if not isinstance(table, dict):
+            raise self.error("must be a table", f"[{key}]")
+        self.known(table, f"[{key}]", keys)
+        return table
+
+    def tables(self, document: Table, key: str) -> list[dict[str, Any]]:
+        """The tables [[*key*]]."""
+        tables = document.get(key, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self.error(f"must be written [[{key}]], once for each", key)
+        return tables
+
+    def integer(self, table: Table, where: str, key: str, default: int | None = None) -> int:
+        value = self._value(table, where, key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+            raise self.error(f"is {shown(value)}, must be a number from 0 to 2**64 - 1", where, key)
+        return value
+
+    def within(self, table: Table, where: str, key: str, allowed: range) -> int | None:
+        """The number at *key*, one of *allowed*; None if it is not there."""
+        if key not in table:
+            return None
+        value = self.integer(table, where, key)
+        if value not in allowed:
+            raise self.error(f"is {value}, must be from {allowed[0]} to {allowed[-1]}", where, key)
+        return value
+
+    def switch(self, table: Table, where: str, key: str) -> bool | None:
+        """true or false at *key*; None if it is not there."""
+        value = table.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.error(f"is {shown(value)}, must be true or false", where, key)
+        return value
+
+    def string(self, table: Table, where: str, key: str, default: str | None = None) -> str:
+        value = self._value(table, where, key, default)
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise self.error(f"is {shown(value)}, must be one line of text", where, key)
+        return value
+
+    def choice(self, table: Table, where: str, key: str, choices: Sequence[str]) -> str:
+        value = self.string(table, where, key)
+        if value not in choices:
+            raise self.error(f'"{value}" is none of {", ".join(choices)}', where, key)
+        return value
+
+    def names(self, table: Table, where: str, key: str) -> tuple[str, ...]:
+        """The list of names at *key*, empty if it is not there."""
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise self.error('must be a list of names, as in to = ["ram0"]', where, key)
+        return tuple(value)
+
+    def numbered(self, table: Table, where: str, key: str, allowed: range) -> dict[str, int]:
+        """The table at *key* that gives each name a number of *allowed*, empty if it is not there."""
+        value = table.get(key, {})
+        if not isinstance(value, dict):
+            raise self.error("must be a table of names and numbers, as in inputs = {encoder0 = 0}", where, key)
+        for name, number in value.items():
+            if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
+                what = f"is {shown(number)}, must be from {allowed[0]} to {allowed[-1]}"
+                raise self.error(what, where, f"{key}.{name}")
+        return dict(value)
+
+    def base(self, table: Table, where: str, key: str = "base") -> int:
+        """The address of a block of registers."""
+        base = self.integer(table, where, key)
+        if base % REGISTER_BLOCK:
+            raise self.error(f"{base:#x} is not a multiple of {REGISTER_BLOCK:#x}, as all bases are", where, key)
+        return base
+
+    def words(self, table: Table, where: str, key: str) -> int | None:
+        """An address, or if *key* ends so a size, in whole words; None if it is not there."""
+        if key not in table:
+            return None
+        value = self.integer(table, where, key)
+        if value % 4 or (value == 0 and key.endswith("size")):
+            raise self.error(f"{value:#x} is not a multiple of 0x4" if value else "is 0", where, key)
+        return value
+
+    def _value(self, table: Table, where: str, key: str, default: object) -> object:
+        value = table.get(key, default)
+        if value is None:
+            raise self.error("missing", where, key)
+        return value
+
+
+ADAPTERS = ("esp", "mpsse")
+_USB_KEYS = ("adapter", "serial", "khz", "tap", "ir_lengths", "interface", "layout")
+_MPSSE_ONLY = ("interface", "layout")
+_WHERE = "[usb]"
+
+
+def read_usb(tables: Tables, document: dict[str, Any]) -> Usb | None:
+    """None: there is no such table. Raises DescriptionError."""
+    if "usb" not in document:
+        return None
+    table = tables.table(document, "usb", _USB_KEYS)
+    for other in ("openocd", "qemu"):
+        if other in document:
+            raise tables.error(f"there is [{other}], too: leave out one, the target is reached by the other", _WHERE)
+    adapter = tables.choice(table, _WHERE, "adapter", ADAPTERS)
+    for key in _MPSSE_ONLY:
+        if key in table and adapter != "mpsse":
+            raise tables.error('only adapter = "mpsse" has it', _WHERE, key)
+    return Usb(
+        adapter,
+        tables.string(table, _WHERE, "serial") if "serial" in table else None,
+        tables.within(table, _WHERE, "khz", range(1, 100_001)),
+        tables.within(table, _WHERE, "interface", range(4)) or 0,
+        _layout(tables, table),
+        tables.within(table, _WHERE, "tap", range(32)) or 0,
+        _ir_lengths(tables, table),
+    )
+
+
+def _layout(tables: Tables, table: Table) -> tuple[int, int] | None:
+    values = _numbers(tables, table, "layout", range(1 << 16), "two numbers, levels and directions, of 16 bits")
+    if values is None:
+        return None
+    if len(values) != 2:
+        raise tables.error("must be two numbers, as in layout = [0x0008, 0x000b]", _WHERE, "layout")
+    return values[0], values[1]
+
+
+def _ir_lengths(tables: Tables, table: Table) -> tuple[int, ...] | None:
+    values = _numbers(tables, table, "ir_lengths", range(1, 33), "a length in bits, 1 to 32, for each TAP")
+    if values == ():
+        raise tables.error("is empty: a length in bits for each TAP, as in ir_lengths = [5, 4]", _WHERE, "ir_lengths")
+    return values
+
+
+def _numbers(tables: Tables, table: Table, key: str, allowed: range, what: str) -> tuple[int, ...] | None:
+    if key not in table:
+        return None
+    values = table[key]
+    if not isinstance(values, Sequence) or not all(type(value) is int and value in allowed for value in values):
+        raise tables.error(f"is {shown(values)}, must be {what}", _WHERE, key)
+    return tuple(values)
+
+
+_TANDEM_KEYS = ("name", "hart", "file", "socket", "dialect", "flen", "mlen", "eaddr", "supervisor")
+_LENGTHS = ("flen", "mlen", "eaddr")
+_TABLE = "[[tandem]]"
+
+
+def read_tandem(tables: Tables, document: dict[str, Any], components: list[AnyComponent]) -> tuple[Tandem, ...]:
+    """The ports, in the order of the file. Raises DescriptionError."""
+    ports = tuple(_port(tables, table, number) for number, table in enumerate(tables.tables(document, "tandem"), 1))
+    if ports and "qemu" in document:
+        raise tables.error("there are none in QEMU: leave out either [qemu] or [[tandem]]", _TABLE)
+    names = Counter([component.name for component in components] + [port.name for port in ports])
+    harts = Counter(port.hart for port in ports)
+    for port in ports:
+        if names[port.name] > 1:
+            raise tables.error(f'"{port.name}" is used {names[port.name]} times', _TABLE, "name")
+        if harts[port.hart] > 1:
+            raise tables.error(f"{port.hart} is used {harts[port.hart]} times", _TABLE, "hart")
+    return ports
+
+
+def _port(tables: Tables, table: Table, number: int) -> Tandem:
+    name = tables.string(table, f"{_TABLE} {number}", "name")
+    where = f'{_TABLE} "{name}"'
+    tables.known(table, where, _TANDEM_KEYS)
+    file, socket = _place(tables, table, where)
+    dialect = tables.choice(table, where, "dialect", tuple(DIALECTS)) if "dialect" in table else SPECIFICATION.name
+    lengths = {key: tables.integer(table, where, key) for key in _LENGTHS if key in table}
+    try:
+        Parameters(flen=lengths.get("flen", 64), mlen=lengths.get("mlen", 0), eaddr=lengths.get("eaddr", 0))
+    except BadParameters as error:
+        raise tables.error(f"is {error.value}: {error.allowed}", where, error.name) from None
+    supervisor = tables.switch(table, where, "supervisor")
+    return Tandem(
+        name, tables.integer(table, where, "hart", 0), file, dialect, lengths.get("flen"), lengths.get("mlen", 0),
+        lengths.get("eaddr", 0), supervisor is not False, socket,
+    )  # fmt: skip
+
+
+def _place(tables: Tables, table: Table, where: str) -> tuple[str, str]:
+    """The file, or the socket."""
+    if "socket" not in table:
+        return _beside(tables, tables.string(table, where, "file")), ""
+    socket = tables.string(table, where, "socket")
+    if "file" in table:
+        raise tables.error("there is a file, too: leave out one", where, "socket")
+    if not socket.startswith(("tcp:", "unix:")):
+        raise tables.error(f'is "{socket}", must be tcp:HOST:PORT or unix:PATH', where, "socket")
+    if socket.startswith("unix:"):
+        socket = "unix:" + _beside(tables, socket.removeprefix("unix:"))
+    return "", socket
+
+
+def _beside(tables: Tables, path: str) -> str:
+    """A path is relative to the folder of the description."""
+    return str(Path(tables.file).parent / os.path.expanduser(path))
+
+
+def tandem_lines(port: Tandem) -> Iterator[tuple[str, str | int | bool]]:
+    """Keys and values of a port's table; what is as it is without being said is left out."""
+    yield from (("name", port.name), ("hart", port.hart))
+    yield ("socket", port.socket) if port.socket else ("file", port.file)
+    if port.dialect != SPECIFICATION.name:
+        yield "dialect", port.dialect
+    if port.flen is not None:
+        yield "flen", port.flen
+    yield from ((key, value) for key, value in (("mlen", port.mlen), ("eaddr", port.eaddr)) if value)
+    if not port.supervisor:
+        yield "supervisor", False
+
+
+NOTHING: Mapping[str, str] = {}
+
+
+def text(description: Description, header: str = "", comments: Mapping[str, str] = NOTHING) -> str:
+    """TOML. *header*: comment lines at its beginning; *comments*: one for the component of that name."""
+    lines = [f"# {printable(line)}" for line in header.splitlines()]
+    lines += ["[target]", f"name = {quoted(description.name)}"]
+    lines += [f"xlen = {description.xlen}"] if description.xlen else []
+    if description.qemu:
+        return "\n".join([*lines, "", "[qemu]", f"folder = {quoted(description.qemu)}"]) + "\n"
+    lines += ["", *_way(description)]
+    for component in description.components:
+        comment = comments.get(component.name)
+        lines += ["", *([f"# {printable(comment)}"] if comment else []), "[[component]]", *_component(component)]
+    for port in description.tandem:
+        lines += ["", "[[tandem]]", *(f"{key} = {_value(value)}" for key, value in tandem_lines(port))]
+    return "\n".join(lines) + "\n"
+
+
+def _way(description: Description) -> Iterator[str]:
+    """How the target is reached."""
+    if description.usb is None:
+        openocd = description.openocd
+        yield from ("[openocd]", f"host = {quoted(openocd.host)}", f"tcl_port = {openocd.tcl_port}")
+        return
+    yield "[usb]"
+    for key, value in vars(description.usb).items():
+        if isinstance(value, tuple):
+            yield f"{key} = [{', '.join(map(str, value))}]"
+        elif value is not None and (value or key not in ("tap", "interface")):
+            yield f"{key} = {_value(value)}"
+
+
+def quoted(text: str) -> str:
+    """A TOML string of printable text."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _component(component: AnyComponent) -> Iterator[str]:
+    yield f"name = {quoted(component.name)}"
+    yield f"type = {quoted(component.kind)}"
+    if isinstance(component, Encoder | Funnel):
+        if component.version != RATIFIED:
+            yield f"version = {component.version}"
+        yield f"base = {component.base:#x}"
+        yield from _feeding(component)
+    else:
+        yield f"inside = {quoted(component.inside)}" if component.inside else f"base = {component.base:#x}"
+        if isinstance(component, RamSink):
+            yield from _ram_sink(component)
+        elif isinstance(component, PibSink):
+            yield from _pib_sink(component)
+        elif component.id is not None:
+            yield f"id = {component.id:#x}"
+
+
+def _feeding(source: Encoder | Funnel) -> Iterator[str]:
+    if isinstance(source, Encoder):
+        yield f"hart = {source.hart}"
+    yield f"to = [{', '.join(map(quoted, source.to))}]"
+    if isinstance(source, Encoder):
+        if source.etrace:
+            yield "[component.etrace]"
+        yield from (f"{key} = {_value(value)}" for key, value in source.etrace.items())
+    elif source.inputs:
+        yield f"inputs = {{{', '.join(f'{quoted(name)} = {number}' for name, number in source.inputs.items())}}}"
+
+
+def _ram_sink(sink: RamSink) -> Iterator[str]:
+    yield f"mode = {quoted(sink.mode)}"
+    if sink.start is not None:
+        yield f"start = {sink.start:#x}"
+    if sink.size is not None:
+        yield f"size = {sink.size:#x}"
+
+
+def _pib_sink(sink: PibSink) -> Iterator[str]:
+    if sink.mode is not None:
+        yield f"mode = {quoted(sink.mode)}"
+    if sink.divider is not None:
+        yield f"divider = {sink.divider}"
+    if sink.clk_center is not None:
+        yield f"clk_center = {_value(sink.clk_center)}"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{quoted(key)} = {quoted(text)}' for key, text in value.items())}}}"
+    return str(value) if isinstance(value, int) else quoted(value)

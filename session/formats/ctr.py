@@ -1,0 +1,118 @@
+"""Control Transfer Records as a trace format: a hart's entries become a history, or the lines of `trace dump`.
+
+The decoder is given the entries with what the registers say of them. For `trace dump` an entry has a number, as it
+lies in the capture (the oldest is 1), what the registers held, and what that says.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, RECORDABLE, Entry, unpack
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
+from rvtrace_gdb.decode.ctr.decoder import Decoded, decode_records
+from rvtrace_gdb.decode.ctr.records import Options, Record, record_text
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.support.errors import Progress, silent
+
+
+class Item(NamedTuple):
+    """An entry at byte *offset* of the capture's, and what it says; *record* None: it is not valid."""
+
+    offset: int
+    entry: Entry
+    record: Record | None
+
+    @property
+    def end(self) -> int:
+        return self.offset + ENTRY_BYTES
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is filling."""
+        return self.record is None
+
+
+def record_of(entry: Entry, offset: int = 0) -> Record | None:
+    """What an entry says, None where it is not valid. A source or target of 0 is in a mode that is not recorded."""
+    if not entry.valid:
+        return None
+    kind, reserved = (IType(entry.type), 0) if entry.type in RECORDABLE else (IType.NONE, int(entry.type))
+    cycles, saturated = entry.cycles, entry.saturated
+    return Record(entry.source_pc, entry.target_pc, kind, entry.mispredicted, cycles, saturated, offset, reserved)
+
+
+def items(data: bytes) -> Iterator[Item]:
+    """All entries in *data*, the oldest first. Bytes behind the last whole one are not there."""
+    whole = len(data) - len(data) % ENTRY_BYTES
+    for number, entry in enumerate(unpack(data[:whole])):
+        yield Item(number * ENTRY_BYTES, entry, record_of(entry, number * ENTRY_BYTES))
+
+
+class Itemizer:
+    """Takes entries apart, fed in pieces."""
+
+    def __init__(self) -> None:
+        self._data, self._offset = b"", 0
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        self._data += data
+        whole = len(self._data) - len(self._data) % ENTRY_BYTES
+        ready, self._data = self._data[:whole], self._data[whole:]
+        offset, self._offset = self._offset, self._offset + whole
+        for item in items(ready):
+            yield Item(offset + item.offset, item.entry, record_of(item.entry, offset + item.offset))
+
+    def finish(self) -> Iterator[Item]:
+        """A rest is no entry: captures hold whole ones."""
+        return iter(())
+
+
+class Wording:
+    """Puts entries into words."""
+
+    def text(self, item: Item, *, raw: bool = False) -> str:
+        """The line for *item*, without its offset. *raw*: with what the registers held."""
+        line = "Invalid" if item.record is None else record_text(item.record)
+        if not raw:
+            return line
+        source, target, data = item.entry
+        return f"{line} ctrsource={source:#x} ctrtarget={target:#x} ctrdata={data:#x}"
+
+    def is_odd(self, item: Item) -> bool:
+        """Whether it is nothing that a hart records."""
+        return False
+
+
+def options_of(how: CtrInForce, records: Sequence[Record] = ()) -> Options:
+    """What the registers say of the records; a kind that occurs was recorded, whatever the registers say now."""
+    found = settings(how)
+    kinds = frozenset(IType(kind) for kind in found.kinds) | {record.kind for record in records} - {IType.NONE}
+    return Options(kinds, found.ras, how.pc if found.recording_at_end else None, found.hidden)
+
+
+def decode(data: bytes, program: Program, how: CtrInForce, progress: Progress = silent) -> Decoded:
+    """The history in the entries *data*, and where in it the stretches between them are."""
+    found = list(items(data))
+    idle = sum(item.end - item.offset for item in found if item.record is None)
+    records = [item.record for item in found if item.record is not None]
+    return decode_records(records, program, options_of(how, records), total=len(data), idle=idle, progress=progress)
+
+
+class Entries:
+    """All entries in *data*."""
+
+    def __init__(self, data: bytes, how: CtrInForce) -> None:
+        self.data, self.how = data, how
+        self._items = list(items(data))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
+        """(number, item) for the numbers *begin* to *end* - 1."""
+        return ((number, self._items[number - 1]) for number in range(begin, min(end, len(self) + 1)))
+
+    def number_at(self, offset: int) -> int:
+        """The number of the entry that byte *offset* is part of; one more than there are when it is behind the end."""
+        return min(offset // ENTRY_BYTES, len(self)) + 1

@@ -1,0 +1,424 @@
+"""How a trace was made, guessed: for bytes whose owner may have forgotten to say something of them.
+
+What contradicts the program, or cannot be read at all, is decoded again with one option changed, and then another,
+as long as that helps. A guess is only a hint: with the wrong program none is right. Of the fields around E-Trace
+packets several must be right at once before anything makes sense: these are tried together.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from itertools import chain, product
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
+from rvtrace_gdb.decode.etrace.encapsulation import NAMES, Encapsulation
+from rvtrace_gdb.decode.etrace.items import Item, Itemizer
+from rvtrace_gdb.decode.etrace.layout import Format, Sync
+from rvtrace_gdb.decode.etrace.options import Dialect
+from rvtrace_gdb.decode.etrace.wording import Wording
+from rvtrace_gdb.decode.history.events import EventKind, Note, NoteCause
+from rvtrace_gdb.decode.history.history import Event, History
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, SIFIVE, ImplicitReturn, Options
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.session.capture.etrace_settings import BadSetting, ETrace, Value, made, values_of
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.decoded_capture import Decoded
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.raw_import import is_imported
+from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.session.formats.sinks import feeding, options_of
+from rvtrace_gdb.support.errors import Progress, silent
+
+_LIKELY: Mapping[str, tuple[Value, ...]] = {
+    "src_bits": tuple(range(9)),
+    "timestamp_bytes": (0, 1, 2, 4, 6, 8),
+    "type_bits": (0, 1, 2),
+    "instruction_type": (0, 2),
+    "iaddress_width": (32, 64, 39, 48),
+    "iaddress_lsb": (1, 2),
+    "privilege_width": (1, 2, 3),
+    "ecause_width": (4, 5, 6),
+    "context_width": (0, 8, 16, 32),
+    "time_width": (0, 16, 32, 40, 48, 64),
+    "support": ("reference", "standard", "pulp", "et20", "pt10"),
+    "ecall_retires": (False, True),
+    "full_address": (False, True),
+    "implicit_exception": (False, True),
+    "sijump": (False, True),
+    "iret_ext": (False, True),
+    "f0s_width": (0, 1),
+    "bpred_size": (6, 7, 8, 9, 10, 5, 4),
+    "cache_size": (5, 6, 4, 7, 8),
+}
+"""Values that encoders have, where the default is tried first."""
+
+_TOGETHER: tuple[Mapping[str, Value], ...] = (
+    {"implicit_return": True, "return_stack_size": 4},
+    {"implicit_return": True, "return_stack_size": 5, "iret_ext": True},
+    {"implicit_return": False},
+    {"branch_prediction": True, "bpred_size": 7},
+    {"branch_prediction": False},
+    {"jump_target_cache": True, "cache_size": 5},
+    {"jump_target_cache": False},
+)
+"""Modes, with what an encoder must have for them."""
+
+_ETRACE_SRC_BITS = range(13)  # of trTeSrcBits
+_TIMESTAMP_BYTES = (0, 1, 2, 4, 5, 6, 8)
+_TYPES: tuple[Mapping[str, Value], ...] = (
+    {"type_bits": 0}, {"type_bits": 1}, {"type_bits": 2}, {"type_bits": 2, "instruction_type": 0},
+)  # fmt: skip
+_LEAST, _FIRST_LOOK, _LOOK = 1 << 6, 1 << 9, 1 << 11  # bytes
+_ETRACE_CHANGES = 3  # at most
+_SENSIBLE = 16  # of so many bytes one may be nonsense in any trace
+_MUCH_SENSE = 4  # times less nonsense is much better
+
+_TRANSPORTS = tuple(map(Encapsulation, NAMES))
+
+
+def changed_etrace(how: ETrace) -> Iterator[ETrace]:
+    """*how* with one thing changed: first what was said left out, then what was not said."""
+    return iter(sorted(_etrace_candidates(how), key=lambda candidate: etrace_words(candidate) >= etrace_words(how)))
+
+
+def _etrace_candidates(how: ETrace) -> Iterator[ETrace]:
+    for transport in _TRANSPORTS:
+        if transport.name != how.encapsulation.name:
+            yield replace(how, encapsulation=transport)
+    single: list[Mapping[str, Value]]
+    single = [{key: value} for key, values in _LIKELY.items() for value in values]
+    dialects: list[Mapping[str, Value]] = [{"dialect": dialect.value, **DEFAULTS[dialect]} for dialect in Dialect]
+    plain = how.encapsulation == Encapsulation("smi")  # its header tells the types
+    for change in (*single, *dialects, *_TOGETHER):
+        if plain and "type_bits" in change:
+            continue
+        try:
+            other = made(change, how)
+        except BadSetting:
+            continue
+        if other != how:
+            yield other
+
+
+def etrace_words(how: ETrace) -> int:
+    """How many settings are not as they are when nothing is said."""
+    return len(values_of(how))
+
+
+def better_etrace_layout(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> ETrace | None:
+    """With which the beginning of *data* makes far more sense than with *how*: without a program."""
+
+    def worth(candidate: ETrace, size: int) -> tuple[int, int]:
+        return nonsense(data[:size], candidate, xlen, wrapped), len(values_of(candidate, how))
+
+    if makes_sense(data, how, xlen, wrapped=wrapped):
+        return None
+    first = nonsense(data[:_LOOK], how, xlen, wrapped)
+    best = min(chain([how], _framings(how)), key=lambda candidate: worth(candidate, _FIRST_LOOK))
+    for _ in range(_ETRACE_CHANGES):
+        better = min(chain([best], _etrace_candidates(best)), key=lambda candidate: worth(candidate, _LOOK))
+        if better == best or worth(better, _LOOK)[0] >= worth(best, _LOOK)[0]:
+            break
+        best = better
+    return best if worth(best, _LOOK)[0] * _MUCH_SENSE <= first else None
+
+
+def sensible_layout(data: bytes, xlen: int, *, wrapped: bool = False) -> ETrace | None:
+    """With which the beginning of *data* makes sense, of which nothing is known; None where nothing does."""
+    plain = made({"iaddress_width": xlen})
+    found = better_etrace_layout(data, plain, xlen, wrapped=wrapped) or plain
+    return found if len(data) >= _LEAST and makes_sense(data, found, xlen, wrapped=wrapped) else None
+
+
+def makes_sense(data: bytes, how: ETrace, xlen: int, *, wrapped: bool = False) -> bool:
+    """Whether hardly any of the beginning of *data* is nonsense; of few bytes nothing can be said."""
+    size = min(len(data), _LOOK)
+    return size < _LEAST or nonsense(data[:size], how, xlen, wrapped) * _SENSIBLE <= size
+
+
+def nonsense(data: bytes, how: ETrace, xlen: int, wrapped: bool) -> int:
+    """How many bytes are neither filling nor packets that an encoder sends; all, if no packet synchronizes.
+
+    Where nothing but data is traced, none does.
+    """
+    itemizer, wording = Itemizer(how.options, how.encapsulation, xlen, wrapped=wrapped), Wording(how.options)
+    bad, synchronizes, only_data = 0, False, True
+    for item in chain(itemizer.feed(data), itemizer.finish()):
+        if item.packet is not None:
+            of_sync = item.packet.format == Format.SYNC
+            synchronizes |= of_sync and item.packet.subformat in (Sync.START, Sync.TRAP)
+            only_data &= of_sync and item.packet.subformat == Sync.SUPPORT
+        known = item.packet is not None or item.data is not None
+        if not item.is_idle and (not known or wording.is_odd(item) or _is_long(item, how)):
+            bad += item.length
+    return bad if synchronizes or only_data else len(data)
+
+
+def _framings(how: ETrace) -> Iterator[ETrace]:
+    """*how* with other fields around packets, or in another transport."""
+    yield from (replace(how, encapsulation=transport) for transport in _TRANSPORTS)
+    if how.encapsulation.name not in ("encap", "smi"):
+        return
+    for bits, size, types in product(_ETRACE_SRC_BITS, _TIMESTAMP_BYTES, _TYPES):
+        transport = {"encapsulation": "encap", "src_bits": bits, "timestamp_bytes": size, **types}
+        yield made(transport, replace(how, encapsulation=Encapsulation()))
+
+
+def _is_long(item: Item, how: ETrace) -> bool:
+    """Whether sign based compression would have left out the last byte."""
+    if how.options.dialect is not Dialect.STANDARD or len(item.raw) < 2:
+        return False
+    last, before = item.raw[-1], item.raw[-2]
+    return last in (0, 0xFF) and last & 0x80 == before & 0x80
+
+
+_MOST = 1 << 18  # bytes decoded for each guess
+_LOOKED_AT = 1 << 11  # bytes, where there is no program
+_FEW = 2  # odd messages may be in any trace
+_BEHIND = 1 << 13  # bytes behind the first contradiction
+_CHANGES = 3  # at most
+_SRC_BITS = range(9)  # wider ones are rare
+_CONTRADICTION = 16  # is as bad as so many bytes that cannot be used
+_SELDOM = 64  # bytes from contradiction to contradiction are not noise
+_MUCH = 4  # times fewer contradictions are much better
+_TERSE = 4  # bytes of trace for each instruction, or fewer
+_SPARSE = 16  # as many are none of a trace that was read right
+_BY_CHANCE = 16  # instructions, or fewer, that noise may seem to have
+_BAD = (EventKind.MISMATCH, EventKind.LOSS)
+
+
+class _Result(NamedTuple):
+    """What became of *total* bytes with some options: contradictions, bytes decoded, instructions, accesses."""
+
+    total: int
+    contradictions: int
+    decoded: int
+    instructions: int
+    accesses: int
+
+    @property
+    def worth(self) -> tuple[int, int]:
+        """More is better."""
+        return self.decoded - _CONTRADICTION * self.contradictions, self.instructions
+
+    @property
+    def is_evident(self) -> bool:
+        """Whether so much ran that noise does not: there, with some of many options, a few instructions always do."""
+        return self.instructions > _BY_CHANCE and self.instructions * _SPARSE >= self.total
+
+    def reads_what(self, other: "_Result") -> bool:
+        """The same for bytes whose framing is in question, where fewer messages contradict less: it reads most of them,
+        and more ran.
+        """
+        more = self.instructions > other.instructions or (not self.instructions and self.accesses > other.accesses)
+        most = 2 * self.decoded >= self.total and more
+        fewer = self.contradictions * _MUCH <= other.contradictions
+        fewer |= not other.instructions and self.instructions * _TERSE >= self.decoded  # nothing contradicts nothing
+        return most and fewer and self.contradictions * _SELDOM <= self.total
+
+    def explains_what(self, other: "_Result") -> bool:
+        """Whether it makes sense of bytes where *other* did not. Code that is not there stays a contradiction."""
+        if self.worth <= other.worth:
+            return False
+        if self.contradictions * _MUCH <= other.contradictions:
+            return self.contradictions * _SELDOM <= self.total
+        more = self.instructions >= 2 * _MUCH * other.instructions and self.contradictions < other.contradictions
+        return more and self.decoded * _MUCH >= self.total
+
+
+def guess(capture: Capture, decoded: Decoded, progress: Progress = silent) -> tuple[How, How] | None:
+    """(what was said, what would fit much better) of a trace that was imported and does not fit.
+
+    None: it fits, or nothing fits better, or the registers of an encoder say how it was made. Raises only what
+    *progress* raises.
+    """
+    if not is_imported(capture):
+        return None
+    total, used, idle, _ = decoded.harts.accounting
+    doubtful = _MUCH * used < total - idle
+    for number, sink in enumerate(capture.sinks):
+        said = options_of(feeding(sink, capture.encoders))
+        found = decoded.harts.histories.items()
+        histories = [history for hart, history in found if decoded.harts.sinks.get(hart, 0) == number]
+        better = better_options(
+            sink.data, decoded.program, said, histories, wrapped=sink.wrapped, doubtful=doubtful, progress=progress
+        )
+        if better is not None:
+            return said, better
+    return None
+
+
+def better_options(
+    data: bytes,
+    program: Program,
+    options: How,
+    histories: Iterable[History],
+    *,
+    wrapped: bool = False,
+    doubtful: bool = False,
+    progress: Progress = silent,
+) -> How | None:
+    """Options with which *data* would fit *program* much better than with *options*, if there are any.
+
+    *histories*: what was decoded with *options*. *doubtful*: most bytes were of no use. Raises only what *progress*
+    raises.
+    """
+    found = list(histories)
+    if not doubtful and not any(map(_contradictions, found)) and any(history.instructions for history in found):
+        return None
+    events = [event for history in found for event in history.events]
+    part = _part(len(data), events, from_start=isinstance(options, ETrace))
+    window = data[part.start : part.stop]
+    if not any(history.instructions for history in found):
+        layout = _without_flow(window, options, program.xlen, wrapped=wrapped and not part.start)
+        if layout is not None:
+            return layout
+    search = _Search(window, program, wrapped and not part.start, progress)
+    first = search.tried(options)
+    best, result = search.best(options, first)
+    better = result.reads_what(first) if isinstance(best, ETrace) else result.explains_what(first)
+    if doubtful and not part.start:
+        other, read = search.best_of(_other_format(options, program.xlen))
+        if read.worth > result.worth and read.reads_what(first) and read.is_evident:
+            return other
+    if better and not result.is_evident:
+        better = isinstance(best, ETrace) and _is_of_data(best, result, options, window, program.xlen)
+    return best if better else None
+
+
+def _is_of_data(best: ETrace, result: _Result, said: How, data: bytes, xlen: int) -> bool:
+    """Whether there is data only, and nearly all was said right: read with some of many options, noise is data, too."""
+    only = not result.instructions and result.accesses > _BY_CHANCE
+    near = isinstance(said, ETrace) and len(values_of(best, said)) < 2
+    return only and near and makes_sense(data, best, xlen)
+
+
+def _without_flow(data: bytes, options: How, xlen: int, *, wrapped: bool) -> How | None:
+    """Options that make sense of *data* where nothing is said that a program could fit: SiFive's events and samples."""
+    if not isinstance(options, Options) or options.dialect == SIFIVE:
+        return None
+    better = better_layout(data, options, xlen, wrapped=wrapped)
+    return better if isinstance(better, Options) and better.dialect == SIFIVE else None
+
+
+class _Search:
+    """For the options with which some bytes fit a program best. Raises only what *progress* raises."""
+
+    def __init__(self, data: bytes, program: Program, wrapped: bool, progress: Progress) -> None:
+        self._data, self._program, self._wrapped, self._progress = data, program, wrapped, progress
+
+    def tried(self, candidate: How) -> _Result:
+        """What becomes of the bytes with *candidate*."""
+        self._progress("looking for the options", 0, None)
+        trial = registry.decode(self._data, self._program, candidate, wrapped=self._wrapped)
+        contradictions = sum(map(_contradictions, trial.histories.values()))
+        instructions = sum(history.instructions for history in trial.histories.values())
+        accesses = sum(len(history.accesses) for history in trial.histories.values())
+        total, decoded, idle, _ = trial.accounting
+        return _Result(total - idle, contradictions + (not instructions), decoded, instructions, accesses)
+
+    def best_of(self, options: How) -> tuple[How, _Result]:
+        """The best from *options* on."""
+        return self.best(options, self.tried(options))
+
+    def best(self, options: How, result: _Result) -> tuple[How, _Result]:
+        """The best from *options* on, which gave *result*."""
+        best = options
+        if isinstance(options, ETrace):  # several things must be right at once before anything fits
+            layout = better_etrace_layout(self._data, options, self._program.xlen, wrapped=self._wrapped)
+            if layout is not None and (trial := self.tried(layout)).worth > result.worth:
+                best, result = layout, trial
+        for _ in range(_CHANGES):
+            if not result.contradictions:
+                break
+            trial, candidate = max(((self.tried(it), it) for it in _changed(best)), key=lambda one: one[0].worth)
+            if trial.worth <= result.worth:
+                break
+            best, result = candidate, trial
+        return best, result
+
+
+def _other_format(options: How, xlen: int) -> How:
+    """E-Trace for N-Trace, and the other way round, with nothing said."""
+    return Options() if isinstance(options, ETrace) else made({"iaddress_width": xlen})
+
+
+def better_layout(data: bytes, options: How, xlen: int, *, wrapped: bool = False) -> How | None:
+    """Options with which the beginning of *data* has far fewer odd messages than with *options*: without a program."""
+    if isinstance(options, ETrace):
+        plain = Options()
+        if makes_sense(data, options, xlen, wrapped=wrapped):
+            return None
+        if _odd(data, plain, xlen, wrapped) <= _FEW:
+            return plain
+        return better_etrace_layout(data, options, xlen, wrapped=wrapped)
+    first = fewest = _odd(data, options, xlen, wrapped)
+    best = options
+    for _ in range(_CHANGES):
+        tried = ((_odd(data, it, xlen, wrapped), it) for it in _changed_ntrace(best))
+        trial, candidate = min(tried, key=lambda one: one[0])
+        if trial >= fewest:
+            break
+        best, fewest = candidate, trial
+    if first > _FEW and fewest * _MUCH <= first:
+        return best
+    return None if first <= _FEW else sensible_layout(data, xlen, wrapped=wrapped)
+
+
+def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
+    """How many messages at the beginning of N-Trace are odd."""
+    itemizer, wording = registry.itemizer(options, xlen, wrapped=wrapped), registry.wording(options)
+    return sum(map(wording.is_odd, chain(itemizer.feed(data[:_LOOKED_AT]), itemizer.finish())))
+
+
+def _changed(options: How) -> Iterator[How]:
+    """With one thing changed: first what was said left out, then what was not said."""
+    return changed_etrace(options) if isinstance(options, ETrace) else _changed_ntrace(options)
+
+
+def _changed_ntrace(options: Options) -> Iterator[Options]:
+    found = list(_ntrace_candidates(options))
+    yield from sorted(found, key=lambda changed: _said(changed) >= _said(options))
+
+
+def _ntrace_candidates(options: Options) -> Iterator[Options]:
+    returns = ImplicitReturn.OFF if options.implicit_return else ImplicitReturn.FULL_STACK
+    yield replace(options, implicit_return=returns)
+    yield from (replace(options, dialect=dialect) for dialect in DIALECTS.values() if dialect != options.dialect)
+    yield from (replace(options, src_bits=bits) for bits in _SRC_BITS if bits != options.src_bits)
+    yield replace(options, timestamps=not options.timestamps)
+    yield replace(options, btm=not options.btm)
+    yield replace(options, sequential_jump=not options.sequential_jump)
+    yield replace(options, all_jumps=not options.all_jumps)
+    yield replace(options, extend_addr_msb=not options.extend_addr_msb)
+
+
+def _said(options: Options) -> int:
+    """How many options are not as they are when nothing is said."""
+    return sum(getattr(options, field.name) != field.default for field in fields(Options))
+
+
+def _contradictions(history: History) -> int:
+    """How often the bytes made no sense."""
+    return sum(map(_contradicts, history.events))
+
+
+def _contradicts(event: Event) -> bool:
+    one_more = isinstance(event.fact, Note) and event.fact.cause is NoteCause.FIELD_TOO_MANY
+    return event.kind in _BAD or one_more
+
+
+def _part(size: int, events: Iterable[Event], *, from_start: bool = False) -> range:
+    """The bytes to decode: whole messages from the last synchronizing one before the first contradiction on.
+
+    From the beginning, if there is none; also, if that is not too far, where *from_start* is set: what was said at the
+    start of a trace may be needed to read it.
+    """
+    start = 0
+    for event in sorted(events, key=lambda event: event.offset):
+        if _contradicts(event):
+            start = 0 if from_start and event.offset < _MOST else start
+            return range(start, min(event.offset + _BEHIND, start + _MOST, size))
+        if event.kind in (EventKind.SYNC, EventKind.TRACE_ON):
+            start = event.offset
+    return range(min(size, _BEHIND))

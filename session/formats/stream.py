@@ -1,0 +1,377 @@
+"""A trace that is decoded while its bytes arrive, in bounded memory: what a probe delivers from a chip's pins.
+
+`Following` decodes, `Kept` writes the bytes at once to a file beside the capture that they become in the end, and
+`Reader` reads the stream in a thread while what came before is decoded: a probe that is not read from in time loses
+bytes.
+"""
+
+import mmap
+import os
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, NamedTuple, Protocol, cast
+
+from rvtrace_gdb.decode.etrace.decoder import StreamDecoder as ETraceDecoder
+from rvtrace_gdb.decode.history.builder import ArrivingBuilder, Piece, is_loss
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder as NTraceDecoder
+from rvtrace_gdb.decode.ntrace.options import Options as NTrace
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.tandem.decoder import ArrivingDecoder as TandemDecoder
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.etrace_settings import ETrace
+from rvtrace_gdb.session.capture.file import CaptureError
+from rvtrace_gdb.session.capture.model import Capture, TandemPort
+from rvtrace_gdb.session.errors import Unsupported
+from rvtrace_gdb.session.formats import registry, sinks
+from rvtrace_gdb.session.formats.registry import How
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.files import opener_beside
+from rvtrace_gdb.support.text import printable, warning
+from rvtrace_gdb.transport.stream import Stream
+
+_PIECE = 1 << 14
+"""Bytes decoded before what they say is given away: bounds memory, and how long the first line has to wait."""
+
+
+class Source(NamedTuple):
+    """Who may speak in a stream. *harts*: by source; None: whoever does, numbered so. *alone*: nobody else can.
+
+    *bytes_tell*: messages say whose they are.
+    """
+
+    how: How | TandemPort
+    harts: Mapping[int, int] | None
+    alone: bool
+
+
+def source_of(capture: Capture) -> Source:
+    """Who feeds the first sink of *capture*, and how what they send is read. Raises Unsupported, NoTrace."""
+    fed = sinks.feeding(capture.sinks[0], capture.encoders)
+    how = sinks.options_of(fed)
+    if isinstance(how, ETrace | NTrace):
+        told = registry.tells_sources(how)
+        return Source(how, dict(sinks.sources(fed, told)), alone=not told or len(fed) == 1)
+    raise Unsupported("the records of a hart do not come as a stream")
+
+
+@dataclass
+class Counts:
+    """So far. *losses*: gaps and bytes that could not be used, of which there is an event."""
+
+    bytes: int = 0
+    instructions: int = 0
+    gaps: int = 0
+    losses: int = 0
+    problem: str | None = None
+    """The first contradiction of trace and program."""
+    strangers: dict[int, int] = field(default_factory=dict)
+    """Instructions of those who are not known, by source."""
+
+
+class Arrived(NamedTuple):
+    """What a hart did next."""
+
+    hart: int
+    piece: Piece
+
+
+class _Decoder(Protocol):
+    def feed(self, data: bytes) -> None: ...
+    def finish(self) -> object: ...
+
+
+class Following:
+    """`feed` it with what arrives, and `finish` it. *program*: what runs. *wrapped*: the stream starts in a message.
+
+    No bytes make it fail.
+    """
+
+    def __init__(self, source: Source, program: Program, *, wrapped: bool = False, stop_at_error: bool = False) -> None:
+        self.counts = Counts()
+        self._source = source
+        self._builders: dict[int, ArrivingBuilder] = {}
+        self._decoder = _decoder(source.how, program, self._builder, wrapped, stop_at_error)
+
+    @property
+    def started(self) -> list[int]:
+        """The sources for which there was a place where decoding could start."""
+        return sorted(source for source, builder in self._builders.items() if builder.started)
+
+    def feed(self, data: bytes) -> Iterator[Arrived]:
+        """What the next bytes say, in order of the harts for each piece of them."""
+        for at in range(0, len(data), _PIECE):
+            part = data[at : at + _PIECE]
+            self._decoder.feed(part)
+            self.counts.bytes += len(part)
+            yield from self._taken(last=False)
+
+    def finish(self) -> Iterator[Arrived]:
+        """The end: what is left is decoded as far as it is determined."""
+        self._decoder.finish()
+        yield from self._taken(last=True)
+
+    def _builder(self, source: int) -> ArrivingBuilder:
+        return self._builders.setdefault(source, ArrivingBuilder())
+
+    def _taken(self, *, last: bool) -> Iterator[Arrived]:
+        """Of who was never understood there is nothing to say: noise has any source."""
+        for source, builder in sorted(self._builders.items()):
+            hart = source if self._source.harts is None else self._source.harts.get(source)
+            for event in builder.fresh():
+                if hart is not None and is_loss(event):
+                    self.counts.losses += 1
+                if hart is not None and event.kind is EventKind.MISMATCH and self.counts.problem is None:
+                    self.counts.problem = event.text
+            piece = builder.take(last=last)
+            if hart is None:
+                self._stranger(source, piece.instructions)
+            elif builder.started and (piece.end > piece.begin or piece.events):
+                self.counts.instructions += piece.instructions
+                self.counts.gaps += piece.gaps
+                yield Arrived(hart, piece)
+
+    def _stranger(self, source: int, instructions: int) -> None:
+        if instructions:
+            self.counts.strangers[source] = self.counts.strangers.get(source, 0) + instructions
+
+
+def problem(counts: Counts) -> str | None:
+    """A line when trace and program contradict each other."""
+    return None if counts.problem is None else warning(f"{printable(counts.problem)}: is this the program that ran?")
+
+
+def strangers(counts: Counts) -> str | None:
+    """A line when others than the known encoders speak."""
+    if not counts.strangers:
+        return None
+    who = ", ".join(map(str, sorted(counts.strangers)))
+    return warning(f"SRC {who} is in the stream, too, which no known encoder sends")
+
+
+def _decoder(
+    how: How | TandemPort, program: Program, builders: "_Builders", wrapped: bool, stop_at_error: bool
+) -> _Decoder:
+    if isinstance(how, TandemPort):
+        return TandemDecoder(program, how.parameters, builders(0), wrapped=wrapped, stop_at_error=stop_at_error)
+    if isinstance(how, ETrace):
+        options = replace(how.options, stop_at_error=stop_at_error)
+        return ETraceDecoder(program, options, how.encapsulation, wrapped=wrapped, builders=builders)
+    options_of_n = replace(how, stop_at_error=stop_at_error)
+    return NTraceDecoder(program, options_of_n, wrapped=wrapped, builders=builders)
+
+
+class _Builders(Protocol):
+    def __call__(self, source: int, /) -> ArrivingBuilder: ...
+
+
+class Kept:
+    """The file that bytes go to until `save`; *path*: of the capture. Raises CaptureError.
+
+    It is called as the capture, with ".part" behind: who kills us finds the bytes there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        if not path or path == "-" or "\0" in path:
+            raise CaptureError(path, "give the name of a file for the capture")
+        if os.path.isdir(path):
+            raise CaptureError(path, "cannot be written: is a folder")
+        self.file = self._made(path)
+
+    def _made(self, path: str) -> BinaryIO:
+        if os.path.exists(path) and not os.path.isfile(path):  # a device
+            return cast(BinaryIO, tempfile.TemporaryFile(buffering=0))
+        try:
+            return cast(BinaryIO, open(f"{path}.part", "x+b", buffering=0, opener=opener_beside(path)))
+        except FileExistsError:
+            why = "is there, with the bytes of a run that was killed: `rvtrace import` takes them; then remove it"
+            raise CaptureError(f"{path}.part", why) from None
+        except OSError as error:
+            raise CaptureError(path, f"cannot be written: {error.strerror}") from None
+
+    def save(self, size: int, capture_of: Callable[[bytes], Capture], progress: Progress = silent) -> None:
+        """Write the capture of the first *size* bytes, at least one, which *capture_of* makes.
+
+        Raises CaptureError, which says where they still are.
+        """
+        try:
+            with mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ) as mapped:
+                capture_file.save(capture_of(cast(bytes, mapped)), self.path, progress)
+        except CaptureError as error:
+            still = f"; the {size} bytes are in {self.file.name}" if self._named else ""
+            raise CaptureError(error.file, error.problem + still) from None
+        self.remove()
+
+    @property
+    def _named(self) -> bool:
+        """Whether the file that bytes go to can be found by anybody."""
+        return isinstance(self.file.name, str)
+
+    def remove(self) -> None:
+        """The bytes are kept elsewhere, or there are none."""
+        if self._named and os.path.exists(self.file.name):
+            os.unlink(self.file.name)
+
+    def close(self) -> None:
+        """The bytes stay where they are."""
+        self.file.close()
+
+
+_READ_PIECE = 1 << 16  # bytes given away at once
+WAITING = 1 << 26
+"""Bytes in memory that may wait."""
+
+_TURN = 0.1  # seconds
+_DRAINING = 1.0
+
+
+class NotKept(RvtraceError):
+    """What arrives cannot be written any more. *file*: where the first *kept* bytes are."""
+
+    def __init__(self, file: str, error: OSError, kept: int) -> None:
+        what = f"the first {kept} bytes are kept, no more of them" if kept else "nothing is kept"
+        super().__init__(f"{file}: cannot be written: {error.strerror}: {what}; decoding goes on")
+        self.file, self.kept = file, kept
+
+
+class Spool:
+    """Bytes on their way from the reader to the decoder, in order.
+
+    With a *file* they go there, all of them, and wait on disk; without one, or when it takes no more, so many wait in
+    memory, and the reader with them.
+    """
+
+    def __init__(self, file: BinaryIO | None = None, *, limit: int = WAITING) -> None:
+        self._file, self._limit = file, limit
+        self._pieces: deque[bytes] = deque()
+        self._written = self._taken = 0
+        self._ended = False
+        self._changed = threading.Condition()
+        self.kept = 0
+        """How many of them are in the file."""
+        self.failure: NotKept | None = None
+        """Why the others are not."""
+        self.held_up = False
+        """Whether the reader had to wait: who sends had to, then."""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were not taken yet."""
+        return self._written - self._taken
+
+    @property
+    def _in_memory(self) -> int:
+        return self._written - max(self._taken, self.kept)
+
+    @property
+    def written(self) -> int:
+        """Bytes so far."""
+        return self._written
+
+    def put(self, data: bytes) -> None:
+        """More of them."""
+        with self._changed:
+            if self._file is not None and self.failure is None:
+                data = self._keep(data, self._file)
+            if data:
+                while self._in_memory >= self._limit and not self._ended:
+                    self.held_up = True
+                    self._changed.wait(_TURN)
+                self._pieces.append(data)
+                self._written += len(data)
+            self._changed.notify_all()
+
+    def _keep(self, data: bytes, file: BinaryIO) -> bytes:
+        """What the file does not take."""
+        view = memoryview(data)
+        while view:
+            try:
+                count = os.pwrite(file.fileno(), view, self._written)
+            except OSError as error:
+                self.failure = NotKept(str(file.name), error, self.kept)
+                break
+            self._written += count
+            self.kept += count
+            view = view[count:]
+        return bytes(view)
+
+    def get(self, wait: float) -> bytes | None:
+        """The next ones; b"" if none came within *wait* seconds, None at the end."""
+        with self._changed:
+            if not self.waiting and not self._ended:
+                self._changed.wait(wait)
+            if not self.waiting:
+                return None if self._ended else b""
+            data = self._next()
+            self._taken += len(data)
+            self._changed.notify_all()
+        return data
+
+    def _next(self) -> bytes:
+        if self._file is not None and self._taken < self.kept:
+            return os.pread(self._file.fileno(), min(_READ_PIECE, self.kept - self._taken), self._taken)
+        size, pieces = 0, []
+        while self._pieces and size < _READ_PIECE:
+            pieces.append(self._pieces.popleft())
+            size += len(pieces[-1])
+        return b"".join(pieces)
+
+    def end(self) -> None:
+        """No more of them."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+class Reader:
+    """Reads *stream* into *spool*, in a thread, from `start` to its end or `stop`."""
+
+    def __init__(self, stream: Stream, spool: Spool) -> None:
+        self.failure: RvtraceError | None = None
+        """Why it ended, if that was not its end."""
+        self._stream, self._spool = stream, spool
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="stream", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Read no more than what is there. The spool ends soon."""
+        self._stopping.set()
+
+    def join(self) -> None:
+        """Wait for the end, after `stop`."""
+        self._stopping.set()
+        self._spool.end()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _read(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                data = self._stream.read(_TURN)
+                if data is None:
+                    break
+                if data:
+                    self._spool.put(data)
+            else:
+                self._read_what_is_there()
+        except RvtraceError as error:
+            self.failure = error
+        finally:
+            self._spool.end()
+
+    def _read_what_is_there(self) -> None:
+        """It has come, too. Of who sends faster than we read, not for ever; but once, however late it is."""
+        end = time.monotonic() + _DRAINING
+        while data := self._stream.read(0):
+            self._spool.put(data)
+            if time.monotonic() >= end:
+                break

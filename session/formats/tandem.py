@@ -1,0 +1,303 @@
+"""Tandem traces group by group, for `trace dump`, and whether the trace was made with the parameters that were given.
+
+Bytes that are no group have the number of the group after them. A group is one line: what each of its elements
+tells is a column, in the order of the trace:
+
+    Group prv=3 pc=0x80000004 instr=0x00000073 mstatus=0x1800 mepc=0x80000138 mcause=0xb # exception 11 (...)
+
+Names are those of the registers; values hold no blanks. `decode.tandem.wording` has the long form, a line for each
+element.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.csrs import trap_text
+from rvtrace_gdb.decode.tandem import plausibility
+from rvtrace_gdb.decode.tandem.group_grammar import Problem
+from rvtrace_gdb.decode.tandem.protocol import (
+    SIZES,
+    SUCCESS,
+    AdditionalState,
+    Element,
+    Ending,
+    FullRegister,
+    Group,
+    HartReset,
+    IncrementalRegister,
+    IncrementalRegisterOr,
+    IncrementPc,
+    Instr,
+    MemoryOp,
+    MemoryRequest,
+    MemoryResponse,
+    Parameters,
+    State,
+    StateInitialization,
+)
+from rvtrace_gdb.decode.tandem.trace import Hole, Trace
+from rvtrace_gdb.decode.tandem.wording import register_name
+from rvtrace_gdb.session.capture.model import CapturedTandem, TandemPort
+from rvtrace_gdb.support import text as support_text
+from rvtrace_gdb.support.errors import Progress, silent
+
+MOST_RAW = 96
+"""Bytes that are shown of what is no group, and of a group."""
+
+
+class Item(NamedTuple):
+    """Consecutive bytes of a trace: a group, or bytes that are none (*group* None; *why* there is none).
+
+    *number*: of the group, counted from 1. *raw*: its bytes, of those that are none at most the first `MOST_RAW`.
+    *problems*: rules that it breaks.
+    """
+
+    offset: int
+    size: int
+    number: int
+    raw: bytes
+    group: Group | None = None
+    why: str = ""
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    @property
+    def source(self) -> None:
+        """A tandem trace does not tell who sends it."""
+
+    @property
+    def is_idle(self) -> bool:
+        """There is no filling."""
+        return False
+
+
+class Itemizer:
+    """Takes a trace apart, fed in pieces, in bounded memory. *wrapped*: it may begin inside a group."""
+
+    def __init__(self, parameters: Parameters, *, wrapped: bool = False) -> None:
+        self._trace = Trace(parameters, wrapped=wrapped)
+        self._head = b""  # the first bytes that are in no item yet
+        self._base = self._before = 0  # bytes and groups that the trace has let go of
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        self._trace.feed(data)
+        return self._fresh()
+
+    def finish(self) -> Iterator[Item]:
+        self._trace.finish()
+        return self._fresh()
+
+    def _fresh(self) -> Iterator[Item]:
+        """What was found since."""
+        trace = self._trace
+        found = [self._placed(item) for item in _items_of_part(trace, 0, len(trace), trace.losses, self._head)]
+        self._before += len(trace)
+        trace.losses.clear()
+        self._head = _bytes(trace, trace.pending, MOST_RAW, self._head)
+        self._base += trace.forget(len(trace), 0)
+        return iter(found)
+
+    def _placed(self, item: Item) -> Item:
+        """As it is in the whole trace."""
+        offset, group = self._base + item.offset, item.group
+        placed = None if group is None else group._replace(offset=offset)
+        return item._replace(offset=offset, number=self._before + item.number, group=placed)
+
+
+def _items_of_part(trace: Trace, first: int, last: int, losses: list[Hole], head: bytes = b"") -> Iterator[Item]:
+    """The groups *first* to *last* - 1, and losses among and behind them. *head*: see `_bytes`."""
+    for loss in losses:
+        yield from (_item(trace, number) for number in range(first, loss.group))
+        first = max(first, loss.group)
+        raw = _bytes(trace, loss.offset, min(loss.length, MOST_RAW), head)
+        yield Item(loss.offset, loss.length, loss.group + 1, raw, None, loss.why)
+    yield from (_item(trace, number) for number in range(first, last))
+
+
+def _item(trace: Trace, number: int) -> Item:
+    group = trace.group(number)
+    raw = bytes(trace.data[group.offset : group.offset + group.size])
+    return Item(group.offset, group.size, number + 1, raw, group, problems=trace.problems(number))
+
+
+def _bytes(trace: Trace, begin: int, size: int, head: bytes) -> bytes:
+    """Up to so many bytes of a trace; *head*: the first ones where they were let go of."""
+    if begin >= 0:
+        return bytes(trace.data[begin : begin + size])
+    known = head[:-begin]
+    return (known + trace.data[:size] if len(known) == -begin else known)[:size]
+
+
+class Groups:
+    """All groups of *data*, numbered from 1. Raises what *progress* raises."""
+
+    def __init__(self, data: bytes, how: TandemPort, *, wrapped: bool = False, progress: Progress = silent) -> None:
+        self.data, self.how = data, how
+        self._trace = Trace.of(data, how.parameters, progress, wrapped=wrapped)
+
+    def __len__(self) -> int:
+        """The last number."""
+        losses = self._trace.losses
+        return max(len(self._trace), losses[-1].group + 1 if losses else 0)
+
+    def items(self, begin: int, end: int) -> Iterator[tuple[int, Item]]:
+        """(number, item) for the numbers *begin* to *end* - 1."""
+        losses = self._trace.losses
+        wanted = losses[bisect_left(losses, begin - 1, key=_group) : bisect_left(losses, end - 1, key=_group)]
+        last = min(end - 1, len(self._trace))
+        return ((item.number, item) for item in _items_of_part(self._trace, begin - 1, last, wanted))
+
+    def number_at(self, offset: int) -> int:
+        """The number of what byte *offset* is part of; one more than there are when it is behind the end."""
+        if offset >= len(self.data):
+            return len(self) + 1
+        losses = self._trace.losses
+        before = bisect_right(losses, offset, key=attrgetter("offset")) - 1
+        if before >= 0 and offset < losses[before].offset + losses[before].length:
+            return losses[before].group + 1
+        return bisect_right(self._trace.offsets, offset)
+
+
+_group = attrgetter("group")
+
+
+_CAUSES = (0x342, 0x142, 0x242)  # mcause, scause, vscause
+_STATES: Mapping[int, str] = {
+    State.PRIVILEGE_MODE: "prv", State.PHYSICAL_ADDRESS: "paddr", State.EFFECTIVE_ADDRESS: "eaddr",
+    State.STORE_DATA_8: "store8", State.STORE_DATA_16: "store16", State.STORE_DATA_32: "store32",
+    State.STORE_DATA_64: "store64", State.MTIME: "mtime", State.PC_PHYSICAL_ADDRESS: "pc-paddr", State.PC: "pc",
+}  # fmt: skip
+
+
+class Wording:
+    """The lines of a trace with these parameters."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def text(self, item: Item, *, raw: bool = False) -> str:
+        """The line for *item*, without its offset. *raw*: with the bytes."""
+        group = item.group
+        columns = _columns(group) if group is not None else iter([("BYTES", str(item.size))])
+        shown: dict[str, str] = {}
+        times: Counter[str] = Counter()
+        for name, value in columns:
+            times[name] += 1
+            shown[name if times[name] == 1 else f"{name}-{times[name]}"] = value
+        if raw or group is None:
+            shown["RAW"] = f"{item.raw[:MOST_RAW].hex()}{'..' if item.size > MOST_RAW else ''}"
+        line = " ".join([_name(group), *(f"{name}={value}" for name, value in shown.items())])
+        meaning = "; ".join(_meaning(item, self._parameters.xlen))
+        return f"{line} # {meaning}" if meaning else line
+
+    def is_odd(self, item: Item) -> bool:
+        """Whether it is nothing that an encoder sends."""
+        return item.group is None or any(not problem.is_warning for problem in item.problems)
+
+
+def _name(group: Group | None) -> str:
+    if group is None:
+        return "NoGroup"
+    return "Loose" if group.ending is Ending.LOOSE else "Group"
+
+
+def _columns(group: Group) -> Iterator[tuple[str, str]]:
+    for element in group.elements:
+        yield from _column(element, group)
+
+
+def _column(element: Element, group: Group) -> Iterator[tuple[str, str]]:
+    if isinstance(element, FullRegister):
+        yield _register(element.regno), f"{element.value:#x}"
+    elif isinstance(element, Instr):
+        yield "instr", f"0x{element.word:0{2 * element.length}x}"
+    elif isinstance(element, AdditionalState):
+        if element.own is not None:
+            yield "own-pc", f"{element.own:#x}"
+        is_mode = element.identifier == State.PRIVILEGE_MODE
+        yield _STATES[element.identifier], str(element.value) if is_mode else f"{element.value:#x}"
+    elif isinstance(element, IncrementPc):
+        yield "pc", f"+{group.instr.length if group.instr else '?'}"
+    elif isinstance(element, IncrementalRegister):
+        yield _register(element.regno), f"{element.offset:+d}"
+    elif isinstance(element, IncrementalRegisterOr):
+        yield _register(element.regno), f"|{element.mask:#x}"
+    elif isinstance(element, MemoryRequest | MemoryResponse):
+        yield _transaction(element)
+
+
+def _transaction(element: MemoryRequest | MemoryResponse) -> tuple[str, str]:
+    size, data = SIZES[element.size], "" if element.data is None else f",{element.data:#x}"
+    if isinstance(element, MemoryRequest):
+        return "request", f"{MemoryOp(element.op).name.lower()}{8 * size},{element.addr:#x}{data}"
+    return "response", f"{'success' if element.result == SUCCESS else 'failure'}{8 * size}{data}"
+
+
+def _register(regno: int) -> str:
+    """As gdb calls it."""
+    return register_name(regno).partition(" (")[0].replace(" ", "-")
+
+
+def _meaning(item: Item, xlen: int) -> Iterator[str]:
+    if item.group is None:
+        yield item.why
+        return
+    for kind, text in ((HartReset, "hart reset"), (StateInitialization, "state initialization")):
+        if any(isinstance(element, kind) for element in item.group.elements):
+            yield text
+    yield from _trap(item.group, xlen)
+    if item.group.ending is Ending.IMPLIED:
+        yield "its end is implied"
+    if item.group.ending is Ending.LOOSE and not item.problems:
+        yield "outside of groups"
+    yield from (problem.value for problem in item.problems)
+
+
+def _trap(group: Group, xlen: int) -> Iterator[str]:
+    """A cause that is told with a privilege mode is that of a trap; alone it was written by an instruction."""
+    if group.state(State.PRIVILEGE_MODE) is None:
+        return
+    registers = group.registers
+    for regno in _CAUSES:
+        if regno in registers:
+            cause = registers[regno]
+            yield trap_text(cause & (1 << xlen - 1) - 1, bool(cause >> xlen - 1))
+
+
+def parameter_warning(captured: CapturedTandem, *, by_elf: bool) -> list[str]:
+    """A line when it was not, or none. *by_elf*: see `advice`."""
+    told, name = captured.in_force.parameters, captured.in_force.name
+    text = advice(captured.data, told, wrapped=captured.wrapped, by_elf=by_elf)
+    return [support_text.warning(f"{name}: {text}")] if text else []
+
+
+def advice(data: bytes, told: Parameters, *, wrapped: bool = False, by_elf: bool = False) -> str:
+    """What is wrong with the parameters, and the options that say others; "" if nothing is.
+
+    *by_elf*: XLEN is that of the program, whatever the options say.
+    """
+    text = plausibility.advice(data, told, wrapped=wrapped)
+    other = plausibility.looks_like(data, told, wrapped=wrapped) if text else None
+    if other is None:
+        return text
+    options = " ".join(_options(told, other, by_elf))
+    return f"{text}: raw bytes want {options}; a capture is made anew, `rvtrace import --tandem ... {options}`"
+
+
+def _options(told: Parameters, other: Parameters, by_elf: bool) -> Iterator[str]:
+    if other.xlen != told.xlen:
+        yield f"--elf of an RV{other.xlen} program" if by_elf else f"--xlen {other.xlen}"
+    if other.flen != told.flen:
+        yield f"--flen {other.flen}"
+    if other.mlen_bits != other.xlen or (other.mlen_bits != told.mlen_bits and other.xlen == told.xlen):
+        yield f"--mlen {other.mlen_bits}"
+    if other.dialect != told.dialect:
+        yield f"--dialect {other.dialect.name}"
+    if told.eaddr:
+        yield "without --eaddr"

@@ -1,0 +1,230 @@
+"""Control Transfer Records as a user looks at them: listed, as a call stack, or as the registers that hold them.
+
+Records are listed with the youngest first, with what ran between two of them. The CSRs are those of a hart as it is
+now, or as it was when its records were read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.entries import Entry
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.dump import in_words
+from rvtrace_gdb.controlregs.fields import Csr
+from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch
+from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.session.capture.model import CapturedRecords
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.formats.ctr import decode, items, options_of
+from rvtrace_gdb.session.queries.rows import Cursor
+from rvtrace_gdb.session.report import other_hart
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources import ctr_commands
+from rvtrace_gdb.session.sources.ctr import CtrTrace, Recorder
+from rvtrace_gdb.session.target.csr_access import Way, open_access
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+
+PREFIX = "ctr"
+"""Before the number of a hart: what its records are called."""
+_H_EXTENSION = 1 << 7  # of misa: VS and VU mode
+
+
+def hart_of(name: str) -> int | None:
+    """The hart whose CSRs are called *name*: "ctr0", "ctr1", ..."""
+    number = name.removeprefix(PREFIX)
+    return int(number) if name.startswith(PREFIX) and number.isascii() and number.isdigit() else None
+
+
+def ctr_lines(made: CtrInForce, hart: int, more: str = "", *, everything: bool = False) -> list[str]:
+    """Its registers below a title; *more* is the end of that. What is 0 and optional only if *everything* is wanted."""
+    title = f"{made.name}: Control Transfer Records {made.version}, hart {hart}{more}"
+    return [title, *(f"  {_words(csr, value)}" for csr, value in _registers(made, everything))]
+
+
+def of_recorder(recorder: Recorder, *, tracing: bool, everything: bool = False) -> list[str]:
+    """As `lines`, of a hart that records, or recorded: as it is now, or if it cannot be asked, as it was last."""
+    made = recorder.captured.in_force
+    if not tracing:
+        return ctr_lines(made, recorder.hart, ", when they were read", everything=everything)
+    try:
+        now = procedures.status(recorder.access, recorder.version, made.name)
+    except Cancelled:
+        raise
+    except RvtraceError as error:
+        last = ctr_lines(made, recorder.hart, ", when last read", everything=everything)
+        return [*last, f"  warning: {error}"]
+    return ctr_lines(now.in_force, recorder.hart, everything=everything)
+
+
+def of_hart(session: Session, hart: int, way: Way | None, *, everything: bool = False) -> list[str]:
+    """As `lines`, of any hart that stands still. Raises what the access and the procedures raise."""
+    access = open_access(way, session, hart)
+    version = procedures.detect(access, way.get("version") if way else None)
+    return ctr_lines(procedures.status(access, version, f"{PREFIX}{hart}").in_force, hart, everything=everything)
+
+
+def recorders(session: Session) -> Sequence[Recorder]:
+    """The harts that record, or recorded last."""
+    return session.live.recorders if isinstance(session.live, CtrTrace) else ()
+
+
+def _registers(made: CtrInForce, everything: bool) -> Iterator[tuple[Csr, int]]:
+    """What is known of each, in the order of their numbers."""
+    version = VERSIONS[made.version]
+    found = {version.machine.control.csr: made.control, version.machine.status: made.status}
+    guest = made.misa is not None and made.misa & _H_EXTENSION
+    if made.vs_control or guest or everything:
+        found[version.virtual.csr] = made.vs_control
+    if version.depth is not None:
+        found[version.depth] = int(version.depth_codes[made.depth])
+    yield from sorted(found.items(), key=lambda it: it[0].number)
+
+
+def _words(csr: Csr, value: int) -> str:
+    digits = csr.bits // 4 + 2
+    return f"{csr.name} {value:#0{digits}x}: {' '.join(in_words(csr, value))}"
+
+
+_CALL_KINDS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)
+_RETURN_KINDS = (IType.RETURN, IType.COROUTINE_SWAP)
+_NOTHING_YET = "no control transfer was recorded yet: let the program run (`continue`), then ask again"
+_NOT_RECORDING = (
+    "there are no records, and none are made: no privilege mode is enabled (`trace ctr start` does that; after it, a"
+    " reset or the program may have ended it)"
+)
+_NO_STACK = (
+    "the calls under way do not follow from these records, which lack calls or returns: `trace ctr start -ras` records"
+    " the stack, `trace ctr start` all transfers"
+)
+
+
+class Line(NamedTuple):
+    """An entry: its number, what the registers held, the record if it is valid, what ran from the older one to it."""
+
+    number: int
+    entry: Entry
+    record: Record | None
+    between: Stretch | None
+
+
+class Shown:
+    """The records of one hart. *lines*: the youngest first; *now*: what ran since the newest, if that is known."""
+
+    def __init__(self, records: CapturedRecords, decoded: Decoded, history: History) -> None:
+        self.records, self.history = records, history
+        self.cursor = Cursor()
+        found = list(items(records.data))
+        stretches = iter(decoded.stretches)
+        next(stretches, None)  # what leads to the oldest record is not known
+        self.lines: list[Line] = []
+        older = False
+        for number, item in zip(reversed(range(len(found))), found, strict=True):
+            between = next(stretches, None) if older and item.record is not None else None
+            older = older or item.record is not None
+            self.lines.append(Line(number, item.entry, item.record, between))
+        self.lines.reverse()
+        self.now = next(stretches, None)
+
+
+def shown(session: Session, context: Context, way: Way | None, progress: Progress) -> tuple[Shown, list[str]]:
+    """The records of the context's hart as they are now, and what is to be said. Raises as `commands.look`."""
+    ctr_commands.look(session, context, way, progress)
+    decoded = session.harts(context, progress)
+    if session.live is not None and session.live.failure is not None:
+        raise session.live.failure
+    hart = decoded.harts.number(context.hart, context.thread_hart)
+    source, history = decoded.sink_of(hart), decoded.harts.histories[hart]
+    if not isinstance(source, CapturedRecords):
+        raise NoTrace("this trace has no control transfer records: `trace history` shows it")
+
+    def make() -> Shown:
+        return Shown(source, decode(source.data, decoded.program, source.in_force), history)
+
+    return session.kept(Shown, history, make), session.warnings() + other_hart(hart, context)
+
+
+def show(
+    session: Session,
+    context: Context,
+    way: Way | None,
+    args: str,
+    size: int | None,
+    progress: Progress = silent,
+) -> Mapping[str, Any]:
+    """Which rows `trace ctr show ARGS` shows. Raises as `commands.look`, and RangeError."""
+    found, lines = shown(session, context, way, progress)
+    if not found.lines:
+        raise NoTrace(_NOTHING_YET if settings(found.records.in_force).modes else _NOT_RECORDING)
+    begin, end, notice = found.cursor.select(args, size, len(found.lines), 1)
+    session.last[Shown] = found
+    return {"begin": begin, "end": end, "notice": notice, "lines": lines, "hart": found.records.hart,
+            "now": _between(found.now)}  # fmt: skip
+
+
+def rows(session: Session, begin: int, end: int) -> list[Mapping[str, Any]]:
+    """Rows of what was shown last; row 1 is entry 0. Raises `NoTrace`."""
+    found = session.last.get(Shown)
+    if not isinstance(found, Shown):
+        raise NoTrace("no records were asked for yet")
+    return [_row(line) for line in found.lines[begin - 1 : end - 1]]
+
+
+def stack(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> Mapping[str, Any]:
+    """The calls under way, as far as the records tell. Raises as `commands.look`."""
+    found, lines = shown(session, context, way, progress)
+    hart, selected = found.records.hart, context.thread_hart
+    if selected is not None and selected != hart:  # gdb's frames, beside which they stand, are those of its thread
+        raise NoTrace(f"the records are of hart {hart}, and hart {selected} is selected (`thread` selects another)")
+    how, valid = found.records.in_force, [line.record for line in found.lines if line.record is not None]
+    made = options_of(how, valid)
+    ras = made.ras
+    if not ras and not {*_CALL_KINDS, *_RETURN_KINDS} <= made.kinds:
+        raise NoTrace(_NO_STACK)
+    calls = [record for record in valid if record.kind in _CALL_KINDS] if ras else _open_calls(valid)
+    frames = [] if how.pc is None else [{"pc": how.pc, "call": False, "to": None}]
+    frames += [{"pc": record.source, "call": True, "to": record.target} for record in calls]
+    return {"lines": lines, "ras": ras, "full": len(valid) >= how.depth, "frames": frames}
+
+
+def _open_calls(records: list[Record]) -> list[Record]:
+    """Of all transfers, *records*, the youngest first: the calls that did not return since."""
+    returned, found = 0, []
+    for record in records:
+        if record.kind in _CALL_KINDS:
+            found += [] if returned else [record]
+            returned = max(returned - 1, 0)
+        if record.kind in _RETURN_KINDS:
+            returned += 1
+    return found
+
+
+def _row(line: Line) -> Mapping[str, Any]:
+    record = line.record
+    if record is None:
+        return {"number": line.number, "valid": False, "from": None, "to": None, "type": "invalid", "code": 0,
+                "mispredicted": False, "cycles": None, "saturated": False, "between": None}  # fmt: skip
+    return {
+        "number": line.number,
+        "valid": True,
+        "from": record.source,
+        "to": record.target,
+        "type": TYPE_NAMES[record.kind],
+        "code": int(record.kind),
+        "mispredicted": record.mispredicted,
+        "cycles": record.cycles,
+        "saturated": record.saturated,
+        "between": _between(line.between),
+    }
+
+
+def _between(stretch: Stretch | None) -> Mapping[str, Any] | None:
+    """History numbers count from 1; *first* > *last*: nothing ran."""
+    if stretch is None:
+        return None
+    why = stretch.why or None
+    return {"instructions": stretch.instructions, "first": stretch.first + 1, "last": stretch.stop, "why": why}

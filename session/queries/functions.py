@@ -1,0 +1,256 @@
+"""The functions that ran in a history, shown in pages, and how often each of their instructions ran.
+
+`Functions` answers `trace functions` and `trace calls`, `Coverage` answers `trace coverage` and `disassemble`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from rvtrace_gdb.decode import coverage
+from rvtrace_gdb.decode.calls.call_history import CallHistory, Function, Node, addresses, rows, tree
+from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
+from rvtrace_gdb.decode.coverage import Counts
+from rvtrace_gdb.decode.coverage import Function as FunctionSymbol
+from rvtrace_gdb.decode.coverage import functions as functions_of
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.queries.rows import Cursor, RangeError, Selection
+from rvtrace_gdb.support.errors import Progress, silent
+
+_TRAP = "trap"
+_ALL = 1 << 62
+
+
+class FunctionRow(NamedTuple):
+    """A line: its number, the numbers of its first and last instruction, its first address, None for a gap.
+
+    level      how far it is indented
+    what       why there is a gap; which trap led here, "" for none
+    name       of the function, where it is not in the ELF that was traced; None: gdb knows
+    addresses  of all its instructions, if they were asked for
+    """
+
+    number: int
+    first: int
+    last: int
+    pc: int | None
+    level: int
+    what: str
+    name: str | None
+    addresses: list[int]
+
+
+class CallRow(NamedTuple):
+    """A line of the tree. *calls*: how often. *own*: instructions that ran in it, *total*: and in what it called.
+
+    *pc* is where the function starts, None where there is no symbol; *hidden*: how many it called that are not shown.
+    """
+
+    level: int
+    pc: int | None
+    name: str | None
+    trap: bool
+    calls: int
+    own: int
+    total: int
+    hidden: int
+
+
+class Functions:
+    """The functions that ran in *history*, numbered from 1. *calls*: of the same history, if there is one already."""
+
+    def __init__(
+        self,
+        history: History,
+        program: ContextImages,
+        progress: Progress = silent,
+        calls: CallHistory | None = None,
+    ) -> None:
+        self._history, self._program = history, program
+        self.calls = CallHistory(history, program, progress) if calls is None else calls
+        """Where they are from."""
+        self._cursor = Cursor(listing="function-call-history")
+        self._tree: Node | None = None
+        self._images: list[Image] = []
+        self._rows: list[CallRow] = []
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def select(self, args: str, size: int | None) -> Selection:
+        """Which of them `trace functions ARGS` shows, as `record function-call-history` does. Raises RangeError."""
+        return self._cursor.select(args, size, len(self))
+
+    def rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
+        """Those numbered *begin* to *end* - 1. *lines*: with their addresses."""
+        return [self._row(function, lines) for function in self.calls.functions(begin, end)]
+
+    def tree(self, depth: int, progress: Progress = silent) -> int:
+        """How many rows the tree of calls has down to *depth* levels, 0 for all; `tree_rows` gives them."""
+        self._rows = [self._call(level, node, depth) for level, node in rows(self.root(progress), depth or _ALL)]
+        return len(self._rows)
+
+    def root(self, progress: Progress = silent) -> Node:
+        """Of the whole tree, which is made once."""
+        if self._tree is None:
+            self._tree = tree(self.calls, progress)
+            found = (self._program.image_of(context) for _, context in self._history.contexts)
+            self._images = [self._program.base, *{id(image): image for image in found}.values()]
+        return self._tree
+
+    def tree_rows(self, begin: int, end: int) -> list[CallRow]:
+        """Rows *begin* to *end* - 1 of the tree, from 1 on."""
+        return self._rows[max(begin, 1) - 1 : end - 1]
+
+    def _row(self, function: Function, lines: bool) -> FunctionRow:
+        begin, end = function.begin, function.end
+        if function.pc == GAP:
+            text = self._history.gap_at(begin).as_gap
+            return FunctionRow(function.number, begin + 1, end, None, 0, text, None, [])
+        what = (self.calls.trap_at(begin) or _TRAP) if function.kind is Kind.TRAP else ""
+        name = self._name(self._program.image_of(self._history.context_at(begin)), function.pc)
+        pcs = sorted(addresses(self._history, begin, end)) if lines else []
+        return FunctionRow(function.number, begin + 1, end, function.pc, function.level, what, name, pcs)
+
+    def _call(self, level: int, node: Node, depth: int) -> CallRow:
+        known = node.function != UNKNOWN
+        place = next((image for image in self._images if known and image.symbol(node.function)), self._program.base)
+        name = self._name(place, node.function) if known else None
+        hidden = len(node.children) if level + 1 == depth else 0
+        pc = node.function if known else None
+        return CallRow(level, pc, name, node.trap, node.calls, node.own, node.total, hidden)
+
+    def _name(self, image: Image, pc: int) -> str | None:
+        """Of a function that gdb may not know, or know another one in its place."""
+        found = image.symbol(pc)
+        if found is None or (image is self._program.base and image.path and not image.is_added(pc)):
+            return None
+        return found[0]
+
+
+class CoveredFunction(NamedTuple):
+    """A function from *start* to *end* - 1: how many of its *instructions* ran, and how often it was *entered*."""
+
+    start: int
+    end: int
+    name: str
+    instructions: int
+    ran: int
+    entered: int
+
+
+class BranchRow(NamedTuple):
+    """A conditional branch: how often it went to its *target*, and how often to what *follows* it."""
+
+    pc: int
+    taken: int
+    not_taken: int
+    target: int
+    follows: int
+
+
+class Part(NamedTuple):
+    """The positions that are counted, numbered *first* to *last*, with their *gaps*. *elsewhere*: how many instructions
+    ran of other programs than the one gdb has; those are not counted.
+    """
+
+    first: int
+    last: int
+    gaps: int
+    elsewhere: int
+
+
+class Coverage:
+    """Of a *history*. What is asked about is the whole of it, or what `select` said last. *calls*: of the history, if
+    there is one already.
+    """
+
+    def __init__(self, history: History, program: ContextImages, calls: CallHistory | None = None) -> None:
+        self._history, self._program, self._calls = history, program, calls
+        self._wanted = range(len(history))
+        self._counted: dict[range, tuple[Counts, int]] = {}
+        self._functions: list[FunctionSymbol] | None = None
+
+    def select(self, args: str) -> None:
+        """Count what a RANGE says: `A,B` and its like, `A` for all from A on, "" for everything. Raises RangeError."""
+        chosen = Cursor().select(args, None, len(self._history))
+        if args.strip() in ("+", "-"):
+            raise RangeError(f"Expected positive number, got: {args.strip()}.")
+        self._wanted = range(chosen.begin - 1, chosen.end - 1)
+
+    def counted(self, progress: Progress = silent) -> Part:
+        """Counts it, which is done once, and says what was counted."""
+        found, elsewhere = self._counts(progress)
+        return Part(self._wanted.start + 1, self._wanted.stop, found.gaps, elsewhere)
+
+    def addresses(self, begin: int = 0, end: int = 1 << 64) -> list[tuple[int, int]]:
+        """(address, how often it ran) of what ran from *begin* to *end* - 1."""
+        ran = self._counts(silent)[0].ran
+        if end - begin < len(ran):
+            return [(pc, ran[pc]) for pc in range(begin, end) if pc in ran]
+        return sorted((pc, count) for pc, count in ran.items() if begin <= pc < end)
+
+    def branches(self, begin: int, end: int) -> Iterator[BranchRow]:
+        """The conditional branches that ran from *begin* to *end* - 1."""
+        found, image = self._counts(silent)[0], self._program.base
+        for pc, _ in self.addresses(begin, end):
+            outcomes = coverage.outcomes(found, image, pc)
+            if outcomes is not None:
+                yield BranchRow(pc, *outcomes)
+
+    def functions(self) -> list[CoveredFunction]:
+        """All functions of the program, by address."""
+        if self._functions is None:
+            self._functions = functions_of(self._program.base)
+        found = self._counts(silent)[0]
+        ran = sorted(found.ran)
+        entered = coverage.entered(found, self._program.base, {it.start: it.end for it in self._functions})
+        return [
+            CoveredFunction(
+                *function, bisect_left(ran, function.end) - bisect_left(ran, function.start), entered[start]
+            )
+            for function in self._functions
+            for start in [function.start]
+        ]
+
+    def _counts(self, progress: Progress) -> tuple[Counts, int]:
+        """Of what is wanted, without what ran of other programs; and how much that is."""
+        if self._wanted not in self._counted:
+            whole = range(len(self._history))
+            self._counted = {key: kept for key, kept in self._counted.items() if key == whole}
+            self._counted[self._wanted] = self._count(progress)
+        return self._counted[self._wanted]
+
+    def _count(self, progress: Progress) -> tuple[Counts, int]:
+        stretches = self._stretches()
+        base = self._program.base
+        if len(stretches) == 1 and base in stretches:
+            return coverage.counts(self._history, [self._wanted], progress, self._calls), 0
+        found, elsewhere = Counts({}, {}, {}, {}), 0
+        for image, places in stretches.items():
+            here = coverage.counts(self._history, places, progress)
+            own = {pc: count for pc, count in here.ran.items() if _is_of(base, image, pc)}
+            elsewhere += sum(here.ran.values()) - sum(own.values())
+            steps = {step: count for step, count in here.steps.items() if step[0] in own}
+            resumed = {step: count for step, count in here.resumed.items() if step[0] in own}
+            found = coverage.added(found, here._replace(ran=own, steps=steps, resumed=resumed))
+        return found, elsewhere
+
+    def _stretches(self) -> dict[Image, list[range]]:
+        """What of what is wanted ran in which program."""
+        found: dict[Image, list[range]] = {}
+        changes: Sequence[int] = [at for at, _ in self._history.contexts if at in self._wanted[1:]]
+        borders = [self._wanted.start, *changes, self._wanted.stop]
+        for start, stop in pairwise(borders):
+            places = found.setdefault(self._program.image_of(self._history.context_at(start)), [])
+            if places and places[-1].stop == start:
+                start = places.pop().start
+            places.append(range(start, stop))
+        return found
+
+
+def _is_of(base: Image, image: Image, pc: int) -> bool:
+    """Whether the code of *image* at an address is that of *base*, which is under it."""
+    return image is base or (base.knows(pc) and image.origin(pc) == base.origin(pc))

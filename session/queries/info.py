@@ -1,0 +1,308 @@
+"""What `trace info` shows: the trace components of a target, what they can do and do now, and what feeds what."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rvtrace_gdb.controlregs.errors import ComponentError
+from rvtrace_gdb.controlregs.fields import RegisterBlock
+from rvtrace_gdb.controlregs.generations import capabilities
+from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, RATIFIED
+from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import in_force as v0_in_force
+from rvtrace_gdb.controlregs.trace_control.encoder_setup import in_force
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import (
+    AnyComponent,
+    AtbBridge,
+    Description,
+    DescriptionError,
+    Encoder,
+    Funnel,
+    PibSink,
+    RamSink,
+)
+from rvtrace_gdb.session.queries import registers
+from rvtrace_gdb.session.queries.registers import Seen, in_capture, linked
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources.ctr import CtrTrace
+from rvtrace_gdb.session.sources.hardware import Route, Topology
+from rvtrace_gdb.session.target.link import Connect, Link
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import printable, warning
+from rvtrace_gdb.transport.openocd.target import OpenOcd
+
+
+@dataclass(frozen=True)
+class Found:
+    """A component as it is. *hart*: of an encoder, what is known of its hart. *texts*: what it can do, or does."""
+
+    seen: Seen
+    version: tuple[int, int] | None = None
+    hart: str = ""
+    texts: tuple[str, ...] = ()
+
+
+def find_component(
+    link: Link, description: Description, component: AnyComponent, *, in_use: bool, progress: Progress = silent
+) -> Found:
+    """Look at it; one that is off is tried out and left as it was.
+
+    *in_use*: it is not tried out, for its trace may not have been read yet. Raises what the transport raises when it is
+    gone.
+    """
+    progress(f"looking at {component.name}", 0)
+    seen = registers.see(link, registers.place(description, component))
+    hart = _hart(link, component) if isinstance(component, Encoder) else ""
+    notes = tuple(warning(note) for note in seen.notes)
+    own_registers = isinstance(component, Encoder | Funnel) or not component.inside
+    if seen.can_be_tried and own_registers and not in_use:
+        return _tried(seen, hart, notes, progress)
+    return Found(seen, seen.version, hart, (*_does(component, seen), *notes))
+
+
+def _tried(seen: Seen, hart: str, notes: tuple[str, ...], progress: Progress) -> Found:
+    """One that is off, or in reset, and what it can do."""
+    try:
+        able = capabilities(seen.component, progress)
+    except ComponentError as error:
+        return Found(seen, seen.version, hart, (*notes, warning(error)))
+    has = (f"has {', '.join(able.has)}",) if able.has else ()
+    lacks = (f"has no {', '.join(able.lacks)}",) if able.lacks else ()
+    more = tuple(warning(note) for note in able.identity.notes if note not in seen.notes)
+    return Found(seen, able.identity.version, hart, (*has, *lacks, *notes, *more))
+
+
+def texts(component: AnyComponent, found: Found | None) -> Iterator[str]:
+    """What is to be said of it, besides what it is connected with. *found* None: it could not be asked."""
+    block = found.seen.component.block if found else _block(component)
+    inside = "" if isinstance(component, Encoder | Funnel) else component.inside
+    parts = [f"{block.name} at {component.base:#x}" if not inside else f"{_block(component).name} inside {inside}"]
+    if found and found.version:
+        parts.append(f"interface {_version(found.version)}")
+    if isinstance(component, Encoder):
+        parts.append(f"hart {component.hart}{f' ({found.hart})' if found and found.hart else ''}")
+    state = _state(found.seen) if found else ""
+    yield ", ".join(parts) + (f": {state}" if state else "")
+    yield from _described(component)
+    yield from found.texts if found else ()
+
+
+def _block(component: AnyComponent) -> RegisterBlock:
+    """The registers the description says that it has."""
+    of_version_0 = getattr(component, "version", 1) == 0 and component.kind in PRE_RATIFIED
+    return (PRE_RATIFIED if of_version_0 else RATIFIED)[component.kind]
+
+
+def _version(version: tuple[int, int]) -> str:
+    """Before 1.0 there is no minor version: its bits say which sinks there are."""
+    return f"{version[0]}.{version[1]}" if version[0] else "0"
+
+
+def _state(seen: Seen) -> str:
+    """Nothing where it cannot be told: the notes say why."""
+    if seen.control is None or (seen.active and not seen.usable):
+        return ""
+    if not seen.active:
+        return "in reset"
+    if not seen.flag("Enable"):
+        return "off"
+    return "tracing" if seen.flag("InstTracing") or seen.flag("Tracing") else "on"
+
+
+def _described(component: AnyComponent) -> Iterator[str]:
+    """What the description says of it."""
+    if isinstance(component, RamSink):
+        size = "" if component.size is None else f", {component.size} bytes"
+        where = "" if component.start is None else f" {component.start:#x}"
+        yield f"buffer in {component.mode}{where}{size}"
+    elif isinstance(component, PibSink) and component.mode is not None:
+        clock = "" if component.divider is None else f", clock / {component.divider}"
+        yield f"pins: {component.mode}{clock}"
+    elif isinstance(component, AtbBridge) and component.id is not None:
+        yield f"ID {component.id:#x} on the trace bus"
+
+
+def _does(component: AnyComponent, seen: Seen) -> Iterator[str]:
+    """What it is set to while it is on; of version 0, where it can send trace, too."""
+    if not seen.usable or not isinstance(component, Encoder | Funnel):
+        return
+    of_version_0 = seen.component.block is PRE_RATIFIED[component.kind]
+    if of_version_0:
+        yield from _sinks_of_version_0(seen)
+    if isinstance(component, Encoder) and seen.flag("Enable"):
+        try:
+            yield report.protocol((v0_in_force if of_version_0 else in_force)(seen.component))
+        except ComponentError as error:
+            yield warning(error)
+
+
+def _sinks_of_version_0(seen: Seen) -> Iterator[str]:
+    """From flags in teImpl and tfImpl: hasSRAMSink, hasFunnelSink..."""
+    impl = seen.component.block.impl
+    there = [name for name, on in impl.unpack(seen.impl or 0).items() if on and name.startswith("has")]
+    if there:
+        yield f"can send trace to {', '.join(name.removeprefix('has').removesuffix('Sink') for name in there)}"
+
+
+def _hart(link: Link, encoder: Encoder) -> str:
+    """What OpenOCD calls the hart, and how it is."""
+    if encoder.hart >= len(link.targets):
+        return "OpenOCD has no such target"
+    name, before = link.targets[encoder.hart], link.target
+    link.target = name
+    try:
+        return f"{name}, {link.state()}"
+    finally:
+        link.target = before
+
+
+_LEAST = 10  # columns before the text, as in `trace status`
+
+
+class Entry(NamedTuple):
+    """A component, and what is said of it."""
+
+    name: str
+    texts: tuple[str, ...]
+
+
+def info(
+    session: Session,
+    context: Context,
+    *,
+    live: bool = False,
+    progress: Progress = silent,
+    connect: Connect = OpenOcd,
+    environ: Mapping[str, str] = os.environ,
+) -> list[str]:
+    """The components of the capture that is looked at, else, and if *live*, those of the target.
+
+    What cannot be reached is in the lines. Raises DescriptionError, and what *progress* raises.
+    """
+    if in_capture(session) and not live:
+        return _in_columns(of_capture(session.capture()))
+    records = session.live.status() if isinstance(session.live, CtrTrace) else []
+    try:
+        description = context.description(environ)
+    except DescriptionError:
+        if not records:
+            raise
+        return records
+    in_use = session.live is not None and (session.live.tracing or session.live.behind)
+    return records + _in_columns(_of_target(description, connect, in_use, progress))
+
+
+class _Asked:
+    """Looks at components until the target cannot be reached any more: *problem*. *in_use*: a trace is being made."""
+
+    def __init__(self, description: Description, connect: Connect, in_use: bool, progress: Progress) -> None:
+        self.problem: RvtraceError | None = None
+        self._description, self._connect, self._in_use, self._progress = description, connect, in_use, progress
+        self._link: Link | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> "_Asked":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def found(self, component: AnyComponent) -> Found | None:
+        """How it is now, None: that cannot be found out."""
+        if self.problem is not None:
+            return None
+        try:
+            if self._link is None:
+                self._link = self._open.enter_context(linked(self._description, self._connect))
+            find = find_component
+            return find(self._link, self._description, component, in_use=self._in_use, progress=self._progress)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            self.problem = error
+            return None
+
+
+def _of_target(description: Description, connect: Connect, in_use: bool, progress: Progress) -> Iterator[Entry]:
+    """Every component, where trace begins first."""
+    file = f" ({description.file})" if description.file else ""
+    yield Entry("target", (f"{description.name}{file}, {description.way}",))
+    if description.qemu:
+        yield Entry("note", ("QEMU has no trace components: it is traced in software, as `trace status` shows",))
+        return
+    for port in description.tandem:
+        yield Entry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
+    topology = Topology(description)
+    with _Asked(description, connect, in_use, progress) as asked:
+        for component in description.components:
+            first, *more = texts(component, asked.found(component))
+            yield Entry(component.name, (first, *more, *_connections(topology, component)))
+        if asked.problem is not None:
+            yield Entry("warning", (f"the target cannot be asked: {asked.problem}",))
+
+
+def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
+    """Where a component's trace comes from, and where it goes."""
+    if isinstance(component, Encoder):
+        yield from (f"to {_way(route)}" for route in topology.routes(component))
+        return
+    feeders = topology.feeders(component)
+    if isinstance(component, Funnel):
+        inputs = (f"{feeder.name} (input {component.inputs[feeder.name]})" for feeder in feeders)
+        yield f"from {', '.join(inputs)}" if feeders else "from nothing"
+        yield f"to {', '.join(_named(fed, component) for fed in topology.feeds(component))}"
+        if component in topology.top_funnels and any(isinstance(feeder, Funnel) for feeder in feeders):
+            yield "gives the time to all that feed it"
+    else:
+        yield f"from {', '.join(feeder.name for feeder in feeders)}" if feeders else "from nothing"
+
+
+def _way(route: Route) -> str:
+    """All that is on it: "funnel0 (input 1), top (input 0), ram0"."""
+    return ", ".join([*(f"{hop.funnel.name} (input {hop.input})" for hop in route.hops), route.sink.name])
+
+
+def _named(fed: AnyComponent, feeder: Funnel) -> str:
+    return f"{fed.name} (input {fed.inputs[feeder.name]})" if isinstance(fed, Funnel) else fed.name
+
+
+def of_capture(capture: Capture) -> Iterator[Entry]:
+    """What a trace was made with."""
+    yield Entry("capture", (f"of {capture.target}, {capture.created}",))
+    for encoder in capture.encoders:
+        made = encoder.in_force
+        where = f" at {made.base:#x}" if made.base else ""
+        to = [f"to {sink.in_force.name}" for sink in capture.sinks if made.name in sink.encoders]
+        yield Entry(made.name, (f"trace encoder{where}, hart {encoder.hart}", report.protocol(made), *to))
+    for sink in capture.sinks:
+        stored = sink.in_force
+        if stored.base:
+            what = f"RAM sink at {stored.base:#x}: {report.buffer(stored)}"
+        else:
+            what = f"{len(sink.data)} bytes that were imported"
+        yield Entry(stored.name, (what, f"from {', '.join(sink.encoders) or 'nothing'}"))
+    for records in capture.records:
+        kept = records.in_force
+        what = f"Control Transfer Records {kept.version}, {kept.depth} entries, hart {records.hart}"
+        yield Entry(kept.name, (what,))
+    for port in capture.tandem:
+        yield Entry(port.in_force.name, (f"tandem trace, hart {port.hart}: {port.in_force.parameters}", _size(port)))
+
+
+def _size(port: CapturedTandem) -> str:
+    return f"{len(port.data)} bytes{', older trace was overwritten' if port.wrapped else ''}"
+
+
+def _in_columns(entries: Iterable[Entry]) -> list[str]:
+    """The names, and the texts below each other."""
+    found = list(entries)
+    width = max(_LEAST, 2 + max(len(entry.name) for entry in found))
+    lines = []
+    for name, texts in found:
+        heads = [f"{name}:", *[""] * (len(texts) - 1)]
+        lines += [f"{head:<{width}}{printable(text)}" for head, text in zip(heads, texts, strict=True)]
+    return lines

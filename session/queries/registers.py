@@ -1,0 +1,401 @@
+"""What `trace regs` shows: the registers of trace components and of Control Transfer Records, in words.
+
+Of a target they are those of its components as they are now: which they really are, and what their registers hold.
+Nothing is written, and no register whose reading does something is read: a trace that runs is not disturbed. A
+capture has the registers as they were read back when its trace was begun.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rvtrace_gdb.controlregs import dump, sifive_v0
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import ComponentAccess, UnsupportedVersion, WrongComponent
+from rvtrace_gdb.controlregs.fields import Register, RegisterBlock
+from rvtrace_gdb.controlregs.graph import PRE_RATIFIED, RATIFIED, block
+from rvtrace_gdb.controlregs.sifive_v0 import component_registers as v0
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import TS_CONTROL as V0_TS_CONTROL
+from rvtrace_gdb.controlregs.sifive_v0.settings import SinkInForce as V0Sink
+from rvtrace_gdb.controlregs.trace_control.component_registers import (
+    CONTROL_OFFSET,
+    IMPL_OFFSET,
+    RAM_CONTROL,
+    RAM_IMPL,
+    RAM_LIMIT_HIGH,
+    RAM_LIMIT_LOW,
+    RAM_SINK,
+    RAM_START_HIGH,
+    RAM_START_LOW,
+    TS_CONTROL,
+)
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    DATA_CONTROL,
+    ENCODER_CONTROL,
+    ENCODER_IMPL,
+    INST_FEATURES,
+    INST_FILTERS,
+)
+from rvtrace_gdb.controlregs.trace_control.lifecycle import identify, read_stable
+from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
+from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import AnyComponent, Description, DescriptionError, Encoder, Funnel
+from rvtrace_gdb.session.errors import BadOption, Unsupported
+from rvtrace_gdb.session.queries import ctr_records
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.target.csr_access import Way
+from rvtrace_gdb.session.target.link import Connect, Link, link_to
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import warning
+from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
+
+_IN_RESET = "it is in reset: its other registers hold nothing until it is made active, as `trace start` does"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is at a component's address.
+
+    *component*: with the registers of the version it says it has. *control*: its tr??Control, None where it cannot be
+    read. *impl*, *version*: of tr??Impl, None where it tells nothing. *notes*: what the user should know. *usable*: it
+    is awake and what the description says, so that its other registers can be read.
+    """
+
+    component: Component
+    control: int | None
+    impl: int | None = None
+    version: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+    usable: bool = False
+
+    @property
+    def active(self) -> bool:
+        return self.control is not None and bool(self.control & 1)  # bit 0 in every version of the interface
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Its fields can be written to find out what it can do: it is off, or in reset."""
+        return self.control is not None and (not self.active or (self.usable and not self.flag("Enable")))
+
+    def flag(self, name: str) -> bool:
+        """A bit of tr??Control, called without its prefix."""
+        register, name = self.component.block.control, self.component.block.prefix + name
+        return self.control is not None and name in register.by_name and bool(register.get(self.control, name))
+
+
+@contextmanager
+def linked(description: Description, connect: Connect) -> Iterator[Link]:
+    """A link to the target, whatever its harts do. Raises Unsupported for QEMU, and the transport's errors."""
+    if description.qemu:
+        raise Unsupported(f"{description.way} is no trace component and has no registers; `trace status` shows it")
+    link = link_to(description, connect)
+    try:
+        link.state()  # which connects
+        hart = description.encoders[0].hart if description.encoders else 0
+        if hart < len(link.targets):
+            link.target = link.targets[hart]
+        with link.unpolled():
+            yield link
+    finally:
+        link.close()
+
+
+def place(description: Description, found: AnyComponent) -> AnyComponent:
+    """Whose registers those of *found* are: sinks of before ratification are in an encoder or a funnel."""
+    inside = "" if isinstance(found, Encoder | Funnel) else found.inside
+    return description.component(inside) if inside else found
+
+
+def see(link: Link, found: AnyComponent) -> Seen:
+    """Look at a component: its state, kind and version. Raises what the transport raises when it is gone."""
+    component = Component(link, found.base, RATIFIED[found.kind], found.name)
+    try:
+        control = read_stable(component, component.block.control)
+        if not control & 1:
+            return Seen(_of_version(component, found, None), control)
+        return _identified(component, found, control)
+    except ComponentAccess as error:
+        return Seen(component, None, notes=(f"cannot be read: {error.cause}",))
+
+
+def _identified(component: Component, found: AnyComponent, control: int) -> Seen:
+    notes: tuple[str, ...] = ()
+    try:
+        identity = identify(component)
+    except UnsupportedVersion as error:
+        if error.version[0] or found.kind not in PRE_RATIFIED:
+            return Seen(component, control, error.impl, error.version, (str(error),))
+        impl, version = error.impl, error.version
+    except WrongComponent as error:
+        return Seen(component, control, error.impl, notes=(str(error),))
+    else:
+        impl, version, notes = identity.impl, identity.version, identity.notes
+    said = getattr(found, "version", version[0])
+    if said != version[0]:
+        notes += (f"its interface is of version {version[0]}, the target description says {said}",)
+    return Seen(_of_version(component, found, version[0]), control, impl, version, notes, usable=True)
+
+
+def _of_version(component: Component, found: AnyComponent, major: int | None) -> Component:
+    """The component with the registers of that version, None: of what the description says."""
+    if (getattr(found, "version", 1) if major is None else major) or found.kind not in PRE_RATIFIED:
+        return component
+    return Component(component.target, component.base, PRE_RATIFIED[found.kind], component.name)
+
+
+def component_lines(
+    link: Link, found: AnyComponent, *, everything: bool = False, progress: Progress = silent
+) -> list[str]:
+    """The component's registers in words, a line each, below a title. Raises as `see`, and what *progress* raises."""
+    seen = see(link, found)
+    component = seen.component
+    text = [f"{found.name} at {found.base:#x}: {component.block.name}{_hart(found)}"]
+    if seen.usable:
+        values = dump.read(component, progress)
+        text += [f"  {line}" for line in dump.dump(component.block, values, everything)]
+    else:
+        text += [f"  {line}" for line in _unidentified(seen)]
+    return text + [f"  warning: {note}" for note in seen.notes]
+
+
+def _hart(found: AnyComponent) -> str:
+    return f", hart {found.hart}" if isinstance(found, Encoder) else ""
+
+
+def _unidentified(seen: Seen) -> Iterator[str]:
+    """What can be said of a component that is not awake, or not the one that should be there."""
+    if seen.control is None:
+        return
+    if not seen.active:
+        yield dump.describe(seen.component.block, CONTROL_OFFSET, seen.control)
+        yield _IN_RESET
+        return
+    yield f"{CONTROL_OFFSET:#05x} {seen.control:#010x}"  # of another kind of component: its bits mean something else
+    if seen.impl is not None:
+        yield f"{IMPL_OFFSET:#05x} {seen.impl:#010x}"
+
+
+_LOW = 0xFFFF_FFFF
+_NOT_READ = "not read from a target: this stands for what was said of the trace when it was imported"
+
+
+def captured_names(capture: Capture) -> tuple[str, ...]:
+    """Of what the capture has registers of."""
+    encoders = (encoder.in_force.name for encoder in capture.encoders)
+    sinks = (sink.in_force.name for sink in capture.sinks)
+    records = (records.in_force.name for records in capture.records)
+    return *encoders, *sinks, *records, *(port.in_force.name for port in capture.tandem)
+
+
+def captured_lines(capture: Capture, name: str, *, everything: bool = False) -> list[str]:
+    """The registers of the component called *name*, which there must be, below a title."""
+    return [line for kind in (_encoders, _sinks, _records, _tandem) for line in kind(capture, name, everything)]
+
+
+def _encoders(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for encoder in capture.encoders:
+        if encoder.in_force.name == name:
+            values = _of_encoder(encoder)
+            base = encoder.in_force.base
+            known = block("encoder", encoder.in_force.version)
+            yield from _component(name, known, base, f", hart {encoder.hart}", values, everything)
+
+
+def _of_encoder(encoder: CapturedEncoder) -> Mapping[Register, int]:
+    found = encoder.in_force
+    if not found.version:
+        return {v0.ENCODER_CONTROL: found.control, v0.ENCODER_IMPL: found.impl, V0_TS_CONTROL: found.ts_control}
+    return {
+        ENCODER_CONTROL: found.control,
+        ENCODER_IMPL: found.impl,
+        INST_FEATURES: found.features,
+        DATA_CONTROL: found.data_control,
+        TS_CONTROL: found.ts_control,
+        **({} if found.inst_filters is None else {INST_FILTERS: found.inst_filters}),
+    }
+
+
+def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for sink in capture.sinks:
+        if sink.in_force.name == name:
+            found = sink.in_force
+            known = sifive_v0.inside(found.host, "ram_sink") if isinstance(found, V0Sink) else RAM_SINK
+            yield from _component(name, known, found.base, "", _of_sink(found), everything)
+
+
+def _of_sink(found: SinkInForce) -> Mapping[Register, int]:
+    if isinstance(found, V0Sink):
+        host = PRE_RATIFIED[found.host]
+        places = {
+            v0.SINK_BASE: found.start & _LOW,
+            v0.SINK_BASE_HIGH: found.start >> 32,
+            v0.SINK_LIMIT: found.limit & _LOW,
+        }
+        return {host.control: found.control, host.impl: found.impl, **places}
+    return {
+        RAM_CONTROL: found.control,
+        RAM_IMPL: found.impl,
+        RAM_START_LOW: found.start & _LOW,
+        RAM_START_HIGH: found.start >> 32,
+        RAM_LIMIT_LOW: found.limit & _LOW & ~3,
+        RAM_LIMIT_HIGH: found.limit >> 32,
+    }
+
+
+def _component(
+    name: str, found: RegisterBlock, base: int, more: str, values: Mapping[Register, int], everything: bool
+) -> Iterator[str]:
+    """*base* 0: nobody read these registers."""
+    yield f"{name}{f' at {base:#x}' if base else ''}: {found.name}{more}, in the capture"
+    by_offset = {register.offset: value for register, value in values.items() if register.offset in found.by_offset}
+    yield from (f"  {line}" for line in dump.dump(found, by_offset, everything))
+    if not base:
+        yield f"  note: {_NOT_READ}"
+
+
+def _records(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for records in capture.records:
+        if records.in_force.name == name:
+            yield from ctr_records.ctr_lines(records.in_force, records.hart, ", in the capture", everything=everything)
+
+
+def _tandem(capture: Capture, name: str, everything: bool) -> Iterator[str]:
+    for port in capture.tandem:
+        if port.in_force.name == name:
+            yield f"{name}: tandem trace port, hart {port.hart}, in the capture"
+            yield "  note: it has no registers that say how it traces; those of the hart are at any place of its past"
+
+
+class Shown(NamedTuple):
+    """*csrs*: the hart's registers were used, so that what the debugger knows of them may be out of date."""
+
+    lines: list[str]
+    csrs: bool
+
+
+@dataclass(frozen=True)
+class Wish:
+    """*names*: of components, none: all there are. *everything*: also optional registers that are 0.
+
+    *live*: those of the target, even if a capture is being looked at. *access*: the way to a hart's CSRs.
+    """
+
+    names: Sequence[str] = ()
+    everything: bool = False
+    live: bool = False
+    access: Way | None = None
+
+
+def show(
+    session: Session,
+    context: Context,
+    wish: Wish,
+    progress: Progress = silent,
+    connect: Connect = OpenOcd,
+    environ: Mapping[str, str] = os.environ,
+) -> Shown:
+    """The registers of the capture that is looked at, else of the target.
+
+    Raises BadOption, DescriptionError, the transport's errors, and what *progress* raises.
+    """
+    if in_capture(session) and not wish.live:
+        return Shown(_of_capture(session, wish), False)
+    return _live(session, context, wish, progress, connect, environ)
+
+
+def _live(
+    session: Session, context: Context, wish: Wish, progress: Progress, connect: Connect, environ: Mapping[str, str]
+) -> Shown:
+    harts, others = _sorted(session, wish)
+    blocks = [_of_hart(session, name, wish) for name in harts]
+    if others or not wish.names:
+        needed = bool(others) or not harts  # harts may record without a description, and without OpenOCD
+        description = _description(context, environ, needed=needed)
+        try:
+            blocks += _of_target(description, others, wish, progress, connect) if description else []
+        except OpenOcdAbsent as error:
+            if needed:
+                raise
+            blocks.append([warning(error)])
+    return Shown(list(_spaced(blocks)), bool(harts))
+
+
+def names(session: Session, context: Context, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """What `show` knows, without asking the target. Nothing is raised: it is for completion."""
+    found = list(captured_names(session.capture())) if in_capture(session) else []
+    found += [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
+    description = _description(context, environ, needed=False)
+    found += [component.name for component in description.components] if description else []
+    return list(dict.fromkeys(found))
+
+
+def _description(context: Context, environ: Mapping[str, str], *, needed: bool) -> Description | None:
+    """The one that applies. Raises DescriptionError if it is *needed*."""
+    try:
+        return context.description(environ)
+    except DescriptionError:
+        if needed:
+            raise
+        return None
+
+
+def _sorted(session: Session, wish: Wish) -> tuple[list[str], list[str]]:
+    """What is wanted of harts (those that record, unless others are named), and of trace components."""
+    recording = [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
+    wanted = list(dict.fromkeys(wish.names)) or recording
+    harts = [name for name in wanted if ctr_records.hart_of(name) is not None]
+    return harts, [name for name in wanted if name not in harts]
+
+
+def in_capture(session: Session) -> bool:
+    """Whether a capture is being looked at."""
+    return session.live is None and session.has_trace()
+
+
+def _of_capture(session: Session, wish: Wish) -> list[str]:
+    capture = session.capture()
+    there = captured_names(capture)
+    for name in wish.names:
+        if name not in there:
+            raise _unknown(name, there, "this capture", "; `trace regs -live` asks the target")
+    wanted = dict.fromkeys(wish.names or there)
+    return list(_spaced([captured_lines(capture, name, everything=wish.everything) for name in wanted]))
+
+
+def _of_hart(session: Session, name: str, wish: Wish) -> list[str]:
+    """The CSRs of a hart that records, else of any."""
+    for recorder in ctr_records.recorders(session):
+        if recorder.captured.in_force.name == name:
+            tracing = session.live is not None and session.live.tracing
+            return ctr_records.of_recorder(recorder, tracing=tracing, everything=wish.everything)
+    hart = ctr_records.hart_of(name)
+    assert hart is not None
+    return ctr_records.of_hart(session, hart, wish.access, everything=wish.everything)
+
+
+def _of_target(
+    description: Description, wanted: Sequence[str], wish: Wish, progress: Progress, connect: Connect
+) -> list[list[str]]:
+    """The components called *wanted*, all if there are none. What is inside of another one is shown with that."""
+    there = {component.name: component for component in description.components}
+    for name in wanted:
+        if name not in there:
+            raise _unknown(name, tuple(there), description.file or "the target description", "")
+    asked = [there[name] for name in wanted] or list(there.values())
+    places = dict.fromkeys(place(description, component).name for component in asked)
+    with linked(description, connect) as link:
+        return [component_lines(link, there[name], everything=wish.everything, progress=progress) for name in places]
+
+
+def _spaced(blocks: Sequence[list[str]]) -> Iterator[str]:
+    """An empty line between two components."""
+    for number, lines in enumerate(blocks):
+        yield from ["", *lines] if number else lines
+
+
+def _unknown(name: str, there: Sequence[str], where: str, more: str) -> BadOption:
+    known = f"there are {', '.join(there)}" if there else "there is none"
+    return BadOption(f"there is no component {name!r} in {where}: {known}{more}")

@@ -1,0 +1,390 @@
+"""Places in a history, shown in pages: `trace events`, `trace gaps`, `trace find`, and the accesses of `trace data`.
+
+A row of what was found is (number, position, what is there, kind, text, from, to, time, trace byte). The position is
+numbered as in `trace history`; a place is [address], or [address, function, offset] for code that is not of the ELF
+that was traced, or None.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple, Protocol
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.accesses import access_words, touches
+from rvtrace_gdb.decode.history.events import GAP_KINDS, EventKind, Trap
+from rvtrace_gdb.decode.history.history import GAP, Event, Fields, History, event_fields
+from rvtrace_gdb.decode.program.image import ContextImages, Image, Program
+from rvtrace_gdb.decode.program.instructions import Access
+from rvtrace_gdb.decode.search import Search, Several, Wanted, arrivals, entries_of, executions
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.rows import ROWS, Cursor, Selection
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+Where = tuple[int, int]
+"""Memory: its first byte, and how many; 0: all of what the program has there."""
+
+NO_ACCESSES = "no data trace: the encoder sent no data packets (`trace start -format etrace -data` makes one)"
+
+
+NO_TANDEM_ACCESSES = "no load, store or CSR instruction is in the trace"
+
+
+def absent(history: History) -> NoTrace:
+    """Why a history has no accesses."""
+    return NoTrace(NO_ACCESSES if history.shadow is None else NO_TANDEM_ACCESSES)
+
+
+class AccessRow(NamedTuple):
+    """One line: its number, the instruction's number and address (None where they are not known), the byte of the
+    trace, and what was done.
+    """
+
+    number: int
+    instruction: int | None
+    pc: int | None
+    offset: int
+    text: str
+
+
+class Accesses:
+    """The accesses of *history* to the memory *where*, all when it is None, numbered from 1."""
+
+    def __init__(self, history: History, program: Program, where: Where | None = None) -> None:
+        self._asked = where
+        self._history, self._program = history, program
+        if where is not None and not where[1]:
+            where = where[0], size_at(where[0], program.image_of(history.context_at(0)))
+        self._where = where
+        self._chosen = [access for access in history.accesses if where is None or touches(access, *where)]
+        self._cursor = Cursor("data trace", numbers=ROWS)
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def is_of(self, history: History, where: Where | None) -> bool:
+        """Whether these are what is asked for now."""
+        return history is self._history and where == self._asked
+
+    def select(self, args: str, size: int | None) -> Selection:
+        """Which of them `trace data ... ARGS` shows, as `trace history` does. Raises RangeError, NoTrace."""
+        if not self._history.accesses:
+            raise absent(self._history)
+        if not self._chosen:
+            return Selection(1, 1, self._none())
+        return self._cursor.select(args, size, len(self._chosen))
+
+    def rows(self, begin: int, end: int) -> list[AccessRow]:
+        """Those numbered *begin* to *end* - 1."""
+        return [self._row(number) for number in range(max(begin, 1), min(end, len(self._chosen) + 1))]
+
+    def _row(self, number: int) -> AccessRow:
+        access, history, program = self._chosen[number - 1], self._history, self._program
+        position = access.position
+        image = program.image_of(history.context_at(max(access.after, 0) if position is None else position))
+        text = access_words(access, program.xlen, image.symbol)
+        if position is None:
+            return AccessRow(number, None, None, access.offset, text)
+        return AccessRow(number, position + 1, history.pc(position), access.offset, text)
+
+    def _none(self) -> str:
+        assert self._where is not None
+        return none_there(self._history.accesses, self._where)
+
+
+def none_there(accesses: Iterable[Access], where: Where) -> str:
+    """What is said where none of *accesses* is to this memory."""
+    begin, size = where
+    unknown = sum(access.address is None for access in accesses)
+    text = f"No access to {size} byte{'s' if size > 1 else ''} at {begin:#x} is in the trace."
+    return f"{text} Of {unknown} the address is not known." if unknown else text
+
+
+def size_at(address: int, image: Image) -> int:
+    """The bytes of the function or object that begins at an address by the symbols of the program, 1 if none does."""
+    symbols = (
+        symbol.size
+        for elf, bias in image.elves
+        for section in elf.sections
+        for symbol in section.symbols
+        if symbol.address + bias == address
+    )
+    return max(symbols, default=1) or 1
+
+
+Place = tuple[int] | tuple[int, str, int]
+
+AT_GAP, AT_END, STARTS = "gap", "end", "start"
+EXECUTION = "execution"
+
+KINDS: Mapping[str, Callable[[Event], bool]] = {
+    **{kind.value.replace(" ", "-"): lambda event, kind=kind: event.kind is kind for kind in EventKind},  # type: ignore[misc]
+    "exception": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_exception,
+    "interrupt": lambda event: isinstance(event.fact, Trap) and event.fact.may_be_interrupt,
+}
+"""What `trace events` can be asked for. A trap of which the trace does not say which of both it is counts as both."""
+
+
+class BadQuestion(RvtraceError):
+    """What is to be found is nothing there could be."""
+
+
+class Row(NamedTuple):
+    """See the module. *kind*: of `KINDS`, or "execution". *source*: for a trap where it hit, else what ran before.
+    *target*: where it went on behind a gap. None: not known, or not said by this kind. *facts*: of an event, named.
+    """
+
+    number: int
+    position: int
+    here: Place | str
+    kind: str
+    text: str
+    source: Place | str | None
+    target: Place | None
+    time: int | None
+    offset: int | None
+    facts: Fields | None = None
+
+
+Searching = Callable[[Wanted], Search]
+"""Looks for something in the history that is asked about."""
+
+
+class Question(Protocol):
+    """What is to be found."""
+
+    def answer(self, history: History, program: ContextImages, search: Searching) -> "Answer": ...
+
+
+class Answer(Protocol):
+    """What was found, by number from 0 on. *none*: said when it is nothing."""
+
+    none: str
+
+    def __len__(self) -> int: ...
+
+    def row(self, number: int) -> Row: ...
+
+    def position(self, number: int) -> int:
+        """Where it is in the history; positions rise with the numbers."""
+
+    def before(self, position: int) -> int:
+        """How many are before a position."""
+
+
+class Events(NamedTuple):
+    """The events of some *kinds* (see `KINDS`), of all if there are none. Raises `BadQuestion`."""
+
+    kinds: tuple[str, ...] = ()
+
+    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
+        wanted = [KINDS[_known(kind)] for kind in self.kinds]
+        found = [event for event in history.events if not wanted or any(is_wanted(event) for is_wanted in wanted)]
+        of = f" of the kind {' or '.join(self.kinds)}" if self.kinds else ""
+        return _Events(history, program, [(event, "") for event in found], f"No event{of} is in this trace.")
+
+
+class Gaps(NamedTuple):
+    """What is missing: the gaps of the history, and losses where nothing had run yet."""
+
+    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
+        causes = (event for event in history.events if event.kind in GAP_KINDS)
+        groups = [list(group) for _, group in groupby(causes, attrgetter("position"))]
+        found = [_gap(group) for group in groups if _is_gap(history, group)]
+        return _Events(history, program, found, "No gaps: the history is complete.")
+
+
+class Executions(NamedTuple):
+    """Instructions that ran: that at *first* and those at *others*, or with *last* each arrival in between, or each
+    entry of the function that begins at *first*, of *functions* that begin elsewhere, and what ran at *others*.
+    *name*: what the user calls it.
+    """
+
+    name: str
+    first: int
+    last: int | None = None
+    function: bool = False
+    others: tuple[int, ...] = ()
+    functions: tuple[int, ...] = ()
+
+    def answer(self, history: History, program: ContextImages, search: Searching) -> Answer:
+        searches = list(map(search, self._wanted(program)))
+        found = searches[0] if len(searches) == 1 else Several(searches, len(history))
+        return _Executions(history, program, self, found)
+
+    def comes(self, pc: int, history: History, program: ContextImages) -> bool:
+        """Whether one more begins with the instruction at *pc*, if that runs behind what the history has."""
+        last = history.pc(len(history) - 1) if len(history) else GAP
+        wanted = (one for one in self._wanted(program) if pc in one.addresses)
+        return any(last == GAP or last not in one.not_after for one in wanted)
+
+    def _wanted(self, program: ContextImages) -> list[Wanted]:
+        """Apart what is to be looked for in different ways."""
+        if self.last is not None:
+            return [arrivals(self.first, self.last)]
+        if not self.function:
+            return [executions(self.first, *self.others)]
+        entries = {function: entries_of(function, program.base) for function in (self.first, *self.functions)}
+        with_loops = [wanted for wanted in entries.values() if wanted.entered is not None]
+        places = [*(function for function, wanted in entries.items() if wanted.entered is None), *self.others]
+        return [*with_loops, *([executions(*places)] if places else [])]
+
+
+class Found:
+    """The answer to *question* about a history, shown in pages. *calls* gives those of it, where they were found."""
+
+    def __init__(
+        self,
+        history: History,
+        program: ContextImages,
+        question: Question,
+        progress: Progress = silent,
+        calls: Callable[[], CallHistory] | None = None,
+    ) -> None:
+        def search(wanted: Wanted) -> Search:
+            return Search(calls() if calls else CallHistory(history, program, progress), wanted, progress)
+
+        self.history, self._question = history, question
+        self._answer = question.answer(history, program, search)
+        self._cursor = Cursor("list", numbers=ROWS)
+
+    def __len__(self) -> int:
+        return len(self._answer)
+
+    @property
+    def none(self) -> str:
+        """What is said when nothing was found."""
+        return self._answer.none
+
+    def is_of(self, history: History, question: Question) -> bool:
+        """Whether this is what is asked for now."""
+        same = type(question) is type(self._question) and question == self._question
+        return history is self.history and same
+
+    def select(self, args: str, size: int | None) -> Selection:
+        """Which of them are shown, as `trace history` does. Raises RangeError."""
+        if not len(self):
+            return Selection(1, 1, self._answer.none)
+        return self._cursor.select(args, size, len(self))
+
+    def position(self, number: int) -> int:
+        """Where in the history the one with this number is. Raises BadQuestion."""
+        if not 1 <= number <= len(self):
+            raise BadQuestion(f"there is no number {number} in the list, which has {len(self)}")
+        return self._answer.position(number - 1)
+
+    def nearest(self, position: int, direction: int) -> int | None:
+        """The position of the last one before a position, or with direction 1 of the first one behind it."""
+        i = self._answer.before(position) - 1 if direction < 0 else self._answer.before(position + 1)
+        return self._answer.position(i) if 0 <= i < len(self) else None
+
+    def rows(self, begin: int, end: int) -> list[Row]:
+        """Those numbered *begin* to *end* - 1."""
+        return [self._answer.row(number - 1) for number in range(max(begin, 1), min(end, len(self) + 1))]
+
+
+class _Places:
+    """What addresses at positions of a history are called."""
+
+    def __init__(self, history: History, program: ContextImages) -> None:
+        self.history, self._program = history, program
+
+    def at(self, position: int) -> Place | str:
+        """What is at a position."""
+        if position >= len(self.history):
+            return AT_END
+        pc = self.history.pc(position)
+        return AT_GAP if pc == GAP else self.of(pc, position)
+
+    def before(self, position: int) -> Place | str:
+        """What ran before what is at a position."""
+        return self.at(position - 1) if position else STARTS
+
+    def of(self, pc: int, position: int) -> Place:
+        """An address, as the program at a position calls it."""
+        image = self._program.image_of(self.history.context_at(min(position, len(self.history) - 1)))
+        if image is self._program.base and image.path and not image.is_added(pc):
+            return (pc,)
+        symbol = image.symbol(pc)
+        return (pc,) if symbol is None else (pc, *symbol)
+
+
+class _Events:
+    """Events, each with what is said behind its own words."""
+
+    def __init__(
+        self, history: History, program: ContextImages, events: Sequence[tuple[Event, str]], none: str
+    ) -> None:
+        self._places, self._events, self.none = _Places(history, program), events, none
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def position(self, number: int) -> int:
+        return self._events[number][0].position
+
+    def before(self, position: int) -> int:
+        return bisect_left(self._events, position, key=lambda found: found[0].position)
+
+    def row(self, number: int) -> Row:
+        (event, more), places = self._events[number], self._places
+        position, text = event.position, event.text + more
+        source = None if event.last_pc is None else places.of(event.last_pc, max(position - 1, 0))
+        target = None
+        if event.next_pc is not None and event.kind in GAP_KINDS:
+            target = places.of(event.next_pc, position + 1)
+        kind, time = event.kind.value.replace(" ", "-"), places.history.time_at(position)
+        here = places.at(position)
+        return Row(number + 1, position + 1, here, kind, text, source, target, time, event.offset, event_fields(event))
+
+
+class _Executions:
+    def __init__(self, history: History, program: ContextImages, asked: Executions, search: Search | Several) -> None:
+        self._places, self._search = _Places(history, program), search
+        self.none = f"{asked.name} did not run in this history."
+        if history.gaps:
+            self.none += " It has gaps: see `trace gaps`."
+
+    def __len__(self) -> int:
+        return len(self._search)
+
+    def position(self, number: int) -> int:
+        return self._search.position(number)
+
+    def before(self, position: int) -> int:
+        return self._search.before(position)
+
+    def row(self, number: int) -> Row:
+        places, position = self._places, self._search.position(number)
+        history = places.history
+        said = history.events_between(position, position + 1)
+        text = "; ".join(event.text for event in said if event.kind is EventKind.TRAP)
+        here, source, time = places.at(position), places.before(position), history.time_at(position)
+        return Row(number + 1, position + 1, here, EXECUTION, text, source, None, time, None)
+
+
+def _known(kind: str) -> str:
+    if kind not in KINDS:
+        raise BadQuestion(f"there are no events of the kind {kind!r}; there are {', '.join(sorted(KINDS))}")
+    return kind
+
+
+def _is_gap(history: History, causes: Collection[Event]) -> bool:
+    """Whether something is missing here: that tracing stops where the history ends is not."""
+    position = next(iter(causes)).position
+    if position < len(history) and history.pc(position) == GAP:
+        return True
+    return any(event.kind is not EventKind.TRACE_OFF for event in causes)
+
+
+def _gap(causes: Sequence[Event]) -> tuple[Event, str]:
+    """What is said of a gap: its first cause, as in the listing, and where it ends."""
+    more = len(causes) - 1
+    text = f" (and {more} more: `trace events` has them)" if more else ""
+    whole = causes[0]._replace(next_pc=_last_known(event.next_pc for event in causes), end=causes[-1].end)
+    return whole, text
+
+
+def _last_known(addresses: Iterable[int | None]) -> int | None:
+    return next((address for address in reversed(list(addresses)) if address is not None), None)

@@ -1,0 +1,261 @@
+"""Who wrote a register or some memory last: `trace who-wrote`.
+
+`Moment` answers for a tandem trace. `stored` answers for a data trace, which does not tell the addresses of all
+stores, and no registers. Groups are counted from 0 here; whoever shows them counts from 1, as `trace dump` does.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.accesses import touches
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, STORE, STORE_FAILURE
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.effects import NOWHERE
+from rvtrace_gdb.decode.tandem.memory import PAGE, Store
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.decode.tandem.wording import register_name
+
+PC = -1
+"""Stands for the pc where a register is asked for."""
+
+INSTRUCTION, TRAP, RESET, OUTSIDE = "instruction", "trap", "reset", "outside"
+"""What a writer is. OUTSIDE: a debugger, a loader, an interrupt line: not the hart itself."""
+
+_ELSEWHERE = ("In which address space loads and stores were there, or are here, is not known: it may be other memory.",)
+_WINDOW = 32  # bytes around a store whose values are told, so that what they are part of can be shown
+
+
+class Written(NamedTuple):
+    """The last write to what was asked about.
+
+    kind      of the constants above
+    position  of the instruction; of what is none, of the one behind it
+    group     of a tandem trace, None for others
+    register  its number, None for memory; *told*: the register that was written, if it is one that shares bits with it
+    store     what was stored, in the addresses of the question
+    old, new  of a register; of the bytes stored that are part of what was asked about
+    window    (address, bytes before, bytes after): memory around it that is part of what was asked about
+    doubts    why it may not be the last one, or may not hold: lines
+    """
+
+    kind: str
+    position: int
+    group: int | None
+    register: int | None = None
+    told: int | None = None
+    store: Store | None = None
+    old: int | None = None
+    new: int | None = None
+    window: tuple[int, list[int | None], list[int | None]] | None = None
+    doubts: tuple[str, ...] = ()
+
+
+class Moment:
+    """Right before position *position* of a history; its length: after all of it. *below*: only writers of groups (in a
+    data trace, positions) below this one are looked for.
+    """
+
+    def __init__(self, tandem: Tandem, position: int, below: int | None = None) -> None:
+        self._tandem, self._index = tandem, tandem.index
+        self._now = tandem.before(position)
+        self._last = self._now.group if below is None else min(below - 1, self._now.group)
+
+    def register(self, number: int) -> Written | None:
+        """Who wrote a register last, by its Debug Specification number, or `PC`. None: nobody in the trace."""
+        if number == PC:
+            return self._pc()
+        then = State(self._index, self._last)
+        writer = then.register_writer(number)
+        if writer is None:
+            return None
+        old, new = (State(self._index, group).register(number) for group in (writer.group - 1, writer.group))
+        told = self._told(number, writer.group)
+        doubts = tuple(self._register_doubts(number, writer.group, new, then))
+        return self._made(writer.group)._replace(register=number, told=told, old=old, new=new, doubts=doubts)
+
+    def memory(self, address: int, size: int) -> Written | None:
+        """Who stored last to one of some bytes. The address is as loads and stores have it at this moment."""
+        found = [it for piece in _pages(address, size) if (it := self._in_page(*piece)) is not None]
+        return max(found, key=lambda it: it.group or 0, default=None)
+
+    def loaded(self, address: int, size: int) -> bytes | None:
+        """What loads have read there, of bytes nobody stored to."""
+        found = self._now.memory(address, size, loads=True)
+        return None if None in found else bytes(byte or 0 for byte in found)
+
+    def _made(self, group: int) -> Written:
+        """Who made a group."""
+        tandem, index, history = self._tandem, self._index, self._tandem.history
+        position = _behind_gap(history, tandem.position_of(group))
+        if index.retired[group]:
+            return Written(INSTRUCTION, position, group)
+        at = bisect_right(index.traps, group, key=lambda trap: trap.group)
+        if at and index.traps[at - 1].group == group:
+            return Written(TRAP, position, group)
+        return Written(RESET if group in index.resets else OUTSIDE, position, group)
+
+    def _pc(self) -> Written | None:
+        """The last instruction or trap: all of them write it."""
+        for group in range(self._last, -1, -1):
+            made = self._made(group)
+            if made.kind != OUTSIDE:
+                origin, following = self._index.origin(group), self._index.pcs[group]
+                old, new = (None if pc == NOWHERE else pc for pc in (origin, following))
+                return made._replace(register=PC, old=old, new=new, doubts=tuple(self._lost(group)))
+        return None
+
+    def _told(self, number: int, group: int) -> int | None:
+        """The register that a group wrote, where that is another one with the same bits."""
+        changed = self._tandem.changed(group)
+        if number in changed:
+            return None
+        parts = csrs.parts(self._tandem.trace.parameters.xlen)
+        own = parts.get(number)
+        others = (it for it in changed if it in parts and own is not None and parts[it].whole == own.whole)
+        return next(others, None)
+
+    def _register_doubts(self, number: int, group: int, new: int | None, then: State) -> Iterator[str]:
+        resets = [it for it in self._index.resets if group < it <= self._last]
+        if resets:
+            yield f"The hart was reset since, by group {resets[-1] + 1}: what it holds from then on is not known."
+        yield from self._lost(group)
+        if new is None:
+            yield "The trace does not say what it wrote."
+        elif not resets and not self._breaks(group) and then.register(number) is None:
+            counts = csrs.is_counter(number)
+            yield "It counts by itself since." if counts else "It changed since, and the trace does not say to what."
+
+    def _breaks(self, group: int) -> list[str]:
+        return [it.why for it in self._index.breaks if group < it.group <= self._last + 1]
+
+    def _lost(self, group: int) -> Iterator[str]:
+        """What is missing between a group and this moment."""
+        lost = self._breaks(group)
+        if lost:
+            more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+            yield f"Something is missing since ({lost[0]}{more}): it may have been written there."
+
+    def _in_page(self, address: int, size: int) -> Written | None:
+        """As `memory`, of bytes of one page."""
+        physical = self._now.physical_address(address)
+        own, there = (self._now.space, address) if physical is None else (PHYSICAL, physical)
+        other = PHYSICAL if own == UNKNOWN else UNKNOWN
+        found = [
+            self._in_space(own, there, address, size, ()),
+            self._in_space(other, address, address, size, _ELSEWHERE),
+        ]
+        return max((it for it in found if it is not None), key=lambda it: it.group or 0, default=None)
+
+    def _in_space(self, space: int, there: int, address: int, size: int, doubts: tuple[str, ...]) -> Written | None:
+        """As `memory`, of bytes that are at *there* in an address space."""
+        then = State(self._index, self._last)
+        stores = then.place(there, space=space).writes.last(then.group, there, size)
+        known = [store for store in stores if store is not None]
+        if not known:
+            return None
+        group = max(store.group for store in known)
+        store = _together([store for store in known if store.group == group])
+        writer = then.memory_writer(there, size, space=space)
+        more = self._memory_doubts(store, writer is None or writer.holds)
+        made = self._made(group)._replace(doubts=(*doubts, *more))
+        return self._with_values(made, address - there, store, (there, size), space)
+
+    def _with_values(self, made: Written, shift: int, store: Store, asked: tuple[int, int], space: int) -> Written:
+        """With what was there before and after. *shift*: of the addresses of the question to those of memory."""
+        group = store.group
+        begin, end = max(store.address, asked[0]), min(store.address + store.size, asked[0] + asked[1])
+        first = max(asked[0], (begin & -_WINDOW))
+        stop = min(asked[0] + asked[1], first + 2 * _WINDOW)
+        before, after = (State(self._index, it).memory(first, stop - first, space=space) for it in (group - 1, group))
+        told = end <= stop
+        return made._replace(
+            store=store._replace(address=store.address + shift),
+            old=_number(before[begin - first : end - first]) if told else None,
+            new=_number(after[begin - first : end - first]) if told else None,
+            window=(first + shift, before, after),
+        )
+
+    def _memory_doubts(self, store: Store, holds: bool) -> Iterator[str]:
+        group = store.group
+        lost = list(self._lost(group))
+        yield from lost
+        if store.value is None:
+            yield "The trace does not say what it stored."
+        if not lost and not holds:
+            doubts = (*self._index.memory_forgotten, *self._index.physical.doubts)
+            since = [it for it in doubts if group < it <= self._last]
+            where = f" (group {min(since) + 1})" if since else ""
+            yield f"Something was stored since{where} of which the trace does not tell where: it may have been here."
+
+
+def _together(stores: Sequence[Store]) -> Store:
+    """Stores of one group, to what was asked about, as one."""
+    begin, end = min(store.address for store in stores), max(store.address + store.size for store in stores)
+    value = None if any(store.value is None for store in stores) else stores[0].value
+    return Store(stores[0].group, begin, end - begin, value)
+
+
+def _behind_gap(history: History, position: int) -> int:
+    """Of a group behind a gap the history gives the position of the gap."""
+    if position < len(history) and history.pc(position) == GAP:
+        return position + 1
+    return position
+
+
+def _pages(address: int, size: int) -> Iterator[tuple[int, int]]:
+    end = address + size
+    while address < end:
+        stop = min(end, (address // PAGE + 1) * PAGE)
+        yield address, stop - address
+        address = stop
+
+
+def _number(data: Sequence[int | None]) -> int | None:
+    if None in data:
+        return None
+    return int.from_bytes(bytes(byte or 0 for byte in data), "little")
+
+
+def name_of(register: int) -> str:
+    """A register as people know it."""
+    return "pc" if register == PC else register_name(register)
+
+
+_NO_PLACE = "Which instruction it was is not known: one from this one on."
+
+
+def stored(history: History, position: int, address: int, size: int) -> tuple[Written | None, int]:
+    """Who stored last to some bytes before a position, by the accesses of a data trace; and how many stores before it
+    and since, of which the address is not known.
+    """
+    unknown = 0
+    accesses = history.accesses
+    for i in range(len(accesses) - 1, -1, -1):
+        access = accesses[i]
+        if access.kind not in (STORE, ATOMIC) or access.operation in (CAS_FAILURE, STORE_FAILURE):
+            continue
+        at = access.position if access.position is not None else access.after
+        if at >= position:
+            continue
+        if access.address is None:
+            unknown += 1
+        elif touches(access, address, size):
+            value = access.value if access.kind == STORE else None
+            store = Store(0, access.address, access.size, value)
+            doubts = () if access.position is not None else (_NO_PLACE,)
+            return Written(
+                INSTRUCTION, max(at, 0), None, store=store, new=_part(store, address, size), doubts=doubts
+            ), unknown
+    return None, unknown
+
+
+def _part(store: Store, address: int, size: int) -> int | None:
+    """The bytes of a store that were asked about."""
+    if store.value is None:
+        return None
+    data = store.value.to_bytes(store.size, "little")
+    return int.from_bytes(data[max(address - store.address, 0) : address + size - store.address], "little")

@@ -1,0 +1,301 @@
+"""gdb while it goes back in time: the proxy between it and the target, and where in the past it is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.lists import SelectedHistory
+from rvtrace_gdb.session.queries.search import Question
+from rvtrace_gdb.session.replay.backend import Asking, Extension
+from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.timeline import Timeline
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+_NONE_BEFORE = "there is none before this place; `trace goto -next ...` goes to those behind it"
+_NONE_BEHIND = "there is none behind this place; without -next it goes to those before it"
+
+
+class NotConnected(RvtraceError):
+    """gdb does not talk to its target through the proxy."""
+
+    def __init__(self) -> None:
+        super().__init__("going back needs rvtrace between gdb and the target: `trace connect` puts it there")
+
+
+class NoPlace(RvtraceError):
+    """A place in the past that there is not."""
+
+
+class NoThread(RvtraceError):
+    """`set trace hart` names a hart that the debugger has no thread for."""
+
+    def __init__(self, hart: int, thread_hart: int) -> None:
+        super().__init__(
+            f"`set trace hart` names hart {hart}, for which gdb has no thread that could go there: `set trace hart`"
+            f" alone goes in the past of hart {thread_hart}, the selected thread's"
+        )
+
+
+class TargetGone(RvtraceError):
+    """There is no present any more."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no present to return to: the target's end of the connection is gone")
+
+
+class NoTarget(RvtraceError):
+    """There is a trace alone."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "there is no present to return to: this is a trace alone; `trace connect` connects gdb to a target"
+        )
+
+
+class Going(NamedTuple):
+    """Where the next resumption leads: the number as `trace history` prints it, None for the present.
+
+    *moves*: there is somewhere to go; else gdb is there already.
+    """
+
+    number: int | None
+    lines: list[str]
+    moves: bool = True
+
+
+class Debugger:
+    """A gdb that talks to the stub at (host, port), None for none, through a port of ours."""
+
+    def __init__(self, session: Session, context: Context, extensions: Sequence[Extension] = ()) -> None:
+        self._session = session
+        self.context = context
+        """The program and settings gdb told of last."""
+        self.places = Timeline(self._select)
+        self.extensions = extensions
+        self._proxy: Proxy | None = None
+        self._resumes_before = 0  # of the connections before this one
+        self._stub: tuple[str, int] | None = None
+        self._xlen = 64
+
+    @property
+    def proxy(self) -> Proxy:
+        """Raises `NotConnected`."""
+        if self._proxy is None:
+            raise NotConnected
+        return self._proxy
+
+    @property
+    def connected(self) -> bool:
+        return self._proxy is not None and self._proxy.connected
+
+    @property
+    def resumes(self) -> int:
+        return self._resumes_before + (0 if self._proxy is None else self._proxy.resumes)
+
+    @property
+    def asking(self) -> Asking | None:
+        """The way to the stub for who works in the proxy's own thread; None in others."""
+        return None if self._proxy is None else self._proxy.asking
+
+    def away(self) -> bool:
+        """Whether it is in the past."""
+        return self.places.away()
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is one besides the trace."""
+        return self._stub is not None
+
+    def listen(
+        self,
+        stub: tuple[str, int] | None,
+        port: int = 0,
+        progress: Progress = silent,
+        path: str | None = None,
+    ) -> Proxy:
+        """Wait for gdb at a port (0: any free one) or at the socket *path* ("": one that only we can connect to), and
+        connect it to *stub*. Raises RvtraceError.
+        """
+        if stub is None:
+            with self._session.lock:
+                self._replayed(progress)  # what is wrong is told now: gdb would hear of an end of its connection
+        xlen = 64 if stub is not None else self._session.capture().xlen
+        same = stub == self._stub and (stub is not None or xlen == self._xlen)
+        if self._proxy is not None and same and _is_at(self._proxy, port, path):
+            return self._proxy
+        self.close()
+        proxy = Proxy(
+            self.places, self._session.lock, stub, extensions=self.extensions, xlen=xlen, harts=self._replayed
+        )
+        proxy.hold_at_present = True
+        proxy.start(port, path)
+        self._proxy, self._stub, self._xlen = proxy, stub, xlen
+        return proxy
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._proxy is not None:
+            self._resumes_before = self.resumes + 1  # what ran while nobody was connected is not known
+            self._proxy.close()
+            self._proxy = None
+
+    def enter(self, progress: Progress = silent, pc: int | None = None) -> Going:
+        """Into the past, at its end, if gdb is not there yet. *pc*: where the program is in the present, if known.
+
+        Raises NotConnected, and as `Session.history`.
+        """
+        self._check_connected()
+        hart = self.context.thread_hart
+        joins = self._enter(hart, progress, pc) if self.places.position(hart) is None else []
+        return self._going(self.places.position(hart), joins)
+
+    def leave_end(self) -> bool:
+        """Back from the end of the past to the present, which is the same place. Whether gdb was there."""
+        there = self.connected and self._stub is not None and not (self.proxy.stub_lost or self.proxy.unreadable)
+        leaves = there and self.places.all_at_end()
+        if leaves:
+            self.places.leave()
+        return leaves
+
+    def go_live(self) -> Going:
+        """The present is next."""
+        self._check_connected()
+        if not self.places.away():
+            return Going(None, ["This is the present."], moves=False)
+        if not self.has_target:
+            raise NoTarget
+        if self.proxy.stub_lost:
+            raise TargetGone
+        self.proxy.jump(self.context.thread_hart, None)
+        return Going(None, [])
+
+    def go_to(self, number: int, progress: Progress = silent, pc: int | None = None) -> Going:
+        """A number of the history is next; negative ones count from its end. Raises NoPlace, and as `enter`."""
+        it = self._history(progress)
+        length = len(it.history)
+        position = number - 1 if number > 0 else length + number
+        if not number or not 0 <= position < length:
+            raise NoPlace(f"there is no number {number} in the history, which has 1 to {length}")
+        return self._jump(it, position, pc)
+
+    def go_to_found(
+        self,
+        question: Question,
+        number: int | None,
+        direction: int,
+        progress: Progress = silent,
+        pc: int | None = None,
+    ) -> Going:
+        """To what *question* finds: with that number in its list, else to the nearest in a direction (-1: back).
+
+        Raises NoPlace, BadQuestion, and as `enter`.
+        """
+        it = self._history(progress)
+        found = self._session.lists.answer(question, it, progress)
+        if not len(found):
+            raise NoPlace(it.unless_earlier(found.none))
+        if number is not None:
+            return self._jump(it, found.position(number), pc)
+        here = self._here(it)
+        if direction < 0 and 0 < here < len(it.history) and it.history.pc(here - 1) == GAP:
+            here -= 1  # what happened in this gap leads to this place
+        position = found.nearest(here, direction)
+        if position is None:
+            raise NoPlace(f"{_NONE_BEFORE}{it.earlier()}" if direction < 0 else _NONE_BEHIND)
+        return self._jump(it, position, pc)
+
+    def _here(self, it: SelectedHistory) -> int:
+        """Where in this history the hart is; in the present, or in the past of another one, at its end."""
+        hart = self.context.thread_hart
+        position = self.places.position(hart)
+        return position if position is not None and self._is_in(hart, it) else len(it.history)
+
+    def _is_in(self, hart: int | None, it: SelectedHistory) -> bool:
+        """Whether a thread's hart is in the past that this is."""
+        return self.places.position(hart) is not None and self.places.selected(hart).hart == it.hart
+
+    def _jump(self, it: SelectedHistory, position: int, pc: int | None) -> Going:
+        hart = self.context.thread_hart
+        joins: list[str] = []
+        if self.places.position(hart) is None:
+            joins = self._enter(hart, silent, pc)  # what was just decoded
+        elif not self._is_in(hart, it):
+            self.places.begin_anew(hart, silent)
+        position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
+        self.proxy.jump(hart, position)
+        return Going(position + 1, [*it.lines, *joins])
+
+    def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
+        """Into the past. What is said if the trace does not lead to where the program is."""
+        self.places.enter(hart, progress)
+        line = "" if pc is None else self.places.joins(hart, pc)
+        return [line] if line else []
+
+    def _history(self, progress: Progress) -> SelectedHistory:
+        """What the hart can go back in; it is not in the past before there is a place to go to."""
+        self._check_connected()
+        hart, wanted = self.context.thread_hart, self.context.hart
+        is_away = self.places.position(hart) is not None
+        it = self.places.selected(hart) if is_away else self._select(hart, progress)
+        if hart is not None and hart == it.hart:
+            if wanted not in (None, hart):
+                raise NoThread(wanted, hart)
+        elif is_away:  # a thread that stands for all harts: now another one may be meant
+            meant = self._select(hart, progress)
+            return it if meant.hart == it.hart else meant
+        return it
+
+    def _going(self, position: int | None, joins: list[str]) -> Going:
+        hart = self.context.thread_hart
+        lines = self.places.selected(hart).lines
+        return Going(None if position is None else position + 1, [*lines, *joins])
+
+    def _check_connected(self) -> None:
+        if not self.connected:
+            raise NotConnected
+
+    def _select(self, hart: int | None, progress: Progress) -> SelectedHistory:
+        return self._session.selected_of_thread(replace(self.context, thread_hart=hart), progress)
+
+    def _replayed(self, progress: Progress = silent) -> list[int]:
+        """Where there is no target: the harts of which something is in the trace, the one that is shown first.
+
+        Raises as `Session.history`.
+        """
+        harts, wanted = self._session.harts(self.context, progress).harts, self.context.hart
+        ran = [hart for hart, history in harts.histories.items() if len(history)]
+        shown = harts.number(wanted, next(iter(ran), None))
+        if shown not in ran:
+            self._session.selected(self.context, progress)  # which knows why
+        return [shown, *(hart for hart in ran if hart != shown)]
+
+
+def _is_at(proxy: Proxy, port: int, path: str | None) -> bool:
+    """Whether gdb is waited for where it is to be; "" and 0: it does not matter where."""
+    if path is None:
+        return proxy.port != 0 and port in (0, proxy.port)
+    return path in ("", proxy.where)
+
+
+def debugger_of(session: Session, context: Context) -> Debugger:
+    """The debugger of a session, as gdb has it now. Raises NotConnected."""
+    debugger = session.debugger
+    if not isinstance(debugger, Debugger):
+        raise NotConnected
+    debugger.context = context
+    return debugger
+
+
+def number_of(session: Session, hart: int | None) -> int | None:
+    """Where in the past a hart is."""
+    debugger = session.debugger
+    position = debugger.places.position(hart) if isinstance(debugger, Debugger) else None
+    return None if position is None else position + 1
+
+
+def number_elsewhere(session: Session, context: Context) -> int | None:
+    """Where in the past the hart is that was set, if it is not that of the selected thread."""
+    return None if context.hart in (None, context.thread_hart) else number_of(session, context.hart)

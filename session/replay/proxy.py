@@ -1,0 +1,338 @@
+"""The proxy between gdb and the stub (OpenOCD, QEMU): a place at which gdb finds its target, with a past.
+
+It serves one gdb at a time, and after it another one; a thread of its own does it all. It waits for gdb at a socket
+that only its owner can connect to, or at a TCP port. Any user of the machine can connect to a port, and whoever
+comes first has the target. gdb connects to sockets by their path since version 8.3; it takes what has a colon for a
+host and a port.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+import select
+import socket
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
+
+from rvtrace_gdb.session.replay.backend import Asking, Extension, ReplayBackend
+from rvtrace_gdb.session.replay.connection import Stub, StubAbsent, StubGone, Wire
+from rvtrace_gdb.session.replay.proxy_state import HartOf, Harts, Shared, hart_of
+from rvtrace_gdb.session.replay.router import Conversation
+from rvtrace_gdb.support import files
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.files import NotPrivate
+from rvtrace_gdb.support.system import OutOfMemory, is_refusal, refusal
+from rvtrace_gdb.support.text import printable, why_not
+
+
+class ListenFailed(RvtraceError):
+    """gdb cannot be waited for. *where*: "port N", or a path."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"cannot wait for gdb at {where}: {why}")
+        self.where = where
+
+
+_HOST = "127.0.0.1"
+_PREFIX, _NAME = "rvtrace-gdb-", "gdb"
+_LONGEST = 107  # bytes of a path that a socket can have
+NONE_PRIVATE = (
+    "rvtrace found no private folder for a socket ($XDG_RUNTIME_DIR, $TMPDIR, short and without a colon), so it waits"
+    " for gdb at a TCP port, to which any user of this machine can connect"
+)
+
+
+class Listening:
+    """*where*: as `target extended-remote` takes it. *port*: 0 for none. *ends*: what goes with it."""
+
+    def __init__(self, listener: socket.socket, where: str, port: int, ends: ExitStack) -> None:
+        self.socket, self.where, self.port, self._ends = listener, where, port, ends
+
+    def close(self) -> None:
+        self.socket.close()
+        self._ends.close()
+
+
+def at_port(port: int) -> Listening:
+    """0: any free one. Raises ListenFailed."""
+    try:
+        listener = socket.create_server((_HOST, port))
+    except (OSError, OverflowError) as error:
+        raise ListenFailed(f"port {port}", why_not(error)) from error
+    found = int(listener.getsockname()[1])
+    return Listening(listener, f"localhost:{found}", found, ExitStack())
+
+
+def at_path(path: str) -> Listening:
+    """A socket with that name, for its owner alone. Raises ListenFailed."""
+    with ExitStack() as ends:
+        try:
+            if ":" in path:
+                raise OSError(None, "gdb takes a path with a colon for a host and a port")
+            _remove_dead(path)
+            return Listening(_bound(path, ends), path, 0, ends.pop_all())
+        except (OSError, ValueError) as error:
+            raise ListenFailed(printable(path), why_not(error)) from error
+
+
+def in_private(environ: Mapping[str, str] = os.environ) -> Listening | None:
+    """A socket in a folder of our own, which goes with it; None where there can be none."""
+    for base in _bases(environ):
+        with suppress(OSError, NotPrivate), ExitStack() as ends:
+            remove_left(base)
+            folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base)))
+            files.check_private(folder)
+            path = str(folder / _NAME)
+            if ":" in path or len(os.fsencode(path)) > _LONGEST:
+                continue
+            ends.callback(os.close, _locked(folder))
+            return Listening(_bound(path, ends), path, 0, ends.pop_all())
+    return None
+
+
+def remove_left(base: Path) -> None:
+    """Removes what is there of sessions of ours that were killed: nobody has their folder locked any more."""
+    for left in base.glob(f"{_PREFIX}*/{_NAME}"):
+        with suppress(OSError):
+            if os.lstat(left.parent).st_uid != os.geteuid():
+                continue
+            file = _locked(left.parent)
+            try:
+                left.unlink()
+                left.parent.rmdir()
+            finally:
+                os.close(file)
+
+
+def _bases(environ: Mapping[str, str]) -> Iterator[Path]:
+    named = environ.get("XDG_RUNTIME_DIR", "")
+    if named.startswith("/"):
+        yield Path(named)
+    with suppress(FileNotFoundError):  # there is none, or nothing can be opened to try it
+        yield Path(tempfile.gettempdir())
+
+
+def _locked(folder: Path) -> int:
+    """Raises BlockingIOError when it is in use."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def _bound(path: str, ends: ExitStack) -> socket.socket:
+    """Nobody can connect before it listens, and then only its owner."""
+    listener = socket.socket(socket.AF_UNIX)
+    with ExitStack() as failed:
+        failed.callback(listener.close)
+        listener.bind(path)
+        ends.callback(lambda: Path(path).unlink(missing_ok=True))
+        os.chmod(path, 0o600)
+        listener.listen()
+        failed.pop_all()
+    return listener
+
+
+def _remove_dead(path: str) -> None:
+    """A socket that somebody left, at which nobody waits."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise FileExistsError(None, "there is something else")
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)
+
+
+log = logging.getLogger("rvtrace.session")
+_END_SECONDS = 5.0
+_MOMENT = 1.0  # seconds between two attempts at what the system refuses
+_NOT_TOLD = (
+    "note: gdb is in the past, and the trace tells what ran there, not what memory held: only code and constants are"
+    " known. A tandem trace tells memory, too"
+)
+_THE_PRESENT = "; `trace live` returns to the present"
+
+
+class Proxy:
+    """*stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, that one first which is
+    shown. *lock* is held while past is used.
+    """
+
+    def __init__(
+        self,
+        past: ReplayBackend,
+        lock: AbstractContextManager[object],
+        stub: tuple[str, int] | None,
+        hart_of: HartOf = hart_of,
+        extensions: Sequence[Extension] = (),
+        *,
+        xlen: int = 64,
+        harts: Harts = lambda: [0],
+    ) -> None:
+        self._shared = Shared(past, lock, stub, hart_of, extensions, xlen, harts)
+        self._listening: Listening | None = None
+        self._thread: threading.Thread | None = None
+        self._stub: Stub | None = None  # connected, for the gdb that comes next
+        self.connected = False
+        self._noted = False  # that memory is not told, since gdb is in the past
+
+    @property
+    def where(self) -> str:
+        """What gdb is to be told: `target extended-remote` it."""
+        return "" if self._listening is None else self._listening.where
+
+    @property
+    def port(self) -> int:
+        """At which gdb is waited for, 0: at none."""
+        return 0 if self._listening is None else self._listening.port
+
+    @property
+    def resumes(self) -> int:
+        """How often the live target was resumed."""
+        return self._shared.resumes
+
+    @property
+    def stub_lost(self) -> bool:
+        """The stub ended the connection, and no gdb has connected since."""
+        return self._shared.stub_lost
+
+    @property
+    def unreadable(self) -> bool:
+        """The target did not say its registers when it was asked last."""
+        return self._shared.unreadable
+
+    @property
+    def hold_at_present(self) -> bool:
+        """Whether gdb stays in the present, when it comes there from the past, until `shown` is called."""
+        return self._shared.holds
+
+    @hold_at_present.setter
+    def hold_at_present(self, holds: bool) -> None:
+        self._shared.holds = holds
+        self._shared.holding = self._shared.holding and holds
+
+    @property
+    def asking(self) -> Asking | None:
+        """The way to the stub for who works in the proxy's own thread; None in others."""
+        return self._shared.asking if threading.current_thread() is self._thread else None
+
+    def shown(self) -> None:
+        """gdb has stopped, and the user sees it: what resumes now is meant."""
+        self._shared.holding = self._shared.end_hidden = self._shared.interrupted = False
+        self._shared.shown += 1
+
+    def memory_note(self, *, away: bool) -> list[str]:
+        """A line if gdb was not told what memory held, once as long as it is in the past."""
+        shared = self._shared
+        if not away:
+            shared.unknown = self._noted = False
+        if not shared.unknown or self._noted:
+            return []
+        self._noted = True
+        return [_NOT_TOLD + ("" if shared.where is None else _THE_PRESENT)]
+
+    def said(self) -> list[str]:
+        """The lines for the user since this was asked last."""
+        return self._shared.said()
+
+    def jump(self, hart: int | None, position: int | None) -> None:
+        """Where the next packet that resumes leads (c, s, vCont, bs, bc), None: to the present."""
+        self._shared.jump(hart, position)
+
+    def start(self, port: int = 0, path: str | None = None) -> None:
+        """Connect to the stub, and wait for gdb at a port (0: any), or at a socket with a path ("": in a folder of our
+        own). Raises StubAbsent, StubGone, ListenFailed.
+        """
+        found = at_port(port) if path is None else self._at_socket(path)
+        try:
+            self._stub = self._connect()
+        except RvtraceError:
+            found.close()
+            raise
+        self._listening, self._shared.listener = found, found.socket
+        self._wake = self._shared.wake
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End all connections. Not to be called with the lock held by a thread that then waits for this one."""
+        self._shared.close()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+        if self._listening is not None:
+            self._listening.close()
+
+    def _at_socket(self, path: str) -> Listening:
+        found = at_path(path) if path else in_private()
+        if found is None:
+            self._shared.say(NONE_PRIVATE)
+        return found or at_port(0)
+
+    def _connect(self) -> Stub | None:
+        return Stub.connect(self._shared, self._shared.where) if self._shared.where else None
+
+    def _run(self) -> None:
+        listener, shared = self._shared.listener, self._shared
+        assert listener is not None
+        while not shared.closing.is_set():
+            if listener not in select.select([listener, self._wake], [], [])[0]:
+                break
+            try:
+                connection, _ = listener.accept()
+            except OSError as error:
+                self._wait(error)
+            else:
+                self._serve(connection)
+        if self._stub is not None:
+            self._stub.close()
+        self._wake.close()
+
+    def _wait(self, error: OSError) -> None:
+        """gdb's connection cannot be taken, or is gone again: what is missing may be there in a moment."""
+        if is_refusal(error):
+            self._shared.say(f"gdb's connection cannot be taken: {refusal(error)}")
+            self._shared.closing.wait(_MOMENT)
+
+    def _serve(self, connection: socket.socket) -> None:
+        """One gdb, whatever happens."""
+        shared = self._shared
+        try:
+            stub, self._stub = self._stub, None
+            if stub is None or not stub.is_alive():
+                if stub is not None:
+                    stub.close()
+                stub = self._connect()
+            shared.stub_lost = shared.unreadable = False
+            self.connected = True
+            Conversation(shared, Wire(connection), stub).run()
+        except (StubAbsent, StubGone) as error:
+            shared.stub_lost = True
+            shared.say(str(error))
+        except RvtraceError as error:
+            shared.say(str(error))
+        except MemoryError:
+            shared.say(f"{OutOfMemory()}; gdb's connection is closed, connect it again")
+        except Exception as error:  # noqa: BLE001 - it is logged, if it is ours
+            shared.say(f"{_why(error)}; gdb's connection is closed, connect it again")
+        finally:
+            self.connected = False
+            with contextlib.suppress(OSError):
+                connection.close()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError) and is_refusal(error):
+        return refusal(error)
+    log.exception("the connection to gdb")
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error, please report it ({what})"

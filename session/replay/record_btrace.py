@@ -1,0 +1,374 @@
+"""gdb's `record btrace`, answered from the decoded history: blocks of instructions that ran one after the other.
+
+gdb keeps what it has and asks for more ("delta"); it must then get exactly what follows, or be told that there is no
+such thing, and asks for everything anew. `Recording` knows what gdb was given of a hart's history.
+
+Source: GDB manual, "General Query Packets" (Qbtrace, qXfer:btrace:read), "Branch Trace Format", "Branch Trace
+Configuration Format"; gdb/btrace.c and gdb/remote.c of gdb 13.1 for what it asks when (btrace_fetch,
+btrace_stitch_bts). btrace_compute_ftrace_bts goes through a block by the lengths of its instructions, and makes a
+gap of one whose end it has passed.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.decode.program.instructions import Instruction, IType
+from rvtrace_gdb.session.capture.model import CapturedRecords
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.replay.backend import Asking
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+
+Block = tuple[int, int]
+"""Addresses of the first and the last instruction; where the first is behind the last one, it stands for a gap."""
+
+_UNKNOWN = -2  # no address, and not GAP
+
+
+def gap(address: int) -> Block:
+    """What gdb makes a gap of. *address*: where it goes on behind it; gdb says that one in a warning."""
+    return max(address, 1), 0
+
+
+def blocks(history: History, program: ContextImages, first: int, stop: int) -> list[Block]:
+    """Positions *first* to *stop* - 1, oldest first; a gap at the beginning or at the end is left out."""
+    builder = _Builder()
+    for begin, end, image in _stretches(history, program, first, stop):
+        builder.add(history.pcs(begin, end), _end_of(image))
+    return builder.finish()
+
+
+def up_to(pc: int, made: list[Block], history: History, program: ContextImages) -> list[Block]:
+    """*made*, the blocks of the history's end, and the instruction at *pc*, where the hart is: it has not run yet.
+
+    A gap comes before it if something else must have run in between.
+    """
+    if not made:
+        return [(pc, pc)]
+    if not leads_to(history, program, pc):
+        return [*made, gap(pc), (pc, pc)]
+    begin, last = made[-1]
+    if _end_of(program.image_of(history.context_at(len(history) - 1)))(last) == pc:
+        return [*made[:-1], (begin, pc)]
+    return [*made, (pc, pc)]
+
+
+def leads_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
+    """Whether *pc* can be the next instruction behind the history, as far as its last one and the trace tell.
+
+    *unknown*: what is said where the last instruction, or where it leads, is not known.
+    """
+    last = len(history) - 1
+    if last < 0 or history.pc(last) == GAP:
+        return False
+    traps = [event for event in history.events_between(last + 1, last + 2) if event.kind is EventKind.TRAP]
+    if traps:
+        return traps[-1].next_pc in (None, pc)
+    image, at = program.image_of(history.context_at(last)), history.pc(last)
+    try:
+        instruction = image.instruction(at)
+    except RvtraceError:
+        return unknown
+    if instruction.is_uninferable or instruction.custom or instruction.itype is IType.EXCEPTION:
+        return True
+    if instruction.is_inferable_jump and instruction.offset is None:
+        return unknown
+    return pc in {target & ((1 << image.xlen) - 1) for target in _targets(instruction, at)}
+
+
+def _targets(instruction: Instruction, at: int) -> Iterator[int]:
+    if not instruction.is_inferable_jump:
+        yield at + instruction.length
+    if instruction.offset is not None:
+        yield at + instruction.offset
+
+
+def _stretches(history: History, program: ContextImages, first: int, stop: int) -> Iterator[tuple[int, int, Image]]:
+    """What ran in one context after the other: (first, stop, the code there)."""
+    starts = [first, *(position for position, _ in history.contexts if first < position < stop)]
+    for begin, end in zip(starts, [*starts[1:], stop], strict=True):
+        yield begin, end, program.image_of(history.context_at(begin))
+
+
+def _end_of(image: Image) -> Callable[[int], int]:
+    """What gives the address behind an instruction; each is looked at once."""
+    known: dict[int, int] = {GAP: _UNKNOWN}
+
+    def end(pc: int) -> int:
+        found = known.get(pc)
+        if found is None:
+            try:
+                found = pc + image.instruction(pc).length
+            except RvtraceError:
+                found = _UNKNOWN
+            known[pc] = found
+        return found
+
+    return end
+
+
+class _Builder:
+    """Puts together blocks of addresses that come one by one."""
+
+    def __init__(self) -> None:
+        self._made: list[Block] = []
+        self._begin: int | None = None
+        self._last = self._expected = _UNKNOWN
+
+    def add(self, pcs: Iterable[int], end_of: Callable[[int], int]) -> None:
+        begin, last, expected = self._begin, self._last, self._expected
+        for pc in pcs:
+            if pc != expected:
+                self._close(begin, last, pc)
+                begin = pc
+            last, expected = pc, end_of(pc)
+        self._begin, self._last, self._expected = begin, last, expected
+
+    def finish(self) -> list[Block]:
+        if self._begin != GAP:
+            self._close(self._begin, self._last, GAP)
+        return self._made
+
+    def _close(self, begin: int | None, last: int, following: int) -> None:
+        if begin == GAP:
+            if self._made:
+                self._made.append(gap(following))
+        elif begin is not None:
+            self._made.append((begin, last))
+
+
+_SAMPLES = 64  # positions compared to see whether a history goes on where an earlier one ended
+
+
+class Traced(NamedTuple):
+    """The history of a hart. *grows*: its beginning stays as it is when more is read out."""
+
+    history: History
+    program: ContextImages
+    grows: bool
+
+
+class _Given(NamedTuple):
+    """What gdb has: a history, where the hart was, and whether there is a gap in between that was not traced.
+
+    *pc* None: gdb was not given anything yet.
+    """
+
+    it: Traced | None
+    pc: int | None
+    unknown: bool = False
+
+
+class Recording:
+    """Of one hart, whose history is *it*; *limit*: that many positions of its end are given."""
+
+    def __init__(self, limit: int, it: Traced | None) -> None:
+        self._limit = limit
+        self._given = _Given(it, None)
+
+    def everything(self, it: Traced | None, pc: int) -> list[Block]:
+        """The newest instructions up to the one at *pc*, oldest block first.
+
+        *it* None: nothing could be read out; what is known from before then has a gap behind it.
+        """
+        known = it or self._given.it
+        self._given = _Given(known, pc, it is None)
+        if known is None:
+            return [(pc, pc)]
+        length = len(known.history)
+        made = blocks(known.history, known.program, max(0, length - self._limit), length)
+        return [*made, gap(pc), (pc, pc)] if it is None else up_to(pc, made, known.history, known.program)
+
+    def nothing_new(self, pc: int) -> list[Block] | None:
+        """What gdb is given when nothing ran since. None: it has to ask for everything, because *pc* was changed."""
+        return [(0, pc)] if pc == self._given.pc else None
+
+    def more(self, it: Traced | None, pc: int) -> list[Block] | None:
+        """What ran since gdb was given something, as far as *it* has it. None: it has to ask for everything.
+
+        What ran and was not read out is a gap, behind the instruction that was to run next.
+        """
+        given = self._given
+        if given.pc is None:
+            return None
+        if it is None or (given.it is not None and it.history is given.it.history):
+            self._given = given._replace(pc=pc, unknown=True)
+            return [(0, given.pc), gap(pc), (pc, pc)]
+        if given.unknown or given.it is None or not _goes_on(given.it.history, it):
+            return None
+        first, length = len(given.it.history), len(it.history)
+        if length == first:
+            self._given = given._replace(it=it)
+            return self.nothing_new(pc)
+        if length - first > self._limit or it.history.pc(first) != given.pc:
+            return None
+        made = up_to(pc, blocks(it.history, it.program, first, length), it.history, it.program)
+        self._given = _Given(it, pc)
+        return [(0, made[0][1]), *made[1:]]
+
+
+def _goes_on(before: History, after: Traced) -> bool:
+    """Whether *after* has all that *before* has at the same places: by samples, where the trace's bytes only grew."""
+    length, history = len(before), after.history
+    if not after.grows or not length or len(history) < length or before.pc(length - 1) == GAP:
+        return False
+    places = {*range(0, length, max(1, length // _SAMPLES)), *range(max(0, length - _SAMPLES), length)}
+    return all(before.pc(place) == history.pc(place) for place in places)
+
+
+_READ = re.compile(rb"qXfer:(btrace|btrace-conf):read:([a-z]*):([0-9a-f]+),([0-9a-f]+)")
+_FEATURES = "Qbtrace:bts+;Qbtrace:off+;qXfer:btrace:read+;qXfer:btrace-conf:read+;Qbtrace-conf:bts:size+"
+_FAILED = b"E01"
+_USE = "use `trace native`, which decodes the trace first and then records"
+
+
+class Plan(NamedTuple):
+    """What `trace native` asked for.
+
+    context  the program and settings gdb told of
+    limit    how many instructions gdb is given at most
+    seconds  how long gdb waits for an answer, at most
+    """
+
+    context: Context
+    limit: int
+    seconds: float
+
+
+class Btrace:
+    """The extension of the proxy. `prepare` comes first: gdb waits for an answer only for a while."""
+
+    prefixes = (b"Qbtrace", b"qXfer:btrace")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._plan: Plan | None = None
+        self._failed = False  # to read out what ran: not tried again, because gdb would wait in vain each time
+        self._recordings: dict[int | None, tuple[Recording, int]] = {}  # of each hart; resumes when it was given last
+        self._documents: dict[tuple[bytes, bytes, int | None], bytes] = {}
+
+    def prepare(self, plan: Plan) -> None:
+        """The history was read out and decoded: gdb may record."""
+        self._plan, self._failed = plan, False
+
+    def features(self) -> str:
+        """gdb asks when it connects: nothing is recorded yet."""
+        self._recordings.clear()
+        self._documents.clear()
+        return _FEATURES
+
+    def answer(self, packet: bytes, asking: Asking) -> bytes | None:
+        """See `Extension`."""
+        read = _READ.fullmatch(packet)
+        if read is not None:
+            offset, size = int(read[3], 16), int(read[4], 16)
+            return self._part((read[1], read[2], asking.hart), offset, size, asking)
+        if packet == b"Qbtrace:bts":
+            return self._begin(asking)
+        if packet == b"Qbtrace:off":
+            return b"OK" if self._recordings.pop(asking.hart, None) else b"E.nothing is recorded"
+        return b"OK" if packet.startswith(b"Qbtrace-conf:bts:size=") else None
+
+    def _begin(self, asking: Asking) -> bytes:
+        plan = self._plan
+        with asking.lock:
+            if plan is None:
+                return f"E.{_USE}".encode()
+            if asking.past.away():
+                return b"E.gdb is in the past: `trace live` first"
+            try:
+                recording = Recording(plan.limit, self._traced(plan, asking.hart))
+            except RvtraceError as error:
+                return f"E.{error}; {_USE}".encode()
+            self._recordings[asking.hart] = recording, self._resumed()
+        return b"OK"
+
+    def _part(self, key: tuple[bytes, bytes, int | None], offset: int, size: int, asking: Asking) -> bytes:
+        """A part of a document, which is made when its first one is asked for."""
+        if offset == 0:
+            document = self._document(key, asking)
+            if document is None:
+                return _FAILED
+            self._documents[key] = document
+        document = self._documents.get(key, b"")
+        part = document[offset : offset + size]
+        return (b"l" if offset + size >= len(document) else b"m") + part
+
+    def _document(self, key: tuple[bytes, bytes, int | None], asking: Asking) -> bytes | None:
+        what, annex, hart = key
+        if what == b"btrace-conf":
+            return configuration(on=hart in self._recordings)
+        if self._plan is None or hart not in self._recordings:
+            return None
+        with asking.lock:
+            made = self._blocks(self._plan, annex, hart, asking)
+        return None if made is None else branch_trace(made)
+
+    def _blocks(self, plan: Plan, annex: bytes, hart: int | None, asking: Asking) -> Sequence[Block] | None:
+        pc = asking.live_pc()
+        if pc is None or annex not in (b"all", b"new", b"delta"):
+            return None
+        (recording, before), now = self._recordings[hart], self._resumed()
+        if annex == b"delta" and before == now:
+            return recording.nothing_new(pc)
+        self._recordings[hart] = recording, now
+        it = self._read_out(plan, hart, asking)
+        return recording.more(it, pc) if annex == b"delta" else recording.everything(it, pc)
+
+    def _read_out(self, plan: Plan, hart: int | None, asking: Asking) -> Traced | None:
+        """As `_traced`; None, too, where that cannot be had, and the user is told why."""
+        if self._failed:
+            return None
+        try:
+            return self._traced(plan, hart)
+        except RvtraceError as error:
+            self._failed = True
+            asking.say(f"record btrace: what runs from here on is missing ({error}); `trace native` begins anew")
+            return None
+
+    def _traced(self, plan: Plan, hart: int | None) -> Traced | None:
+        """What is known of a hart now; None where it was not traced. Raises RvtraceError, also when it takes long."""
+        context = replace(plan.context, thread_hart=hart)
+        decoded = self._session.harts(context, _Deadline(plan.seconds))
+        if hart and hart not in decoded.harts.histories:
+            return None
+        number = decoded.harts.number(context.hart, context.thread_hart)
+        history = decoded.harts.histories[number]
+        source = decoded.sink_of(number)
+        whole = not isinstance(source, CapturedRecords) and not source.wrapped
+        return Traced(history, decoded.program, whole) if len(history) else None
+
+    def _resumed(self) -> int:
+        debugger = self._session.debugger
+        return 0 if debugger is None else debugger.resumes
+
+
+class _Deadline:
+    """Stops work that takes longer than gdb waits."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def __call__(self, label: str, done: int, total: int | None = None) -> None:
+        if time.monotonic() > self._end:
+            raise Cancelled(f"{label} takes longer than gdb waits, see `show remotetimeout`")
+
+
+def configuration(*, on: bool) -> bytes:
+    """Whether it is recorded. gdb shows a size as that of its buffer, and there is none: 0."""
+    inner = '<bts size="0x0"/>' if on else ""
+    return (
+        f'<!DOCTYPE btrace-conf SYSTEM "btrace-conf.dtd">\n<btrace-conf version="1.0">{inner}</btrace-conf>\n'.encode()
+    )
+
+
+def branch_trace(made: Sequence[Block]) -> bytes:
+    """Blocks, oldest first, as gdb wants them: newest first."""
+    lines = "".join(f'<block begin="{begin:#x}" end="{end:#x}"/>\n' for begin, end in reversed(made))
+    return f'<!DOCTYPE btrace SYSTEM "btrace.dtd">\n<btrace version="1.0">\n{lines}</btrace>\n'.encode()

@@ -1,0 +1,426 @@
+"""One gdb, from its connection to its end: what it sends goes to the stub, or is answered from the past.
+
+The protocol is one of turns: gdb asks, and waits for the answer; so this thread may wait for the stub in between.
+"""
+
+import contextlib
+import logging
+import select
+import socket
+import time
+from collections import deque
+from contextlib import AbstractContextManager
+
+from rvtrace_gdb.session.replay.backend import ReplayBackend
+from rvtrace_gdb.session.replay.caretaker import OF_FRAMES, Caretaker
+from rvtrace_gdb.session.replay.connection import (
+    MUCH,
+    Item,
+    Kind,
+    Stub,
+    StubAbsent,
+    StubGone,
+    Wire,
+    WireGone,
+    escape,
+    frame,
+    unescape,
+)
+from rvtrace_gdb.session.replay.live_target import MEMORY, Breakpoints, Pieces, Present, together
+from rvtrace_gdb.session.replay.proxy_state import ASKS_FOR_ALL, Shared, Threads
+from rvtrace_gdb.session.replay.replay_target import Replay
+from rvtrace_gdb.session.replay.stepping import Walk
+from rvtrace_gdb.session.replay.target_xml import Descriptions
+from rvtrace_gdb.support.errors import RvtraceError
+
+_ATTEMPTS = 20  # to connect to a stub that ends the connection before it has said anything
+_AGAIN_SECONDS = 0.1
+_SILENCE_SECONDS = 8.0  # until something that has said nothing yet is taken for no stub; OpenOCD may probe flash first
+_KNOCKING_SECONDS = 0.5  # that gdb, too, may be this one, whose end is still to be read
+_NO_STUB = "what is there does not speak gdb's protocol"
+_Side = Wire | socket.socket
+log = logging.getLogger("rvtrace.session")
+
+
+class Ended(Exception):
+    """There is nothing more to be said to this gdb."""
+
+
+class Conversation:
+    """*stub*: None where there is none, or none any more. It is also the `Asking` of extensions."""
+
+    def __init__(self, shared: Shared, gdb: Wire, stub: Stub | None) -> None:
+        self.shared, self.gdb, self.stub = shared, gdb, stub
+        self.threads = Threads(shared.hart_of)
+        self.breakpoints = Breakpoints()
+        self.descriptions = Descriptions(self)
+        self.pieces = Pieces()
+        self.non_stop = False
+        self._lost: StubGone | None = None  # the stub, and how
+        self.leaving = False  # gdb ended the target or detached: that the stub ends the connection is no loss
+        self.walk = Walk(self)
+        self._present, self._replay = Present(self), Replay(self)
+        self._arrived: deque[Item] = deque()
+        self._attempts = _ATTEMPTS
+        self._silent_until = 0.0
+        self._knocked: float | None = None  # when another gdb connected
+
+    def run(self) -> None:
+        """Until gdb is gone or the proxy closes. Nothing of gdb is left in the past or in the stub then."""
+        self._caretaker = Caretaker(self.gdb.connection)
+        try:
+            self._replay.begin()
+            self.shared.asking = self
+            while not self.shared.closing.is_set():
+                self._turn()
+        except (WireGone, Ended):
+            pass
+        finally:
+            self.shared.asking = None
+            self._end()
+
+    # One turn
+
+    def _turn(self) -> None:
+        """Wait for either side, and do what it wants."""
+        stub, gdb = self.stub, self.gdb
+        readable, writable = self._wait(stub)
+        if self._silence() == 0:
+            self._attempts = 0
+            self.lose_stub(StubGone(*self.shared.where or ("", 0)))
+        if gdb in writable:
+            gdb.flush()
+        if stub is not None:
+            self._turn_to_stub(stub, read=stub.wire in readable, write=stub.wire in writable)
+        if gdb in readable:
+            self._caretaker.owes(gdb.packet_to_come() or self._owed())
+            self._arrived += gdb.receive()
+        while self._arrived:
+            self._take(self._arrived.popleft())
+        gdb.settle()
+        if self.stub is not None:
+            self._settle(self.stub)
+        self._caretaker.owes(self._owed())
+        self._refuse_others(knocks=self.shared.listener in readable)
+
+    def _owed(self) -> bytes:
+        """The packet of gdb that the stub is to answer yet, if any."""
+        return self.stub.asked[-1] if self.stub is not None and self.stub.asked else b""
+
+    def _wait(self, stub: Stub | None) -> tuple[list[_Side], list[_Side]]:
+        """Who has sent something, and who takes more."""
+        gdb, readers = self.gdb, list[_Side]([self.shared.wake])
+        if stub is not None and gdb.unsent < MUCH:
+            readers.append(stub.wire)
+        if stub is None or stub.wire.unsent < MUCH:
+            readers.append(gdb)
+        if self.shared.listener is not None and self._knocked is None:
+            readers.append(self.shared.listener)
+        writers: list[_Side] = [wire for wire in (gdb, stub.wire if stub else gdb) if wire.unsent]
+        readable, writable, _ = select.select(readers, writers, [], self._patience())
+        return readable, writable
+
+    def _refuse_others(self, *, knocks: bool) -> None:
+        """A second gdb would wait in vain."""
+        listener, now = self.shared.listener, time.monotonic()
+        if knocks:
+            self._knocked = now
+        if listener is None or self._knocked is None or now < self._knocked + _KNOCKING_SECONDS:
+            return
+        self._knocked = None
+        with contextlib.suppress(OSError), listener.accept()[0]:
+            self.shared.say("another gdb was refused: this one is connected")
+
+    def _patience(self) -> float | None:
+        """Seconds for which nothing is to be done."""
+        silence = self._silence()
+        if self._knocked is None:
+            return silence
+        knocking = max(0.0, self._knocked + _KNOCKING_SECONDS - time.monotonic())
+        return knocking if silence is None else min(silence, knocking)
+
+    def _silence(self) -> float | None:
+        """Seconds until a stub that has said nothing yet is given up, None: for ever."""
+        stub = self.stub
+        if stub is None or stub.heard or not stub.asked:
+            self._silent_until = time.monotonic() + _SILENCE_SECONDS
+            return None
+        return max(0.0, self._silent_until - time.monotonic())
+
+    def _settle(self, stub: Stub) -> None:
+        try:
+            stub.settle()
+        except StubGone as error:
+            self.lose_stub(error)
+
+    def _turn_to_stub(self, stub: Stub, *, read: bool, write: bool) -> None:
+        try:
+            if write:
+                stub.flush()
+            if read:
+                stub.receive()
+            while (item := stub.next()) is not None:
+                self._present.reply(item)
+        except StubGone as error:
+            self.lose_stub(error)
+
+    def _take(self, item: Item) -> None:
+        if item.kind is Kind.PACKET:
+            self._caretaker.owes(item.body)
+            while not self._routed(item):
+                pass
+        elif item.kind is Kind.INTERRUPT:
+            if self.stub is not None and (self.stub.running or not self.away()):
+                self.stub.write(item.raw)
+            else:  # between two of many short ways, as at a breakpoint whose condition is false
+                self.shared.interrupted = True
+
+    def _routed(self, item: Item) -> bool:
+        """False: the stub was lost, and what is there instead is yet to get it. Raises StubGone where no stub was."""
+        stub = self.stub
+        try:
+            self._route(item)
+        except StubGone as error:
+            if stub is None:
+                raise
+            self.lose_stub(error)
+            return False
+        return True
+
+    def _route(self, item: Item) -> None:
+        if item.body.startswith(ASKS_FOR_ALL):
+            self.walk.user_sees()
+        if self._lost is not None and not self.away():
+            self._take_without_present(item, self._lost)
+        elif self.stub is None or (not self.stub.running and self.away()):
+            self._replay.take(item)
+        else:
+            self._present.take(item)
+
+    def _take_without_present(self, item: Item, why: StubGone) -> None:
+        """gdb 13 and 16 crash when the connection ends while they find frames, so not at a packet of those."""
+        if item.body[:1] not in OF_FRAMES:
+            raise Ended from why
+        self.send(b"E01")
+
+    def _end(self) -> None:
+        with self.shared.lock:
+            self.shared.past.leave()
+        stub = self.stub
+        if stub is not None:
+            with contextlib.suppress(StubGone):
+                if not stub.running and not self.leaving:
+                    self.breakpoints.remove_all(self.transact)
+            stub.close()
+        self.gdb.close()
+        self._caretaker.dismiss()
+
+    # For the present and the past
+
+    def away(self) -> bool:
+        """Whether any hart is in the past."""
+        with self.shared.lock:
+            return self.shared.past.away()
+
+    def says_present(self) -> bool:
+        """Whether there is a target that says its registers, as far as it was asked."""
+        return self.stub is not None and not self.shared.unreadable
+
+    def forward(self, item: Item) -> None:
+        """To the stub as it is; the answer comes later."""
+        assert self.stub is not None
+        if self.threads.general != self.threads.of_stub:
+            self._tell_thread(self.threads.general)
+        pieces = self.pieces.of(item.body) if item.body[:1] in MEMORY and not self.stub.running else None
+        if pieces is None:
+            self.stub.ask(item.body, item.raw)
+        else:
+            self.send(together(item.body, self.stub.transact_all(pieces, self._present.reply)))
+
+    def in_present(self, body: bytes) -> None:
+        """A packet of gdb that ends its time in the past."""
+        self._present.take(Item(Kind.PACKET, frame(body), body))
+
+    def answered(self, body: bytes) -> bytes | None:
+        """What the stub answered to this when there was one, still escaped."""
+        return self._present.answered.get(body)
+
+    def end(self) -> None:
+        """Nothing is to be said to this gdb any more. Raises Ended."""
+        raise Ended
+
+    def send(self, body: bytes) -> None:
+        """An answer to gdb, which needs no escapes."""
+        self.gdb.send_body(body)
+
+    def send_data(self, data: bytes) -> None:
+        """An answer to gdb of any bytes."""
+        self.gdb.send_body(escape(data))
+
+    def tell(self, line: str) -> None:
+        """A line on gdb's console, which it prints while it waits for the target to stop."""
+        self.send(b"O" + f"{line}\n".encode().hex().encode())
+
+    def is_interrupted(self) -> bool:
+        """Whether gdb sent Ctrl-C, or is gone, while something is worked on for it."""
+        if self.shared.closing.is_set():
+            return True
+        try:
+            if self.gdb.unsent:
+                self.gdb.flush()
+            if select.select([self.gdb], [], [], 0)[0]:
+                self._arrived += self.gdb.receive()
+        except WireGone:
+            return True
+        found = [item for item in self._arrived if item.kind is Kind.INTERRUPT]
+        for item in found:
+            self._arrived.remove(item)
+        earlier, self.shared.interrupted = self.shared.interrupted, False
+        return bool(found) or earlier
+
+    def lose_stub(self, error: StubGone) -> None:
+        """The stub is no more: gdb can go on in the past, where it needs none. Raises Ended if it cannot."""
+        stub, self.stub = self.stub, None
+        if stub is None:
+            return
+        stub.close()
+        if not stub.heard and self._connect_again(stub):
+            return
+        self.shared.stub_lost = True
+        self.breakpoints.stub_lost()
+        if not self.leaving:
+            told = error if stub.heard else StubAbsent(error.host, error.port, _NO_STUB)
+            log.warning("%s", told)
+            self.shared.say(str(told))
+        self._lost = error
+        if not self.away() and (self.leaving or any(body[:1] not in OF_FRAMES for body in stub.asked)):
+            raise Ended from error
+        for _ in stub.asked:
+            self.send(b"E01")
+
+    def _connect_again(self, stub: Stub) -> bool:
+        """OpenOCD refuses a gdb as long as it has not noticed that the one before it is gone."""
+        while self._attempts and self.shared.where:
+            self._attempts -= 1
+            time.sleep(_AGAIN_SECONDS)
+            try:
+                self.stub = Stub.connect(self.shared, self.shared.where)
+                for body in stub.asked:
+                    self.stub.ask(body)
+            except RvtraceError:
+                self.stub = None
+                continue
+            return True
+        return False
+
+    def extend(self, body: bytes) -> bool:
+        """Answers a packet that an extension knows. One that breaks off nobody knows."""
+        try:
+            packet = unescape(body)
+        except ValueError:
+            return False
+        try:
+            answer = self.extended(packet)
+        except StubGone:
+            raise
+        except RvtraceError as error:
+            self.say(str(error))
+            answer = f"E.{error}".encode()
+        if answer is not None:
+            self.send_data(answer)
+        return answer is not None
+
+    # For extensions: see `Asking`
+
+    def extended(self, packet: bytes) -> bytes | None:
+        for extension in self.shared.extensions:
+            if packet.startswith(tuple(extension.prefixes)):
+                answer = extension.answer(packet, self)
+                if answer is not None:
+                    return answer
+        return None
+
+    @property
+    def past(self) -> ReplayBackend:
+        return self.shared.past
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        return self.shared.lock
+
+    @property
+    def thread(self) -> str | None:
+        return self.threads.current
+
+    @property
+    def hart(self) -> int | None:
+        return self.threads.hart(self.threads.current)
+
+    def live(self) -> bool:
+        return self.stub is not None and not self.stub.running
+
+    def transact(self, packet: bytes) -> bytes:
+        return self._stub_for(self.threads.general).transact(escape(packet), self._present.reply)
+
+    def transact_all(self, packets: list[bytes], hart: int | None = None) -> list[bytes]:
+        thread = self.threads.general if hart is None else self.threads.of_hart(hart)
+        stub = self._stub_for(thread)
+        answers = stub.transact_all([escape(packet) for packet in packets], self._present.reply)
+        return [_unescaped(answer) for answer in answers]
+
+    def monitor(self, command: str) -> str:
+        said: list[bytes] = []
+
+        def collect(item: Item) -> None:
+            if item.kind is Kind.PACKET and item.body[:1] == b"O":
+                said.append(item.body[1:])
+            else:
+                self._present.reply(item)
+
+        last = self._stub_for(self.threads.general).transact(b"qRcmd," + command.encode().hex().encode(), collect)
+        return "".join(_text(part) for part in [*said, b"" if last == b"OK" else last])
+
+    def live_pc(self) -> int | None:
+        pc = self.descriptions.current().by_name.get("pc")
+        answer = self.transact(b"p%x" % pc.number) if pc else b""
+        try:
+            return int.from_bytes(bytes.fromhex(answer.decode()), "little") if answer else None
+        except ValueError:
+            return None
+
+    def say(self, line: str) -> None:
+        self.shared.say(line)
+
+    def _stub_for(self, thread: str | None) -> Stub:
+        """The stub, which takes *thread* for the current one. Raises StubGone."""
+        self.gdb.settle()
+        if self.stub is None:
+            raise StubGone(*(self.shared.where or ("", 0)))
+        if thread != self.threads.of_stub:
+            self._tell_thread(thread)
+        return self.stub
+
+    def _tell_thread(self, thread: str | None) -> None:
+        """gdb takes the thread of a stop for the current one; of a stop in the past the stub does not know."""
+        assert self.stub is not None
+        if self.stub.running:
+            return
+        answer = self.stub.transact(b"Hg" + (thread or "0").encode(), self._present.reply)
+        if answer != b"OK" and thread is not None:
+            log.warning("the stub knows no thread %s: %r", thread, answer)
+        self.threads.of_stub = thread
+
+
+def _text(part: bytes) -> str:
+    """What is written in hexadecimal."""
+    try:
+        return bytes.fromhex(part.decode()).decode(errors="replace")
+    except ValueError:
+        return ""
+
+
+def _unescaped(answer: bytes) -> bytes:
+    try:
+        return unescape(answer)
+    except ValueError:
+        return b"E01"

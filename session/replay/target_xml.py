@@ -1,0 +1,298 @@
+"""The target description that gdb reads: the registers of the stub's, and one of ours in it, trace_pos.
+
+trace_pos is -1 in the present, else the number of the instruction that runs next as `trace history` prints it. It is
+put among the CSRs, because these are all that gdb leaves out of `info registers`, whatever group a description gives
+its registers (riscv_register_reggroup_p); a second feature of that name takes nothing away from the stub's.
+
+`Descriptions` reads those of one gdb from the stub and keeps them by process (in QEMU, harts of different kinds).
+
+Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined Target Types), "General Query
+Packets" (qXfer); QEMU includes its features by xi:include without declaring the prefix, so that this is no XML to a
+parser.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from rvtrace_gdb.session.replay.backend import Registers
+from rvtrace_gdb.session.replay.connection import escaped_within, unescape
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.replay.router import Conversation
+
+NAME = "trace_pos"
+_LOWEST = 0x4000  # of our register: above all CSRs and their vendors'
+_BYTES = 8
+_INCLUDE = re.compile(rb"<xi:include\s+[^>]*href\s*=\s*[\"']([^\"']+)[\"'][^>]*/?>")
+_REGISTER = re.compile(rb"<reg\s+([^>]*?)/?>")
+_ATTRIBUTE = re.compile(rb"([\w-]+)\s*=\s*[\"']([^\"']*)[\"']")
+_COMMENT = re.compile(rb"<!--.*?-->", re.S)
+_FEATURE = (
+    '<feature name="org.gnu.gdb.riscv.csr"><reg name="trace_pos" bitsize="64" type="int64" regnum="{}"'
+    ' group="rvtrace" save-restore="no"/></feature>\n'
+)
+_END = b"</target>"
+_DEEPEST = 8  # inclusions
+_IN_FLOAT = ' group="float"'
+
+_ABI = """zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7
+s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc"""
+_FLOATS = """ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7
+fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11"""
+_FIRST_FLOAT = 33
+_FLOAT_CONTROL = {"fflags": 66, "frm": 67, "fcsr": 68}
+_FIRST_CSR, _PRIVILEGE = 65, 4161  # gdb's own numbers (riscv-tdep.h)
+_POINTERS = {"ra": "code_ptr", "pc": "code_ptr", "sp": "data_ptr", "gp": "data_ptr", "tp": "data_ptr", "fp": "data_ptr"}
+
+
+class Register(NamedTuple):
+    """*size* in bytes."""
+
+    name: str
+    number: int
+    size: int
+
+
+class Description:
+    """All registers by number, and the document that has ours, too. *ours*: its number, None where it has no place."""
+
+    def __init__(self, document: bytes, registers: dict[int, Register], ours: int | None) -> None:
+        self.document, self.registers, self.ours = document, registers, ours
+        self.by_name = {register.name: register for register in registers.values()}
+
+    @classmethod
+    def of(cls, document: bytes, annex: Callable[[bytes], bytes]) -> Self:
+        """Of the stub's target.xml. *annex* reads another document; what it raises is passed on."""
+        registers = _registers(_with_includes(document, annex, _DEEPEST))
+        head, end, tail = document.rpartition(_END)
+        if not end or not registers:
+            return cls(document, registers, None)
+        ours = max(_LOWEST, max(registers) + 1)
+        return cls(head + _FEATURE.format(ours).encode() + end + tail, registers, ours)
+
+    @classmethod
+    def of_hart(cls, xlen: int, told: Registers | None = None) -> Self:
+        """Where there is no stub. *told*: which registers the trace tells.
+
+        If it tells none, those for floating point are the widest that a program's ABI may want: gdb takes no program
+        whose ABI needs wider ones than the target has.
+        """
+        cpu = _rows((name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split()))
+        flen = 64 if told is None else told.flen
+        kind = "ieee_double" if flen == 64 else "ieee_single"
+        floats = _rows((name, flen, kind, number) for number, name in enumerate(_FLOATS.split(), _FIRST_FLOAT))
+        control = _rows((name, 32, "int", number) for name, number in _FLOAT_CONTROL.items())
+        features = [("cpu", cpu), *([("fpu", floats + control)] if flen else [])]
+        if told is not None:
+            others = sorted((number, name) for name, number in told.csrs.items() if name not in _FLOAT_CONTROL)
+            features.append(("csr", _rows((name, xlen, "int", _FIRST_CSR + number) for number, name in others)))
+            features.append(("virtual", _rows([("priv", xlen, "int", _PRIVILEGE)])))
+        text = (
+            '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n<target version="1.0">\n'
+            f"<architecture>riscv:rv{xlen}</architecture>\n"
+            + "".join(f'<feature name="org.gnu.gdb.riscv.{name}">\n{rows}</feature>\n' for name, rows in features)
+            + "</target>\n"
+        )
+        return cls.of(text.encode(), lambda _: b"")
+
+    def value(self, number: int, values: Mapping[str, int]) -> bytes | None:
+        """The register in hexadecimal, x where it is not known; None where there is no such register."""
+        register = self.registers.get(number)
+        if register is None:
+            return None
+        known = values.get(register.name)
+        return b"xx" * register.size if known is None else in_hex(known, register.size)
+
+    def all_values(self, size: int, values: Mapping[str, int]) -> bytes:
+        """The answer to g, of *size* bytes: registers in the order of their numbers, as far as they fit."""
+        parts: list[bytes] = []
+        for number in sorted(self.registers):
+            size -= self.registers[number].size
+            if size < 0:
+                break
+            parts.append(self.value(number, values) or b"")
+        return b"".join(parts)
+
+    def values(self, g: bytes) -> dict[str, int]:
+        """What an answer to g says, of the registers whose values it has."""
+        found: dict[str, int] = {}
+        at = 0
+        for number in sorted(self.registers):
+            name, size = self.registers[number].name, self.registers[number].size
+            with contextlib.suppress(ValueError):
+                data = bytes.fromhex(g[at : at + 2 * size].decode(errors="replace"))
+                if len(data) == size:
+                    found[name] = int.from_bytes(data, "little")
+            at += 2 * size
+        return found
+
+    def registers_but_ours(self) -> dict[int, Register]:
+        return {number: it for number, it in self.registers.items() if number != self.ours}
+
+    def pc_size(self) -> int:
+        """Bytes up to pc and with it: the least that a stub sends for g."""
+        pc = self.by_name.get("pc")
+        return sum(it.size for it in self.registers.values() if pc is None or it.number <= pc.number)
+
+
+def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
+    """Name, size in bits, type, number."""
+    return "".join(
+        f'<reg name="{name}" bitsize="{size}" type="{kind}" regnum="{number}"'
+        f"{_IN_FLOAT if kind.startswith('ieee') else ''}/>\n"
+        for name, size, kind, number in registers
+    )
+
+
+def in_hex(value: int, size: int = _BYTES) -> bytes:
+    """As registers are sent: in the target's byte order, which is little endian."""
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little").hex().encode()
+
+
+def _with_includes(document: bytes, annex: Callable[[bytes], bytes], deepest: int) -> bytes:
+    if deepest == 0:
+        return b""
+    plain = _COMMENT.sub(b"", document)
+    return _INCLUDE.sub(lambda match: _with_includes(annex(match[1]), annex, deepest - 1), plain)
+
+
+def _registers(document: bytes) -> dict[int, Register]:
+    """A register without a number has that of the one before and one."""
+    registers: dict[int, Register] = {}
+    number = -1
+    for match in _REGISTER.finditer(document):
+        attributes = {name: value.decode(errors="replace") for name, value in _ATTRIBUTE.findall(match[1])}
+        try:
+            number = int(attributes.get(b"regnum", str(number + 1)), 0)
+            size = int(attributes[b"bitsize"], 0) // 8
+        except (KeyError, ValueError):
+            continue
+        registers[number] = Register(attributes.get(b"name", ""), number, max(size, 1))
+    return registers
+
+
+READ = b"qXfer:features:read:"
+TARGET = b"target.xml"
+_PIECE = 0xFFB  # bytes: a little less than the smallest PacketSize of OpenOCD and QEMU
+
+
+class Descriptions:
+    """*told*: gdb has read one that has our register, and may be told its value with a stop."""
+
+    def __init__(self, it: "Conversation") -> None:
+        self._it = it
+        self._read: dict[str, Description] = {}
+        self._g_sizes: dict[str, int] = {}
+        self._live: dict[str | None, bytes] = {}  # what g was answered last in the present, by thread
+        self._last: Description | None = None
+        self.told = False
+
+    def current(self) -> Description:
+        """Of gdb's current thread. Raises StubGone."""
+        found = self._read.get(self._process())
+        if found is None:
+            found = self._read[self._process()] = self._fetch() or self._assumed()
+        return found
+
+    def ours(self) -> int | None:
+        """The number of our register as far as it is known."""
+        found = self._read.get(self._process()) or self._last
+        return found.ours if found else None
+
+    def serve(self, body: bytes) -> bool:
+        """Answers the reading of a piece of target.xml; False: the stub is to do that. Raises StubGone."""
+        if not body.startswith(READ + TARGET + b":"):
+            return False
+        try:
+            offset, size = (int(number, 16) for number in body[len(READ + TARGET) + 1 :].split(b","))
+        except ValueError:
+            return False
+        if offset == 0 or self._last is None:
+            found = self._fetch()
+            if found is None:
+                return False
+            self._last = self._read[self._process()] = found
+        document = self._last.document
+        escaped, length = escaped_within(document[offset:], size)
+        is_last = offset + length >= len(document)
+        self.told = self.told or (is_last and self._last.ours is not None)
+        self._it.send((b"l" if is_last else b"m") + escaped)
+        return True
+
+    def note_g(self, body: bytes) -> None:
+        """The stub's answer to g: how long it is. One that breaks off says nothing."""
+        if body and body[:1] != b"E":
+            try:
+                body = unescape(body)
+            except ValueError:
+                return
+            self._it.shared.unreadable = False
+            self._live[self._it.threads.current] = body
+            self._g_sizes[self._process()] = len(body) // 2
+
+    def remember_live(self) -> bool:
+        """What the target says now of the current thread is known even when it is gone. Raises StubGone.
+
+        False: it says nothing.
+        """
+        answer = self._it.transact(b"g")
+        self._it.shared.unreadable = True
+        self.note_g(answer)
+        return not self._it.shared.unreadable
+
+    def forget_live(self) -> None:
+        """What the target said does not hold any more."""
+        self._live.clear()
+
+    def live_g(self) -> bytes:
+        """What g was answered last in the present for the current thread; nothing where that is not known."""
+        return self._live.get(self._it.threads.current, b"")
+
+    def live_values(self) -> dict[str, int]:
+        """The registers of the current thread as they were last in the present, by name."""
+        return self.current().values(self.live_g())
+
+    def g_size(self) -> int:
+        """Bytes of the stub's answer to g. Raises StubGone."""
+        if self._process() not in self._g_sizes and self._it.live():
+            self.note_g(self._it.transact(b"g"))
+        return self._g_sizes.get(self._process()) or self.current().pc_size()
+
+    def _process(self) -> str:
+        return (self._it.threads.current or "").rpartition(".")[0]
+
+    def _assumed(self) -> Description:
+        """What gdb assumes of a stub that does not describe its target, or for a capture alone."""
+        xlen = self._it.shared.xlen
+        if self._it.live():
+            answer = self._it.transact(b"g")
+            xlen = 32 if len(answer) // 2 in (33 * 4, 33 * 4 + 32 * 8) else 64
+        found = self._of_trace() if self._it.stub is None else Description.of_hart(xlen)
+        return found if self._it.stub is None else Description(b"", found.registers_but_ours(), None)
+
+    def _fetch(self) -> Description | None:
+        if self._it.stub is None:
+            known = self._read.get(self._process()) or self._last
+            return known or self._of_trace()
+        document = self._document(TARGET)
+        return Description.of(document, self._document) if document else None
+
+    def _of_trace(self) -> Description:
+        """Of a capture alone."""
+        with self._it.lock:
+            return Description.of_hart(self._it.shared.xlen, self._it.past.told(self._it.hart))
+
+    def _document(self, annex: bytes) -> bytes:
+        """All of a document of the stub; nothing where it has none."""
+        parts: list[bytes] = []
+        length = 0
+        while True:
+            answer = self._it.transact(READ + annex + b":%x,%x" % (length, _PIECE))
+            if answer[:1] not in (b"l", b"m"):
+                return b""
+            parts.append(answer[1:])
+            length += len(answer) - 1
+            if answer[:1] == b"l" or len(answer) == 1:
+                return b"".join(parts)

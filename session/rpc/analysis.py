@@ -1,0 +1,221 @@
+"""The methods of the session protocol that count how often instructions ran, and that tell who wrote what.
+
+coverage {context, args, ranges, functions, branches}: `trace history` numbers the RANGE *args* ("": everything).
+*ranges*: [address, end, address, end, ...] that are asked about, null for all; *functions*, *branches*: not null to
+have them.
+
+    {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.queries.functions.Part`
+     overwritten: whether older trace was overwritten before the first of them,
+     counts: [[address, how often it ran], ...],
+     branches: [[address, taken, not taken, target, what follows], ...],
+     functions: [[start, end, name, instructions, how many of them ran, how often it was entered], ...]}
+
+`trace who-wrote` asks who wrote a register or some memory last before a moment:
+
+    who_wrote {context, name, at, register or where, below} -> {hart, lines, writer, none, below}
+
+*name*: what the user calls it. *at*: the number of the instruction before which it is asked, null: after all that is
+in the trace. *register*: its name, *where*: [address, size], as loads and stores have it there. *below*: of the answer
+before: only writers before that one. *none*: lines that are said where the trace has no writer. The writer, else null:
+
+    kind      instruction, trap, reset or outside (a debugger, a loader, an interrupt line)
+    number    of the instruction; of what is none, of the one after it, null: nothing ran after it
+    row       as of rows, of that instruction
+    group     of a tandem trace, from 1 on as in `trace dump`; null for other traces
+    ago       how many instructions before the moment, 1: the last one
+    happened  of what is no instruction, as of between
+    told      the register that was written, where it is another one that shares bits
+    old, new  values, null where they are not known: of a register; of the bytes that were stored of what was asked for
+    bits      of the register
+    store     [address, size] of what was stored; *where*: of what was asked for, which may have size 0 for a symbol's
+    window    [address, bytes before, bytes after], null for those not known: memory around the store
+    doubts    why it may not be the last one, or may not hold: lines
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Any
+
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.program.csrs import is_counter
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.wording import regno_of
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.lists import SelectedHistory, call_history
+from rvtrace_gdb.session.queries.functions import Coverage
+from rvtrace_gdb.session.queries.rows import rows, said_of
+from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
+from rvtrace_gdb.session.queries.who_wrote import INSTRUCTION, PC, Moment, Written, name_of, stored
+from rvtrace_gdb.session.replay.debugger import number_elsewhere
+from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError
+
+_ALL = ((0, 1 << 64),)
+
+
+def coverage(session: Session, params: Params, progress: Progress) -> Any:
+    """See the module."""
+    it = session.selected(params.context(), progress)
+    calls = call_history(session, it, progress)
+    kept = session.kept(Coverage, it.history, lambda: Coverage(it.history, it.program, calls))
+    kept.select(params.text("args", ""))
+    part = kept.counted(progress)
+    ranges = _ranges(params)
+    return {
+        "lines": it.lines,
+        "hart": it.hart,
+        **part._asdict(),
+        "overwritten": it.overwritten and part.first == 1,
+        "counts": list(chain.from_iterable(kept.addresses(*one) for one in ranges)),
+        "branches": list(chain.from_iterable(kept.branches(*one) for one in ranges))
+        if params.given("branches")
+        else [],
+        "functions": kept.functions() if params.given("functions") else [],
+    }
+
+
+def _ranges(params: Params) -> tuple[tuple[int, int], ...]:
+    """The addresses asked about. Raises BadRequest."""
+    if not params.given("ranges"):
+        return _ALL
+    numbers = params.numbers("ranges")
+    if len(numbers) % 2:
+        raise BadRequest("coverage: ranges are pairs of addresses")
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+COVERAGE_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"coverage": coverage}
+
+
+SIZE_MOST = 1 << 20
+NO_REGISTERS = "this trace does not say what was written to registers: a tandem trace does (docs/tandem.md)"
+
+
+class NoRegister(RvtraceError):
+    """A name of no register that a trace has."""
+
+
+def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
+    """Raises as `Session.history`, NoRegister, NoTrace."""
+    context = params.context()
+    it = session.selected(context, progress)
+    at, below = params.optional_number("at"), params.optional_number("below")
+    at = number_elsewhere(session, context) if at is None else at
+    position = len(it.history) if at is None else min(max(at - 1, 0), len(it.history))
+    answer = {"hart": it.hart, "lines": it.lines, "writer": None, "none": [], "below": None}
+    until = "now" if below is None else "that"
+    none = it.unless_earlier(f"Nobody wrote {params.text('name')} in this trace before {until}.")
+    if params.given("register"):
+        return answer | _register(it, position, params.text("register"), below, none)
+    where = params.place("where")
+    if where is None or where[1] > SIZE_MOST:
+        raise BadRequest(f"who_wrote: register is needed, or where with at most {SIZE_MOST} bytes")
+    return answer | _memory(it, position, where, below, none)
+
+
+def _register(it: SelectedHistory, position: int, name: str, below: int | None, none: str) -> dict[str, Any]:
+    tandem = it.history.shadow
+    if tandem is None:
+        raise NoTrace(NO_REGISTERS)
+    number = PC if name == "pc" else regno_of(name)
+    if number is None:
+        raise NoRegister(f"there is no register ${name}, or a trace does not have it")
+    if name in ("zero", "x0"):
+        return {"none": [f"${name} is always 0: nobody writes it."]}
+    found = Moment(tandem, position, None if below is None else below - 1).register(number)
+    if found is None:
+        return {"none": [none, *(["It counts by itself."] if number >= 0 and is_counter(number) else [])]}
+    writer = _writer(it, position, found)
+    writer["bits"] = tandem.trace.parameters.flen if 0x1020 <= number < 0x1040 else it.program.xlen
+    writer["told"] = None if found.told is None else name_of(found.told)
+    return {"writer": writer, "below": writer["group"]}
+
+
+def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
+    image = it.program.image_of(it.history.context_at(max(min(position, len(it.history) - 1), 0)))
+    address, size = where[0], where[1] or min(size_at(where[0], image), SIZE_MOST)
+    if it.history.shadow is None:
+        return _stored(it, position, (address, size), below, none)
+    moment = Moment(it.history.shadow, position, None if below is None else below - 1)
+    found = moment.memory(address, size)
+    if found is not None:
+        writer = _writer(it, position, found) | {"where": [address, size]}
+        return {"writer": writer, "below": writer["group"]}
+    loaded = moment.loaded(address, size) if size <= _SHOWN and below is None else None
+    said = [f"Loads have read {_hex(loaded)} there."] if loaded is not None else []
+    return {"none": [none, *said, *_in_program(image, address, size)]}
+
+
+def _stored(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
+    """From the accesses of a data trace."""
+    if not it.history.accesses:
+        raise NoTrace(f"nobody knows who stored what: a tandem trace says it (docs/tandem.md), or {NO_ACCESSES}")
+    found, unknown = stored(it.history, position if below is None else min(position, below - 1), *where)
+    doubt = f"Of {unknown} store{'s' * (unknown != 1)} {'since' if found else 'in the trace'} the address is not known."
+    doubts = (doubt,) if unknown else ()
+    if found is None:
+        return {"none": [none, *doubts]}
+    writer = _writer(it, position, found._replace(doubts=(*found.doubts, *doubts)))
+    return {"writer": writer | {"where": list(where)}, "below": found.position + 1}
+
+
+def _writer(it: SelectedHistory, position: int, found: Written) -> dict[str, Any]:
+    history, at = it.history, found.position
+    row = next(iter(rows(history, it.program, at + 1, at + 2)), None) if at < len(history) else None
+    first, last = (bisect_left(history.gap_positions, i) for i in (at, position))
+    store, happened = found.store, None
+    if found.kind != INSTRUCTION and found.group is not None:
+        happened = _happened(it, found)
+    return {
+        "kind": found.kind,
+        "number": None if row is None else at + 1,
+        "row": row,
+        "group": None if found.group is None else found.group + 1,
+        "ago": position - at - (last - first),
+        "happened": happened,
+        "told": None,
+        "old": found.old,
+        "new": found.new,
+        "bits": None,
+        "store": None if store is None else [store.address, store.size],
+        "window": found.window,
+        "doubts": found.doubts,
+    }
+
+
+def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
+    """What is said of a group that is no instruction, where something is."""
+    tandem = it.history.shadow
+    assert tandem is not None and found.group is not None
+    offset = tandem.trace.offsets[found.group]
+    kinds = (EventKind.TRAP, EventKind.SYNC)
+    events = it.history.events_between(found.position, found.position + 1)
+    event = next((event for event in events if event.offset == offset and event.kind in kinds), None)
+    said = None if event is None else said_of(it.history, it.program, event)
+    return None if said is None else [said]
+
+
+def _in_program(image: Image, address: int, size: int) -> list[str]:
+    """What the program file has there."""
+    for elf, bias in image.elves:
+        for segment in elf.segments:
+            at = address - segment.vaddr - bias
+            data = segment.data[at : at + size] if at >= 0 else b""
+            if len(data) == size and size <= _SHOWN:
+                return [
+                    f"The program file has {_hex(data)} there: whether it was loaded like that, the trace does not say."
+                ]
+    return []
+
+
+_SHOWN = 16
+
+
+def _hex(data: bytes) -> str:
+    """Up to 8 bytes as the number they are, else byte by byte."""
+    return f"0x{data[::-1].hex()}" if len(data) <= 8 else data.hex(" ")
+
+
+WRITER_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"who_wrote": who_wrote}

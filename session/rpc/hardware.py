@@ -1,0 +1,253 @@
+"""The methods of the session protocol for the hardware: trace components, Control Transfer Records, USB, ESP32 memory.
+
+| method     | params                                   | result                                                      |
+|------------|------------------------------------------|-------------------------------------------------------------|
+| regs       | context, access, names, everything, live | {lines, csrs}; see `session.queries.registers`              |
+| info       | context, live                            | {lines, capture: they are of a file}                        |
+| components | context                                  | {names}: what `regs` can be asked for, without any error    |
+| choices    | context                                  | {option: words}, of `trace start`                           |
+| ctr_start  | context, access, options                 | {lines}; options: see `session.sources.ctr_commands`        |
+| ctr_stop   | context, access                          | {lines}                                                     |
+| ctr_connected | access                                | {}; gdb's connection is another one                         |
+| ctr_clear  | context, access                          | {lines}                                                     |
+| ctr_status | context, access                          | {lines}                                                     |
+| ctr_show   | context, access, args, size              | as history, and {now}: what ran since the newest record     |
+| ctr_rows   | begin, end                               | rows of `session.queries.ctr_records`; row 1 is entry 0     |
+| ctr_stack  | context, access                          | {lines, ras, full, frames}: [{pc, call, to}, ...]           |
+| usb        | context                                  | {usb}: the adapter in words; null: there is no table [usb]  |
+| usb_harts  | context                                  | {lines}: the debug module, and the state of each hart       |
+| usb_halt   | context, hart                            | {lines}: each hart's state afterwards; hart: null: all      |
+| usb_resume | context, hart                            | as usb_halt                                                 |
+| usb_step   | context, hart                            | as usb_halt; null: the context's, else hart 0               |
+| usb_reg    | context, hart, names                     | {lines}: registers; names: "mepc", "a0=5": written;         |
+|            |                                          | none: pc and x1-x31                                         |
+| snapshot   | context, elves, address, answer          | {need}: (address, size) of memory to read and ask again     |
+|            |                                          | with; {lines}                                               |
+
+everything, live: true, or null. access: how a hart's CSRs are reached, see `session.target.csr_access`; null where
+gdb has no target. Entry 0 of the records is the youngest; so is the first frame of their stack. snapshot: the trace
+that an ESP32's firmware keeps in the chip's memory, which gdb reads for the session.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rvtrace_gdb.decode.etrace.esp32.readout import Answer
+from rvtrace_gdb.session.context import Context, choices
+from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
+from rvtrace_gdb.session.queries import ctr_records, info, registers
+from rvtrace_gdb.session.rpc import protocol
+from rvtrace_gdb.session.rpc.protocol import BadRequest, Params, answer
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources import ctr_commands, esp32_memory
+from rvtrace_gdb.session.sources.ctr_commands import let_go
+from rvtrace_gdb.session.sources.esp32_memory import Chip
+from rvtrace_gdb.session.target.csr_access import resolved
+from rvtrace_gdb.session.target.usb import HartState, bench, hart_lines, register_lines
+from rvtrace_gdb.support.errors import Progress
+
+
+def show_registers(session: Session, params: Params, progress: Progress) -> Any:
+    access = resolved(params.table("access"), params.context()) if params.given("access") else None
+    wish = registers.Wish(params.texts("names"), params.given("everything"), params.given("live"), access)
+    try:
+        return registers.show(session, params.context(), wish, progress)._asdict()
+    finally:
+        let_go(session)
+
+
+def topology(session: Session, params: Params, progress: Progress) -> Any:
+    live = params.given("live")
+    lines = info.info(session, params.context(), live=live, progress=progress)
+    return {"lines": lines, "capture": registers.in_capture(session) and not live}
+
+
+def components(session: Session, params: Params, progress: Progress) -> Any:
+    return {"names": registers.names(session, params.context())}
+
+
+def start_choices(session: Session, params: Params, progress: Progress) -> Any:
+    return choices(params.context())
+
+
+COMPONENT_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "regs": show_registers,
+    "info": topology,
+    "components": components,
+    "choices": start_choices,
+}
+
+
+Method = Callable[[Session, Params, Progress], Any]
+_NO_TARGET = "Nothing to record: gdb is not connected to a target. `trace connect` does that."
+
+
+def _access(params: Params) -> Mapping[str, Any] | None:
+    return resolved(params.table("access"), params.context()) if params.given("access") else None
+
+
+def ctr_start(session: Session, params: Params, progress: Progress) -> Any:
+    way = _access(params)
+    if way is None:
+        raise NoWay(_NO_TARGET)
+    return answer(ctr_commands.start(session, params.context(), way, params.table("options"), progress))
+
+
+def ctr_stop(session: Session, params: Params, progress: Progress) -> Any:
+    return answer(ctr_commands.stop(session, _access(params), progress))
+
+
+def ctr_clear(session: Session, params: Params, progress: Progress) -> Any:
+    return answer(ctr_commands.clear(session, params.context(), _access(params), progress))
+
+
+def ctr_status(session: Session, params: Params, progress: Progress) -> Any:
+    return answer(ctr_commands.status(session, params.context(), _access(params), progress))
+
+
+def ctr_show(session: Session, params: Params, progress: Progress) -> Any:
+    args, size = params.text("args", ""), params.size()
+    return ctr_records.show(session, params.context(), _access(params), args, size, progress)
+
+
+def ctr_rows(session: Session, params: Params, progress: Progress) -> Any:
+    begin, end = params.page("ctr_rows")
+    return ctr_records.rows(session, begin, end)
+
+
+def ctr_stack(session: Session, params: Params, progress: Progress) -> Any:
+    return ctr_records.stack(session, params.context(), _access(params), progress)
+
+
+def ctr_connected(session: Session, params: Params, progress: Progress) -> Any:
+    ctr_commands.connected(session, params.table("access") if params.given("access") else None)
+    return {}
+
+
+def _letting_go(method: Method) -> Method:
+    """*method*, and afterwards others may use the adapter."""
+
+    def run(session: Session, params: Params, progress: Progress) -> Any:
+        try:
+            return method(session, params, progress)
+        finally:
+            ctr_commands.let_go(session)
+
+    return run
+
+
+_CTR_METHODS: Mapping[str, Method] = {
+    "ctr_start": ctr_start,
+    "ctr_stop": ctr_stop,
+    "ctr_connected": ctr_connected,
+    "ctr_clear": ctr_clear,
+    "ctr_status": ctr_status,
+    "ctr_show": ctr_show,
+    "ctr_rows": ctr_rows,
+    "ctr_stack": ctr_stack,
+}
+CTR_METHODS: Mapping[str, Method] = {name: _letting_go(method) for name, method in _CTR_METHODS.items()}
+
+
+def _usb(params: Params) -> Usb:
+    """Raises DescriptionError, NoUsbTable."""
+    description = params.context().description(os.environ)
+    if description.usb is None:
+        raise NoUsbTable(description.file or "the target description")
+    return description.usb
+
+
+def usb_adapter(session: Session, params: Params, progress: Progress) -> Any:
+    try:
+        usb = params.context().description(os.environ).usb
+    except DescriptionError:
+        usb = None
+    return {"usb": None if usb is None else str(usb)}
+
+
+def usb_harts(session: Session, params: Params, progress: Progress) -> Any:
+    with bench(_usb(params)) as it:
+        return {"lines": [it.described(), *hart_lines(it.harts())]}
+
+
+def usb_halt(session: Session, params: Params, progress: Progress) -> Any:
+    with bench(_usb(params)) as it:
+        return _states(it.halt(params.optional_number("hart")))
+
+
+def usb_resume(session: Session, params: Params, progress: Progress) -> Any:
+    session.check_present("trace usb resume")
+    session.changed()
+    with bench(_usb(params)) as it:
+        return _states(it.resume(params.optional_number("hart")))
+
+
+def usb_step(session: Session, params: Params, progress: Progress) -> Any:
+    session.check_present("trace usb step")
+    session.changed()
+    with bench(_usb(params)) as it:
+        return _states(it.step(_hart(params)))
+
+
+def usb_registers(session: Session, params: Params, progress: Progress) -> Any:
+    with bench(_usb(params)) as it:
+        return {"lines": register_lines(it.registers(_hart(params), params.texts("names")))}
+
+
+def _hart(params: Params) -> int:
+    """The one that is named, else the context's."""
+    if params.given("hart"):
+        return params.number("hart")
+    context: Context = params.context()
+    found = context.thread_hart if context.hart is None else context.hart
+    return 0 if found is None else found
+
+
+def _states(found: list[HartState]) -> Any:
+    return {"lines": hart_lines(found)}
+
+
+USB_METHODS: Mapping[str, Method] = {
+    "usb": usb_adapter,
+    "usb_harts": usb_harts,
+    "usb_halt": usb_halt,
+    "usb_resume": usb_resume,
+    "usb_step": usb_step,
+    "usb_reg": usb_registers,
+}
+
+
+def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
+    """Look at it. *elves*: beside the context's. *address*: of the snapshot, None: as the ELF has it. *answer*: the
+    memory that was asked for last, None to begin. Raises Busy, NoElf, NoTrace, BadSnapshot, BadElf.
+    """
+    session.check_idle()
+    context, answer = params.context(), params.memory("answer")
+    if answer is None:
+        if context.elf is None:
+            raise NoElf("no program: load the ELF that runs on the chip first (`file app.elf`)")
+        session.chip = Chip(
+            esp32_memory.live_capture(context.elf, params.paths("elves"), params.optional_number("address"))
+        )
+    elif session.chip is None:
+        raise NoTrace("no snapshot is being read")
+    chip, session.chip = session.chip, None
+    try:
+        need = next(chip.reading) if answer is None else chip.reading.send(_whole(answer, chip.asked))
+    except StopIteration as done:
+        return protocol.answer(session.look_at(done.value, "the chip's memory", None))
+    session.chip = chip._replace(asked=need)
+    return {"need": need}
+
+
+def _whole(answer: Answer, asked: Sequence[tuple[int, int]]) -> Answer:
+    """What is not as long as was asked could not be read. Raises BadRequest for another number of pieces."""
+    if len(answer) != len(asked):
+        raise BadRequest(f"snapshot: the answer has {len(answer)} pieces of memory, and {len(asked)} were asked for")
+    pairs = zip(asked, answer, strict=True)
+    return [data if data is not None and len(data) == size else None for (_, size), data in pairs]
+
+
+CHIP_METHODS: Mapping[str, Callable[..., Any]] = {"snapshot": snapshot}

@@ -1,0 +1,307 @@
+"""The session protocol: parameters of a request are checked, answers are put together, the client is asked back.
+
+What the lines of an answer report of a trace is in the answer as facts, too, for a status line and for test benches
+(docs/ide.md):
+
+encoders   [{name, state}], also of the harts whose records are read
+captured   bytes in all sinks; *size*: of those there is room for; *unread*: recorded and not read out yet
+records    {there, depth}: Control Transfer Records of all harts
+lost       what says that something is missing, a text each
+history    how much ran, a text; *file*: the capture that is looked at
+ended      tracing was stopped just now, or had ended already; *nothing*: nothing is traced; *begun*: it was just now
+
+In the middle of a request the session may ask the client what only it can do: gdb reads registers, and sends
+packets.
+
+    {"id": 7, "need": {"do": "packets", "packets": ["p96f"]}, "question": 3}    the session, while it works on request 7
+    {"answer": 7, "question": 3, "result": ["0d00000000000000"]}               the client, or
+    {"answer": 7, "question": 3, "error": {"message": "one line", "kind": "HartRuns"}}
+
+A client that cancels a request, or makes another, before it has answered, has given that question up.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.search import Events, Executions, Gaps, Question
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from rvtrace_gdb.support.text import Line, is_file_name, printable
+
+PROTOCOL = 1
+ROWS_AT_MOST = 4096
+
+
+class BadRequest(RvtraceError):
+    """A request that is not of the protocol: the client is of another version, or wrong."""
+
+
+class BadName(RvtraceError):
+    """A text in the place of a file's name that no file can have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{printable(name)[:200]}: no file can be called that: it has a NUL in it, or a character that is none"
+        )
+        self.name = name
+
+
+class Params:
+    """The parameters of a request to *method*, asked for by kind. Raises `BadRequest`; unknown ones are ignored."""
+
+    def __init__(self, values: object, method: str) -> None:
+        if not isinstance(values, dict):
+            raise BadRequest(f"{method}: params must be an object")
+        self._values, self._method = values, method
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._values.get(name, default)
+        if not isinstance(value, str):
+            raise self._bad(name)
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return None if self._values.get(name) is None else self.text(name)
+
+    def path(self, name: str) -> str:
+        """The name of a file. Raises BadName besides."""
+        return _possible(self.text(name))
+
+    def optional_path(self, name: str) -> str | None:
+        return None if self._values.get(name) is None else self.path(name)
+
+    def paths(self, name: str) -> list[str]:
+        """[] where it is not there."""
+        return [_possible(text) for text in self.texts(name)]
+
+    def number(self, name: str) -> int:
+        value = self._values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self._bad(name)
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        return self.number(name) if self.given(name) else None
+
+    def size(self) -> int:
+        """How many are shown at once, 0 for all."""
+        return self.optional_number("size") or 0
+
+    def page(self, what: str) -> tuple[int, int]:
+        """*begin* and *end* of what is fetched at once."""
+        begin, end = self.number("begin"), self.number("end")
+        if not 1 <= begin <= end <= begin + ROWS_AT_MOST:
+            raise BadRequest(f"{what} {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
+        return begin, end
+
+    def texts(self, name: str) -> list[str]:
+        """None where it is not there."""
+        value = self._values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self._bad(name)
+        return value
+
+    def numbers(self, name: str) -> list[int]:
+        """None where it is not there."""
+        value = self._values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(number, int) and number >= 0 for number in value):
+            raise self._bad(name)
+        return value
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """[address, size] of some memory."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        numbers = [it for it in value if isinstance(it, int) and it >= 0] if isinstance(value, list) else []
+        if len(numbers) != 2 or len(value) != 2:
+            raise self._bad(name)
+        return numbers[0], numbers[1]
+
+    def question(self) -> Question:
+        """What is to be found: *what* and the rest of it."""
+        what = self.text("what")
+        if what == "events":
+            return Events(tuple(self.texts("kinds")))
+        if what == "gaps":
+            return Gaps()
+        if what != "executions":
+            raise self._bad("what")
+        last = self.optional_number("last")
+        name, first, others = self.text("name"), self.number("first"), self.numbers("others")
+        functions = tuple(self.numbers("functions"))
+        return Executions(name, first, last, self.given("function"), tuple(others), functions)
+
+    def memory(self, name: str) -> list[bytes | None] | None:
+        """Pieces of memory in hex; null where one could not be read."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        try:
+            return [None if text is None else bytes.fromhex(text) for text in value]
+        except (TypeError, ValueError):
+            raise self._bad(name) from None
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        value = self._values.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._bad(name)
+        return value
+
+    def context(self) -> Context:
+        inner = Params(self.table("context"), self._method)
+        return Context(
+            inner.optional_path("elf"),
+            inner.optional_path("target_file"),
+            inner.table("overrides"),
+            inner.optional_number("runs"),
+            inner.optional_number("hart"),
+            inner.optional_number("thread_hart"),
+            inner.optional_number("tvec"),
+        )
+
+    def given(self, name: str) -> bool:
+        """Whether it is there and not null."""
+        return self._values.get(name) is not None
+
+    def _bad(self, name: str) -> BadRequest:
+        return BadRequest(
+            f"{self._method}: {name} is {self._values.get(name)!r}, which is not what protocol {PROTOCOL} says"
+        )
+
+
+def _possible(name: str) -> str:
+    if name and not is_file_name(name):
+        raise BadName(name)
+    return name
+
+
+_FLAGS = ("ended", "nothing", "begun")
+_TEXTS = ("history", "file")
+
+
+def answer(lines: Sequence[str]) -> dict[str, Any]:
+    """The answer to a request: the lines, and the *state* they tell if they tell any."""
+    state = told(lines)
+    return {"lines": lines, "state": state} if state else {"lines": lines}
+
+
+def told(lines: Sequence[str]) -> dict[str, Any]:
+    """What lines tell."""
+    facts = [fact for line in lines if isinstance(line, Line) for fact in line.facts.items()]
+    state: dict[str, Any] = {name: int(value) for name, value in facts if name in _FLAGS}
+    state |= {name: value for name, value in facts if name in _TEXTS}
+    encoders = dict(value for name, value in facts if name == "encoder")
+    if encoders:
+        state["encoders"] = [{"name": name, "state": how} for name, how in encoders.items()]
+    fills = [value for name, value in facts if name == "filled"]
+    if fills:
+        captured, size = map(sum, zip(*fills, strict=True))
+        state |= {"captured": captured, "size": size, "unread": sum(value for name, value in facts if name == "unread")}
+    records = [value for name, value in facts if name == "records"]
+    if records:
+        state["records"] = dict(zip(("there", "depth"), map(sum, zip(*records, strict=True)), strict=True))
+    lost = [value for name, value in facts if name == "lost"]
+    return state | ({"lost": lost} if lost else {})
+
+
+Message = dict[str, Any]
+_INTERRUPTED = "KeyboardInterrupt"
+
+
+class ClientGone(Exception):
+    """Nobody takes the answers any more."""
+
+
+class CannotAsk(RvtraceError):
+    """Nobody waits for an answer of ours, so that nobody can be asked anything."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this needs gdb, which waits for its target now: use rvtrace's commands (`trace goto`, `trace history`)"
+        )
+
+
+class NotDone(RvtraceError):
+    """The client could not do what it was asked. *kind*: its class of the error."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Asking:
+    """The questions of one server. *send*: a line to the client; *gone*: it sends nothing any more."""
+
+    def __init__(self, lock: threading.RLock, send: Callable[[Message], None], gone: Callable[[], bool]) -> None:
+        self._changed = threading.Condition(lock)
+        self._send, self._gone = send, gone
+        self._number: object = None
+        self._worker: int | None = None
+        self._question = 0
+        self._expects = False
+        self._answer: Message | None = None
+
+    def begin(self, number: object) -> None:
+        """This thread begins to work on the client's request *number*."""
+        self._number, self._worker = number, threading.get_ident()
+
+    def end(self) -> None:
+        """Nothing is worked on any more."""
+        self._number = None
+
+    def ask(self, need: Message) -> Any:
+        """What the client found, or did. Raises CannotAsk, NotDone, Cancelled, ClientGone.
+
+        The session's lock, held or not, is free meanwhile: what gdb does may lead through the proxy, which takes it.
+        """
+        if self._number is None or self._worker != threading.get_ident():
+            raise CannotAsk
+        with self._changed:
+            self._question += 1
+            self._answer, self._expects = None, True
+            try:
+                self._send({"id": self._number, "need": need, "question": self._question})
+                self._changed.wait_for(self._has_answer_or_none)
+            finally:
+                self._expects = False
+            return self._result()
+
+    def _has_answer_or_none(self) -> bool:
+        return self._answer is not None or self._gone()
+
+    def _result(self) -> Any:
+        if self._answer is None:
+            raise ClientGone
+        return _result(self._answer)
+
+    def answered(self, message: Message) -> None:
+        """The client has answered; nobody may have asked. For the thread that reads what it sends."""
+        if self._expects and message.get("question") == self._question:
+            with self._changed:
+                self._answer = message
+                self._changed.notify_all()
+
+    def given_up(self) -> None:
+        """The client will not answer what it was asked. For the thread that reads what it sends."""
+        if self._expects:
+            self.answered({"question": self._question, "error": {"message": "interrupted", "kind": _INTERRUPTED}})
+
+    def wake(self) -> None:
+        """The client may be gone. For the thread that reads what it sends."""
+        if self._expects:
+            with self._changed:
+                self._changed.notify_all()
+
+
+def _result(answer: Message) -> Any:
+    error = answer.get("error")
+    if error is None:
+        return answer.get("result")
+    if not isinstance(error, dict):
+        raise NotDone(f"{error!r}", "")
+    message, kind = str(error.get("message")), str(error.get("kind"))
+    raise Cancelled if kind == _INTERRUPTED else NotDone(" ".join(message.split()), kind)

@@ -1,0 +1,264 @@
+"""The methods of the session protocol for going back in time: connecting gdb, places in the past, frames, recording.
+
+| method  | params                             | result                                                           |
+|---------|------------------------------------|------------------------------------------------------------------|
+| connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect to; no port: to no target   |
+| past    | thread_hart, prompt                | {connected, number, said, left}: what is to be told is told once |
+| notes   |                                    | {lines}: what is to be told, and nothing else                    |
+| enter   | context, pc                        | {number, lines}: into the past, at its end                       |
+| goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
+| told    | thread_hart, number, registers     | {told}: the trace tells registers; these are known from there on |
+| frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
+| native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
+
+connect: gdb is waited for at the TCP port *listen* (0: any), or at a socket whose path is *socket* ("": in a folder
+to which only its owner has access). *elf*: the program with which a trace without a target is read, if there is
+one.
+
+goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of
+`find`, with the rest of its question, and *nth*, its number in that list, or *direction*, "back" or "forth". *pc*:
+where the program is now, if gdb is in the present: it is said where the trace does not lead there.
+
+frames: the calls under way at a number of a history, for gdb's unwinder. A row is [pc, start of the function or
+None, level, number, kind]. The first one is the function that runs: its number is that of its next instruction, its
+kind "". The others are where those before them return to: their number is that of the call through which they were
+left, or of the last instruction before a trap, their kind "call" or "trap". Levels differ between a function and
+what it called, and stay the same within an invocation. Of a tandem trace a row has besides, see
+`session.replay.shadow_state`: native, the stack pointer of the caller or None, and [[n, value of xn in the caller],
+...].
+
+native: the trace is read out and decoded, so that gdb may `record btrace`. *limit*: that many positions at most;
+*seconds*: how long gdb waits for answers. gdb gets *instructions* of *length* in all, the first of which is number
+*first* of the history.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from rvtrace_gdb.decode.calls.frames import CallFrame
+from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.program.debug_info import CallFrames as Cfi
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.session.lists import call_frames
+from rvtrace_gdb.session.replay import shadow_state
+from rvtrace_gdb.session.replay.backend import Csrs
+from rvtrace_gdb.session.replay.debugger import Debugger, Going, NotConnected, debugger_of, number_of
+from rvtrace_gdb.session.replay.record_btrace import Btrace, Plan
+from rvtrace_gdb.session.replay.shadow_state import Memory, Unwinder, Unwound
+from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.lists import SelectedHistory
+
+Row = list[int | str | list[list[int]] | None]
+_MOST = 1 << 32  # more calls are not under way
+_KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
+
+
+def frame_rows(
+    session: "Session",
+    it: "SelectedHistory",
+    number: int,
+    first: int,
+    count: int,
+    progress: Progress = silent,
+    pc: int | None = None,
+) -> dict[str, Any]:
+    """{frames, more}: *count* rows from *first* on, which is 0 for the function that runs, and whether there are more.
+
+    *number* may be the one behind the last: then all has run, and *pc* is where the program is. Numbers that the
+    history does not have, and gaps, have no frames.
+    """
+    if not 1 <= number <= len(it.history) + 1:
+        return {"frames": [], "more": False}
+    first, count = min(first, _MOST), min(count, _MOST)
+    found = call_frames(session, it, progress)
+    unwinder = _unwinder(session, it, number - 1, pc)
+    if unwinder is None:
+        frames = found.frames(number - 1, first, pc)
+        rows = [_row(frame, number) for frame in islice(frames, count)]
+        more = next(frames, None) is not None
+    else:
+        unwound = islice(unwinder.frames(number - 1, found.frames(number - 1, 0, pc)), first, None)
+        rows = [_full_row(frame, number) for frame in islice(unwound, count)]
+        more = next(unwound, None) is not None
+    return {"frames": rows, "more": more}
+
+
+def _unwinder(session: "Session", it: "SelectedHistory", position: int, pc: int | None) -> Unwinder | None:
+    """None where the trace does not tell registers, or those it tells are not those of where the program is."""
+    tandem = it.history.shadow
+    if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
+        return None
+    image = it.program.image_of(it.history.context_at(min(position, len(it.history) - 1)))
+    known = session.kept(_Unwinders, it.history, _Unwinders)
+    return known.of(tandem, image)
+
+
+class _Unwinders:
+    """The last one that was needed, for the frames of a step are asked for one by one."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Image, Unwinder] | None = None
+
+    def of(self, tandem: Tandem, image: Image) -> Unwinder:
+        if self._last is None or self._last[0] is not image:
+            self._last = image, Unwinder(tandem, Memory(tandem, image), Cfi(image))
+        return self._last[1]
+
+
+def _full_row(unwound: Unwound, number: int) -> Row:
+    saved = [[register, value] for register, value in unwound.saved.items()]
+    return [*_row(unwound.frame, number), unwound.native, unwound.sp, saved]
+
+
+def _row(frame: CallFrame, number: int) -> Row:
+    if frame.kind is not Kind.BEGIN:
+        number = 0 if frame.call is None else frame.call + 1
+    function = None if frame.function == UNKNOWN else frame.function
+    return [None if frame.pc == UNKNOWN else frame.pc, function, frame.level, number or None, _KINDS[frame.kind]]
+
+
+def connect(session: Session, params: Params, progress: Progress) -> Any:
+    """Where gdb finds its target with a past."""
+    context = params.context()
+    if not isinstance(session.debugger, Debugger):
+        session.debugger = Debugger(session, context, (Btrace(session), Csrs()))
+    session.debugger.context = context
+    port = params.optional_number("port")
+    stub = None if port is None else (params.text("host", "localhost"), port)
+    port, path = params.optional_number("listen") or 0, params.optional_path("socket")
+    where = session.debugger.listen(stub, port, progress, path).where
+    return {"where": where, "elf": session.elf if stub is None else None}
+
+
+def past(session: Session, params: Params, progress: Progress) -> Any:
+    """Whether gdb is connected, where it is, and what it is to be told. Asked when gdb has stopped."""
+    hart, debugger = params.optional_number("thread_hart"), session.debugger
+    if not isinstance(debugger, Debugger):
+        return {"connected": False, "number": None, "said": [], "left": False}
+    debugger.proxy.shown()
+    left = params.given("prompt") and debugger.leave_end()
+    said = _notes(debugger) if params.given("prompt") else debugger.proxy.said()
+    return {"connected": debugger.connected, "number": number_of(session, hart), "said": said, "left": left}
+
+
+def notes(session: Session, params: Params, progress: Progress) -> Any:
+    """What the user is to be told. Asked where nobody sees gdb's prompt."""
+    return {"lines": _notes(session.debugger) if isinstance(session.debugger, Debugger) else []}
+
+
+def _notes(debugger: Debugger) -> list[str]:
+    return [*debugger.proxy.said(), *debugger.proxy.memory_note(away=debugger.away())]
+
+
+def enter(session: Session, params: Params, progress: Progress) -> Any:
+    """Into the past without moving."""
+    pc = params.optional_number("pc")
+    return debugger_of(session, params.context()).enter(progress, pc)._asdict()
+
+
+def goto(session: Session, params: Params, progress: Progress) -> Any:
+    """Where the next resumption leads."""
+    debugger = debugger_of(session, params.context())
+    return _goto(debugger, params, progress)._asdict()
+
+
+def _goto(debugger: Debugger, params: Params, progress: Progress) -> Going:
+    pc = params.optional_number("pc")
+    if params.given("number"):
+        return debugger.go_to(params.number("number"), progress, pc)
+    if params.given("from_end"):
+        return debugger.go_to(-params.number("from_end"), progress, pc)
+    if params.given("what"):
+        back = params.text("direction", "back") == "back"
+        return debugger.go_to_found(params.question(), params.optional_number("nth"), -1 if back else 1, progress, pc)
+    to = params.text("to")
+    if to == "live":
+        return debugger.go_live()
+    if to not in ("begin", "end"):
+        raise BadRequest(f"goto: to is {to!r}, which is not begin, end or live")
+    return debugger.go_to(1 if to == "begin" else -1, progress, pc)
+
+
+def frames_at(session: Session, params: Params, progress: Progress) -> Any:
+    """The calls under way at a number of the history."""
+    debugger, hart = session.debugger, params.optional_number("thread_hart")
+    if not isinstance(debugger, Debugger):
+        raise NotConnected
+    it, pc = debugger.places.selected(hart), params.optional_number("pc")
+    number, first, count = params.number("number"), params.number("first"), params.number("count")
+    return frame_rows(session, it, number, first, count, progress, pc)
+
+
+def told(session: Session, params: Params, progress: Progress) -> Any:
+    """Whether the trace tells registers; with names of registers and a number, whether they are known from there on."""
+    debugger, hart = session.debugger, params.optional_number("thread_hart")
+    tandem = debugger.places.selected(hart).history.shadow if isinstance(debugger, Debugger) else None
+    number, names = params.optional_number("number"), params.texts("registers")
+    if tandem is None or not names:
+        return {"told": tandem is not None}
+    return {"told": number is not None and shadow_state.stay_known(tandem, number - 1, names)}
+
+
+def entered_at(session: Session, params: Params, progress: Progress) -> Any:
+    """The next way back passes over other executions of the instruction with a number: see `Places.only_at`."""
+    hart, number = params.optional_number("thread_hart"), params.number("number")
+    if isinstance(session.debugger, Debugger):
+        session.debugger.places.only_at(hart, number - 1)
+
+
+PAST_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
+    "connect": connect,
+    "past": past,
+    "notes": notes,
+    "enter": enter,
+    "goto": goto,
+    "frames": frames_at,
+    "entered_at": entered_at,
+    "told": told,
+}
+
+
+class RecordsInThePast(RvtraceError):
+    """gdb cannot record where our own past is."""
+
+    def __init__(self) -> None:
+        super().__init__("gdb is in the past, and its own recording begins in the present: `trace live` first")
+
+
+def native(session: Session, params: Params, progress: Progress) -> Any:
+    """Read out and decode what gdb is going to record. Raises NotConnected, InThePast, and as `Session.history`."""
+    debugger = debugger_of(session, params.context())
+    if not debugger.connected:
+        raise NotConnected
+    if debugger.away():
+        raise RecordsInThePast
+    context, limit = debugger.context, params.number("limit")
+    thread_hart = context.thread_hart
+    if thread_hart is not None:
+        context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is to be shown
+    it = session.selected(context, progress)
+    history, hart, lines = it.history, it.hart, it.lines
+    _btrace(debugger).prepare(Plan(context, limit, params.number("seconds")))
+    if thread_hart and thread_hart != hart:
+        said = f"note:     hart {thread_hart} is not in this trace: gdb has nothing of it, only of other threads"
+        return {"instructions": 0, "length": 0, "first": 1, "lines": [said]}
+    length = len(history)
+    first = max(0, length - limit)
+    if length and history.pc(first) == GAP:
+        first += 1
+    return {"instructions": length - first, "length": length, "first": first + 1, "lines": lines}
+
+
+def _btrace(debugger: Debugger) -> Btrace:
+    return next(it for it in debugger.extensions if isinstance(it, Btrace))
+
+
+NATIVE_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"native": native}

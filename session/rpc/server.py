@@ -1,0 +1,312 @@
+"""The session as a process of its own: JSON lines over standard input and output. gdb's side is gdbext/client.py.
+
+    {"id": 7, "method": "history", "params": {"args": "-", "size": 10, "context": {...}}}
+    {"id": 7, "progress": {"label": "decoding", "done": 4096, "total": 65536}}
+    {"id": 7, "result": {"begin": 1, "end": 11, "notice": null, "lines": []}}
+    {"id": 7, "error": {"message": "one line", "kind": "NoTrace"}}
+    {"cancel": 7}
+
+| method  | params              | result                                                                             |
+|---------|---------------------|------------------------------------------------------------------------------------|
+| hello   |                     | {tool, protocol}                                                                   |
+| start   | context, options    | {lines}; options: see `session.sources.options`                                    |
+| stop    |                     | {lines}                                                                            |
+| status  | context             | {lines}                                                                            |
+| history | context, args, size | {begin, end, notice, lines, hart}: numbers from 1, end exclusive; size 0: no limit |
+| rows    | begin, end, hart    | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
+| dump    | as history, offset  | as history, of messages; offset: begin with the one that this byte is part of      |
+| messages | begin, end, raw    | [[number, byte offset, text], ...], at most 4096 at once; raw: with the bytes      |
+| find    | as history, what    | as history; what: events, gaps or executions, see `session.queries.search`         |
+| found   | begin, end          | rows of `session.queries.search`, at most 4096 at once                             |
+| save    | context, path       | {lines}                                                                            |
+| open    | path, elf           | {lines}                                                                            |
+
+In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
+
+More methods are in the other modules of this package: `history` (what happened between rows, all harts by time,
+parts of lists by number, what a window shows), `replay` (going back in time, frames, gdb's own recording),
+`analysis` (how often code ran, who wrote what), `hardware` (the trace hardware itself, Control Transfer Records,
+USB).
+
+context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
+order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
+"""
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import IO, Any
+
+from rvtrace_gdb.session.replay.debugger import number_elsewhere
+from rvtrace_gdb.session.rpc import analysis, hardware, history, replay
+from rvtrace_gdb.session.rpc.protocol import PROTOCOL, Asking, BadRequest, ClientGone, Params, answer
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.version import tool
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
+from rvtrace_gdb.support.system import OutOfMemory, is_refusal, refusal
+from rvtrace_gdb.support.text import printable
+
+Method = Callable[[Session, Params, Progress], Any]
+"""What a method of a module of its own is: its result are plain JSON values."""
+_UNLOCKED = ("connect",)
+"""Waits for the end of the proxy's thread, which may just want the lock."""
+_MODULES: tuple[Mapping[str, Method], ...] = (
+    hardware.CHIP_METHODS,
+    analysis.COVERAGE_METHODS,
+    hardware.CTR_METHODS,
+    history.LISTING_METHODS,
+    replay.NATIVE_METHODS,
+    history.PAGE_METHODS,
+    replay.PAST_METHODS,
+    hardware.COMPONENT_METHODS,
+    hardware.USB_METHODS,
+    analysis.WRITER_METHODS,
+    history.WINDOW_METHODS,
+)
+
+
+class Methods:
+    """What a client can ask of *session*."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._by_name: dict[str, Callable[[Params, Progress], Any]] = {
+            "hello": self._hello,
+            "start": self._start,
+            "stop": self._stop,
+            "status": self._status,
+            "history": self._history,
+            "rows": self._rows,
+            "dump": self._dump,
+            "messages": self._messages,
+            "accesses": self._accesses,
+            "access_rows": self._access_rows,
+            "find": self._find,
+            "found": self._found,
+            "functions": self._functions,
+            "function_rows": self._function_rows,
+            "calls": self._calls,
+            "call_rows": self._call_rows,
+            "save": self._save,
+            "open": self._open,
+        }
+        for module in _MODULES:
+            self._by_name |= {name: partial(method, session) for name, method in module.items()}
+
+    def call(self, name: object, params: object, progress: Progress) -> Any:
+        """The result of a method. Raises `BadRequest` and the session's errors."""
+        method = self._by_name.get(name) if isinstance(name, str) else None
+        if method is None:
+            raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: is this the rvtrace.py of {tool()}?")
+        with nullcontext() if name in _UNLOCKED else self._session.lock:
+            return method(Params(params, str(name)), progress)
+
+    def _hello(self, params: "Params", progress: Progress) -> Any:
+        return {"tool": tool(), "protocol": PROTOCOL}
+
+    def _start(self, params: "Params", progress: Progress) -> Any:
+        return answer(self._session.start(params.context(), params.table("options"), progress))
+
+    def _stop(self, params: "Params", progress: Progress) -> Any:
+        return answer(self._session.stop(progress))
+
+    def _status(self, params: "Params", progress: Progress) -> Any:
+        return answer(self._session.status(params.context(), progress))
+
+    def _history(self, params: "Params", progress: Progress) -> Any:
+        context, at = params.context(), params.optional_number("at")
+        at = number_elsewhere(self._session, context) if at is None else at
+        listing = self._session.history(params.text("args", ""), params.size(), context, progress, at)
+        return listing._asdict()
+
+    def _rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("rows")
+        return self._session.rows(begin, end, params.optional_number("hart"))
+
+    def _dump(self, params: "Params", progress: Progress) -> Any:
+        offset = params.optional_number("offset")
+        listing = self._session.dump(params.text("args", ""), params.size(), params.context(), offset, progress)
+        return listing._asdict()
+
+    def _messages(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("messages")
+        return self._session.messages(begin, end, raw=params.given("raw"))
+
+    def _accesses(self, params: "Params", progress: Progress) -> Any:
+        where, args = params.place("where"), params.text("args", "")
+        return self._session.lists.accesses(args, params.size(), where, params.context(), progress)._asdict()
+
+    def _access_rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("access_rows")
+        return self._session.lists.access_rows(begin, end)
+
+    def _find(self, params: "Params", progress: Progress) -> Any:
+        args, question = params.text("args", ""), params.question()
+        return self._session.lists.find(question, args, params.size(), params.context(), progress)._asdict()
+
+    def _found(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("found")
+        return self._session.lists.found(begin, end)
+
+    def _functions(self, params: "Params", progress: Progress) -> Any:
+        listing = self._session.lists.functions(params.text("args", ""), params.size(), params.context(), progress)
+        return listing._asdict()
+
+    def _function_rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("function_rows")
+        return self._session.lists.function_rows(begin, end, lines=params.given("lines"))
+
+    def _calls(self, params: "Params", progress: Progress) -> Any:
+        return self._session.lists.calls(params.number("depth"), params.context(), progress)._asdict()
+
+    def _call_rows(self, params: "Params", progress: Progress) -> Any:
+        begin, end = params.page("call_rows")
+        return self._session.lists.call_rows(begin, end)
+
+    def _save(self, params: "Params", progress: Progress) -> Any:
+        return answer(self._session.save(params.path("path"), params.context(), progress))
+
+    def _open(self, params: "Params", progress: Progress) -> Any:
+        return answer(self._session.open(params.path("path"), params.optional_path("elf"), progress))
+
+
+_PROGRESS_SECONDS = 0.2  # between two progress notifications
+log = logging.getLogger("rvtrace.session")
+
+
+class Server:
+    """Answers the requests in *source* on *sink*. What should not happen is logged; *log_file*: where to,
+    as `str` says it then."""
+
+    def __init__(self, session: Session, source: IO[bytes], sink: IO[bytes], log_file: object) -> None:
+        self._session, self._methods = session, Methods(session)
+        self._source, self._sink, self._log_file = source, sink, log_file
+        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.cancelled: set[object] = set()
+        self.ended = False
+        self._prepares = True
+        self._asking = Asking(session.lock, self.send, lambda: self.ended)
+        session.ask = self._asking.ask
+
+    def run(self) -> None:
+        """Answer requests until there are no more, or nobody takes the answers."""
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        try:
+            while (request := self._next()) is not None:
+                self._answer(request)
+        except ClientGone:
+            log.info("the client is gone")
+        finally:
+            self._session.close()
+
+    def _next(self) -> dict[str, Any] | None:
+        """The next request; while there is none, what was interrupted before is prepared."""
+        if self._requests.empty():
+            self._prepare(self._until_asked)
+        return self._requests.get()
+
+    def _prepare(self, progress: Progress) -> None:
+        """A history comes with what all lists need, so that none of them has to wait for it."""
+        if not self._prepares:
+            return
+        try:
+            self._session.prepare(progress)
+        except RvtraceError as error:
+            log.debug("not prepared: %s", error)  # whoever asks for it will be told
+        except ClientGone:
+            raise
+        except MemoryError:
+            self._prepares = False  # or it would be tried again and again
+        except Exception:
+            log.exception("preparing")
+
+    def _until_asked(self, label: str, done: int, total: int | None = None) -> None:
+        """The progress of what nobody waits for. Raises `Cancelled` as soon as somebody waits for something."""
+        if not self._requests.empty():
+            raise Cancelled
+
+    def send(self, message: dict[str, Any]) -> None:
+        """One line to the client. Raises `ClientGone`."""
+        try:
+            self._sink.write(json.dumps(message).encode() + b"\n")
+            self._sink.flush()
+        except OSError:
+            raise ClientGone from None
+
+    def _read(self) -> None:
+        """The thread that takes requests while another is being worked on, so that it can be cancelled."""
+        for line in self._source:
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                message = None
+            if not isinstance(message, dict):
+                message = {"id": None, "method": None}
+            if "cancel" in message:
+                self.cancelled.add(_plain(message["cancel"]))
+                self._asking.given_up()
+            elif "answer" in message:
+                self._asking.answered(message)
+            else:
+                self._asking.given_up()
+                self._requests.put(message)
+        self.ended = True
+        self._asking.wake()
+        self._requests.put(None)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        number = _plain(request.get("id"))
+        self._asking.begin(number)
+        try:
+            watch = _Watch(self, number)
+            result = self._methods.call(request.get("method"), request.get("params", {}), watch)
+            self._prepare(watch)
+            reply = {"id": number, "result": result}
+        except RvtraceError as error:
+            reply = _error(number, type(error).__name__, str(error))
+        except ClientGone:
+            raise
+        except MemoryError:
+            reply = _error(number, OutOfMemory.__name__, str(OutOfMemory()))
+        except Exception as error:  # noqa: BLE001 - it is logged, if it is ours
+            reply = self._failed(number, request, error)
+        finally:
+            self._asking.end()
+        self.cancelled.discard(number)
+        self.send(reply)
+
+    def _failed(self, number: object, request: dict[str, Any], error: Exception) -> dict[str, Any]:
+        if isinstance(error, OSError) and is_refusal(error):
+            return _error(number, type(error).__name__, refusal(error))
+        log.exception("request %r", request)
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return _error(number, "Internal", f"internal error, please report it with {self._log_file} ({what})")
+
+
+class _Watch:
+    """Progress of request *number* to the client, a few times a second, and its cancelling to the work."""
+
+    def __init__(self, server: Server, number: object) -> None:
+        self._server, self._number = server, number
+        self._next = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, label: str, done: int, total: int | None = None) -> None:
+        if self._number in self._server.cancelled or self._server.ended:
+            raise Cancelled
+        if time.monotonic() >= self._next:
+            self._server.send({"id": self._number, "progress": {"label": label, "done": done, "total": total}})
+            self._next = time.monotonic() + _PROGRESS_SECONDS
+
+
+def _plain(number: object) -> object:
+    """A request's id if it can be one."""
+    return number if isinstance(number, int | str) else None
+
+
+def _error(number: object, kind: str, text: str) -> dict[str, Any]:
+    return {"id": number, "error": {"message": printable(" ".join(text.splitlines())), "kind": kind}}

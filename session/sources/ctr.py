@@ -1,0 +1,305 @@
+"""Control Transfer Records that one hart or several make on a target, started by us or found there.
+
+The functions say how the records are: lines that are ready to print.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack
+from rvtrace_gdb.controlregs.ctr.procedures import CtrStatus, Found
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
+from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.target import CsrAccess
+from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
+from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.formats.ctr import items
+from rvtrace_gdb.session.report import line
+from rvtrace_gdb.session.target.csr_access import UsbAccess, Way
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import warning
+
+_MODES = ("m", "s", "u", "vs", "vu")
+_PLURALS = {"not-taken branch": "not-taken branches", "taken branch": "taken branches"}
+
+
+def target(access: CsrAccess) -> str:
+    """How the hart is reached."""
+    return line("target", f"CSRs by {access.name}")
+
+
+def recording(how: CtrInForce) -> str:
+    """E.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at breakpoints"."""
+    return line(how.name, f"CTR {how.version}, {how.depth} entries, {_what(how)}", encoder=(how.name, "stopped"))
+
+
+def held(records: CapturedRecords) -> str:
+    """How many records were read."""
+    return line(records.in_force.name, _filled(records), records=_counted(records))
+
+
+def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> list[str]:
+    """How a hart records *now*, None: it is not asked, *records* are all there is; else why it cannot be asked."""
+    how = now.in_force if isinstance(now, CtrStatus) else records.in_force
+    lines = [recording(how)]
+    if isinstance(now, CtrStatus):
+        state = "frozen" if settings(how).frozen else "recording"
+        lines.append(line("state", _state(now), encoder=(how.name, state), records=(now.recorded, how.depth)))
+    else:
+        lines.append(line("read", _filled(records), records=_counted(records)))
+    return [*lines, *([warning(now)] if isinstance(now, RvtraceError) else [])]
+
+
+def notes(texts: Sequence[str]) -> list[str]:
+    return [line("note", text) for text in texts]
+
+
+def failure(error: RvtraceError | None) -> list[str]:
+    """Why what was read is not all there is."""
+    return [] if error is None else [warning(f"the records were not read: {error}")]
+
+
+def _what(how: CtrInForce) -> str:
+    found = settings(how)
+    modes = [f"{mode.upper()}-mode" for mode in _MODES if mode in found.modes]
+    if not modes:
+        return "records nothing: no privilege mode is enabled"
+    parts = [f"records {_listed(modes)}"]
+    if found.ras:
+        parts.append("RAS emulation (calls that have not returned)")
+    else:
+        parts += _filters(found.kinds)
+    if found.external:
+        parts.append(f"and traps into {_listed([f'{mode.upper()}-mode' for mode in sorted(found.external)])}")
+    froze = [name for name, on in (("a breakpoint", found.freeze_breakpoint), ("an LCOFI", found.freeze_lcofi)) if on]
+    return ", ".join([*parts, *([f"freezes at {' or '.join(froze)}"] if froze else [])])
+
+
+def _filters(kinds: frozenset[TransferType]) -> list[str]:
+    """What is not recorded, or is beyond the usual."""
+    usual = [kind for kind in TYPE_NAMES if kind not in (IType.NONE, IType.UNINFERABLE_JUMP, IType.NOT_TAKEN)]
+    missing = [_plural(kind) for kind in usual if TransferType(kind) not in kinds]
+    there = [_plural(kind) for kind in usual if TransferType(kind) in kinds]
+    not_taken = TransferType.NOT_TAKEN_BRANCH in kinds
+    if not there:
+        return ["only not-taken branches" if not_taken else "no kind of transfer"]
+    more = ["not-taken branches, too"] if not_taken else []
+    if not missing:
+        return ["all kinds of transfers", *more]
+    return [f"only {_listed(there)}" if len(there) < len(missing) else f"all but {_listed(missing)}", *more]
+
+
+def _plural(kind: IType) -> str:
+    name = TYPE_NAMES[kind]
+    return _PLURALS.get(name, f"{name}s")
+
+
+def _state(now: CtrStatus) -> str:
+    found = settings(now.in_force)
+    frozen = "frozen: nothing is recorded until FROZEN is cleared (`trace ctr start`)" if found.frozen else "not frozen"
+    return f"{frozen}; {now.recorded} of {now.in_force.depth} entries have records, WRPTR {found.write_pointer}"
+
+
+def _counted(records: CapturedRecords) -> tuple[int, int]:
+    """How many entries have records, of how many."""
+    return sum(item.record is not None for item in items(records.data)), records.in_force.depth
+
+
+def _filled(records: CapturedRecords) -> str:
+    valid, depth = _counted(records)
+    there = len(records.data) // ENTRY_BYTES
+    full = ", full: older ones were overwritten" if there == valid == depth else ""
+    return f"{valid} of {depth} entries have records{full}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+@dataclass
+class Recorder:
+    """One hart's. *found*: what its registers held before we set them up, None where we did not."""
+
+    hart: int
+    access: CsrAccess
+    version: CtrVersion
+    captured: CapturedRecords
+    found: Found | None = None
+
+    def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
+        """Whether *now* tells of another way of recording."""
+        how = self.captured.in_force
+        if isinstance(now, RvtraceError):
+            return not isinstance(now, HartRuns)
+        return (now.in_force.control, now.in_force.depth) != (how.control, how.depth)
+
+
+class CtrTrace:
+    """What *recorders* record. See `session.sources.TraceSource`."""
+
+    def __init__(self, recorders: list[Recorder], way: Way) -> None:
+        self.recorders, self.way = recorders, way
+        self.tracing = self.behind = True
+        self.failure: RvtraceError | None = None
+        self.notes: list[str] = []
+        self.started_here = self.ours
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        return ()
+
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return ()
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return tuple(recorder.captured for recorder in self.recorders)
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
+        return ()
+
+    @property
+    def ours(self) -> bool:
+        """Whether it was us who started it."""
+        return any(recorder.found is not None for recorder in self.recorders)
+
+    def has(self, hart: int) -> bool:
+        """Whether a hart's records are part of it."""
+        return any(recorder.hart == hart for recorder in self.recorders)
+
+    def started(self) -> list[str]:
+        lines = [recording(recorder.captured.in_force) for recorder in self.recorders]
+        return lines + notes(self.notes)
+
+    def status(self) -> list[str]:
+        """Does not disturb the records."""
+        lines: list[str] = []
+        for recorder in self.recorders:
+            lines += status(recorder.captured, self._state(recorder) if self.tracing else None)
+        return lines + notes(self.notes) + failure(self.failure)
+
+    def ended(self) -> list[str]:
+        return [*(held(records) for records in self.records), *notes(self.notes)]
+
+    def told(self, context: Context) -> None:
+        """gdb knows nothing that the records do not tell."""
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        return None if runs is None else (runs,)
+
+    def unread(self) -> int:
+        """Reading takes moments, however much there is."""
+        return 0
+
+    def read_out(self, progress: Progress = silent) -> None:
+        if self.tracing or self.behind:
+            self._read(progress)
+
+    def stop(self, progress: Progress = silent) -> None:
+        """What is in the registers afterwards is what was there before we came. Raises HartRuns.
+
+        Interrupted before all is read, it goes on; afterwards, another `stop` puts back what is left.
+        """
+        self._check_still()
+        self.read_out(progress)
+        if self.tracing and not self.ours:
+            self.notes = ["it was not started here: the program goes on recording"]
+        self.tracing = False
+        self._put_back(progress)
+
+    def clear(self, progress: Progress = silent) -> None:
+        """Empty all records; recording goes on. Raises what the procedures raise."""
+        for recorder in self.recorders:
+            procedures.clear(recorder.access, recorder.version, progress)
+        self.behind = True
+
+    def abandon(self) -> None:
+        self.tracing = self.behind = False
+        self.failure = None
+
+    def close(self) -> None:
+        """The hart goes on recording."""
+
+    def let_go(self) -> None:
+        """Others may use a USB adapter until it is used here again."""
+        for recorder in self.recorders:
+            if isinstance(recorder.access, UsbAccess):
+                recorder.access.let_go()
+
+    def connected(self, way: Way, opened: Callable[[int], CsrAccess]) -> None:
+        """Another connection leads to the harts now. One that does not record as it was set up was reset, or is another
+        one: then what was read out is all there is, and nothing is put back.
+        """
+        self.way = way
+        for recorder in self.recorders:
+            recorder.access = opened(recorder.hart)
+        lost = [str(it.hart) for it in self.recorders if it.found is not None and it.differs(self._state(it))]
+        if lost:
+            for recorder in self.recorders:
+                recorder.found = None
+            self.notes = [f"hart {', '.join(lost)} did not record as it was set up when gdb was connected anew"]
+            self.failure = None
+            self.tracing = self.behind = self.started_here = False
+
+    def moved(self) -> bool:
+        """Whether harts are not as they were when they were read, as after a reset by way of `monitor`."""
+        with suppress(RvtraceError):  # reading them will tell
+            return any(procedures.moved(it.access, it.version, it.captured.in_force) for it in self.recorders)
+        return True
+
+    def _read(self, progress: Progress) -> None:
+        self.failure, self.behind = None, True
+        try:
+            for recorder in self.recorders:
+                name = recorder.captured.in_force.name
+                in_force, entries = procedures.read(recorder.access, recorder.version, name, progress)
+                recorder.captured = captured(recorder.hart, in_force, entries)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            self.failure = error
+        else:
+            self.behind = False
+        finally:
+            self.let_go()
+
+    def _put_back(self, progress: Progress) -> None:
+        left = [recorder for recorder in self.recorders if recorder.found is not None]
+        self.notes = [] if left else self.notes
+        for recorder in left:
+            hart = "" if len(self.recorders) == 1 else f"hart {recorder.hart}: "
+            try:
+                said = procedures.stop(recorder.access, recorder.version, recorder.found)
+                self.notes += [f"{hart}{note}" for note in said]
+            except Cancelled:
+                self.notes.append(f"the registers of hart {recorder.hart} are not put back: `trace ctr stop` does it")
+                raise
+            except RvtraceError as error:
+                self.failure = self.failure or error
+            else:
+                recorder.found = None
+
+    def _check_still(self) -> None:
+        """Raises HartRuns; of what else is wrong, `failure` will tell."""
+        for recorder in self.recorders:
+            error = self._state(recorder) if recorder.found is not None else None
+            if isinstance(error, HartRuns):
+                raise error
+
+    def _state(self, recorder: Recorder) -> "procedures.CtrStatus | RvtraceError":
+        try:
+            return procedures.status(recorder.access, recorder.version, recorder.captured.in_force.name)
+        except RvtraceError as error:
+            return error
+
+
+def captured(hart: int, in_force: CtrInForce, entries: list[Entry]) -> CapturedRecords:
+    """Entries as they were read, the youngest first, as they are kept: the oldest first."""
+    return CapturedRecords(hart, in_force, pack(entries[::-1]))

@@ -1,0 +1,255 @@
+"""The commands for Control Transfer Records: start, stop, clear, status, and a look at those a program makes itself.
+
+`ctr_request` is what the options of `trace ctr start` ask of a hart.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from rvtrace_gdb.controlregs.ctr import procedures
+from rvtrace_gdb.controlregs.ctr.entries import DEPTHS, RECORDABLE, TransferType
+from rvtrace_gdb.controlregs.ctr.procedures import Found
+from rvtrace_gdb.controlregs.ctr.settings import CtrRequest
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.target import CsrAccess
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session import program
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.errors import BadOption, Busy, NoTrace, WrongXlen
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources import ctr
+from rvtrace_gdb.session.sources.ctr import CtrTrace, Recorder, captured
+from rvtrace_gdb.session.target.csr_access import UsbAccess, Way, open_access
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+_MODES = ("m", "s", "u", "vs", "vu")
+_EXTERNAL = ("m", "s", "vs")
+_FREEZE = ("breakpoint", "lcofi")
+_SWITCHES = ("not_taken", "ras")
+
+
+def ctr_request(options: Mapping[str, Any]) -> CtrRequest:
+    """The request for *options*.
+
+    modes (of m, s, u, vs, vu), inhibit (codes of ctrdata.TYPE), not_taken, depth (entries), ras, freeze (of breakpoint,
+    lcofi), external (of m, s, vs), version ("1.0", "0.1.4"); "harts" is not for a request. Raises `BadOption`.
+    """
+    depth, version = options.get("depth"), options.get("version")
+    if depth is not None and depth not in DEPTHS:
+        raise BadOption(f"there is no CTR depth {depth}: it is {_listed(DEPTHS)}")
+    if version is not None and version not in VERSIONS:
+        raise BadOption(f"there is no CTR version {version}: it is {_listed(VERSIONS)}")
+    freeze = _some(options, "freeze", _FREEZE)
+    inhibit = frozenset(_kind(code) for code in options.get("inhibit") or ())
+    return CtrRequest(
+        modes=_some(options, "modes", _MODES) or None,
+        inhibit=inhibit - {TransferType.NOT_TAKEN_BRANCH},
+        depth=depth,
+        freeze_breakpoint="breakpoint" in freeze,
+        freeze_lcofi="lcofi" in freeze,
+        external=_some(options, "external", _EXTERNAL),
+        version=version,
+        **{name: bool(options.get(name)) for name in _SWITCHES},
+    )
+
+
+def _some(options: Mapping[str, Any], name: str, known: tuple[str, ...]) -> frozenset[str]:
+    wanted = options.get(name) or ()
+    for word in wanted:
+        if word not in known:
+            raise BadOption(f"{name}: there is no {word!r}: it is {_listed(known)}")
+    return frozenset(wanted)
+
+
+def _kind(code: Any) -> TransferType:
+    if code not in tuple(RECORDABLE):
+        raise BadOption(f"there is no kind of transfer with the number {code}")
+    return TransferType(code)
+
+
+def _listed(known: Any) -> str:
+    *others, last = map(str, known)
+    return f"{', '.join(others)} or {last}"
+
+
+def start(
+    session: Session, context: Context, way: Way, options: Mapping[str, Any], progress: Progress = silent
+) -> list[str]:
+    """Record on the hart of the context, or on those in *options*' "harts", besides what records already.
+
+    Raises NoElf, BadElf, Busy, WrongXlen, BadOption, and what the access and the procedures raise.
+    """
+    session.check_present("trace ctr start")
+    session.check_free(CtrTrace)
+    connected(session, way)
+    request, image = ctr_request(options), _image(context)
+    harts = list(options.get("harts") or _harts(session, context, way, options))
+    before = session.live.recorders if isinstance(session.live, CtrTrace) else []
+    recorders = [it for it in before if it.hart not in harts] if session.live and session.live.tracing else []
+    replaced = {it.hart: it.found for it in before if it.found is not None}
+    begun, notes = _begun(session, way, harts, image, request, replaced, progress)
+    trace = CtrTrace(_by_hart(recorders + begun), way)
+    trace.notes = notes
+    return session.begin(trace, _reading(context, image), ctr.target(begun[0].access))
+
+
+def _begun(
+    session: Session,
+    way: Way,
+    harts: list[int],
+    image: Image,
+    request: CtrRequest,
+    found: Mapping[int, Found],
+    progress: Progress,
+) -> tuple[list[Recorder], list[str]]:
+    """All *harts* set up, or none, and what was not granted. *found*: of those that record already, what they had."""
+    begun: list[Recorder] = []
+    notes: list[str] = []
+    try:
+        for hart in harts:
+            access = _open(way, session, hart, image)
+            version = procedures.detect(access, request.version)
+            it = procedures.start(access, version, request, f"ctr{hart}", found.get(hart), progress)
+            begun.append(Recorder(hart, access, version, captured(hart, it.in_force, []), it.found))
+            notes += (note if len(harts) == 1 else f"hart {hart}: {note}" for note in it.notes)
+    except BaseException:
+        _undo([recorder for recorder in begun if recorder.hart not in found])
+        raise
+    return begun, notes
+
+
+def look(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> CtrTrace | None:
+    """The records that are shown: of the trace at hand, if it has any, else those that a program on the target makes.
+
+    None: they are in a capture. Raises as `start`, and NoTrace.
+    """
+    live, hart = session.live, _hart(context)
+    connected(session, way)
+    if isinstance(live, CtrTrace) and _stays(session, live, hart, way):
+        _check_moved(session, live, way)
+        return live
+    if live is None and session.has_trace() and session.capture().records:
+        return None
+    if way is None:
+        raise NoTrace("there are no control transfer records: gdb is not connected to a target, and no capture is open")
+    session.check_present("records of the target cannot be looked at now")
+    session.check_free(CtrTrace)
+    image = _image(context)
+    access = _open(way, session, hart, image)
+    version = procedures.detect(access, way.get("version"))
+    in_force, entries = procedures.read(access, version, f"ctr{hart}", progress)
+    others = live.recorders if isinstance(live, CtrTrace) and live.tracing and live.way == way else []
+    mine = Recorder(hart, access, version, captured(hart, in_force, entries))
+    trace = CtrTrace(_by_hart([*(it for it in others if it.hart != hart), mine]), way)
+    session.begin(trace, _reading(context, image), ctr.target(access), just_read=context)
+    return trace
+
+
+def stop(session: Session, way: Way | None = None, progress: Progress = silent) -> list[str]:
+    """As `trace stop`. Raises NoTrace, Busy, HartRuns."""
+    session.check_present("trace ctr stop")
+    _recording(session)
+    connected(session, way)
+    return session.stop(progress)
+
+
+def connected(session: Session, way: Way | None) -> None:
+    """gdb may be connected anew, to a target whose registers are elsewhere. Raises as `open_access`."""
+    live = session.live
+    if isinstance(live, CtrTrace) and way is not None and way.get("connection") != live.way.get("connection"):
+        live.connected(way, lambda hart: open_access(way, session, hart))
+        session.changed()
+
+
+def clear(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:
+    """Empty the records on the target. Raises as `look`."""
+    session.check_present("trace ctr clear")
+    trace = look(session, context, way, progress)
+    if trace is None:
+        raise Busy("a capture file is being looked at, whose records stay: `trace ctr start` begins on the target")
+    trace.clear(progress)
+    session.changed()
+    return [f"The records of hart {', '.join(str(it.hart) for it in trace.recorders)} are empty."]
+
+
+def status(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:
+    """What is recorded, how, and how much of it there is. Raises as `look`."""
+    trace = look(session, context, way, progress)
+    if trace is None:
+        return [line for records in session.capture().records for line in ctr.status(records, None)]
+    return trace.status()
+
+
+def _stays(session: Session, live: CtrTrace, hart: int, way: Way | None) -> bool:
+    """Whether the trace at hand is what is looked at. What records by itself is looked at anew if it was let go."""
+    if _away(session):
+        return True
+    if not live.tracing:
+        return live.started_here or way is None
+    return live.ours or (live.has(hart) and live.way == way)
+
+
+def _check_moved(session: Session, live: CtrTrace, way: Way | None) -> None:
+    """gdb does not see all that changes a hart, as a reset by way of `monitor`: then it is read again."""
+    if live.tracing and way is not None and not _away(session) and live.moved():
+        session.changed()
+
+
+def _away(session: Session) -> bool:
+    return session.debugger is not None and session.debugger.away()
+
+
+def _recording(session: Session) -> CtrTrace:
+    if not isinstance(session.live, CtrTrace):
+        raise NoTrace("no control transfers are being recorded: `trace ctr start` begins")
+    return session.live
+
+
+def _undo(recorders: list[Recorder]) -> None:
+    """Another hart could not be set up: none is."""
+    for recorder in recorders:
+        with suppress(RvtraceError):
+            procedures.stop(recorder.access, recorder.version, recorder.found)
+
+
+def _by_hart(recorders: list[Recorder]) -> list[Recorder]:
+    return sorted(recorders, key=lambda it: it.hart)
+
+
+def _image(context: Context) -> Image:
+    return program.program_of(context.elf).image()
+
+
+def let_go(session: Session) -> None:
+    """Others may use a USB adapter until it is used here again: harts record without it."""
+    if isinstance(session.live, CtrTrace):
+        session.live.let_go()
+
+
+def _harts(session: Session, context: Context, way: Way, options: Mapping[str, Any]) -> list[int]:
+    """All of them, if they are wanted and not named, where that can be found out; else the context's."""
+    if options.get("harts") is not None:
+        access = open_access(way, session, None)
+        if isinstance(access, UsbAccess):
+            return access.harts()
+    return [_hart(context)]
+
+
+def _hart(context: Context) -> int:
+    number = context.thread_hart if context.hart is None else context.hart
+    return 0 if number is None else number
+
+
+def _open(way: Way, session: Session, hart: int, image: Image) -> CsrAccess:
+    access = open_access(way, session, hart)
+    if access.xlen != image.xlen:
+        raise WrongXlen(image.path, image.xlen, f"hart {hart}", access.xlen)
+    return access
+
+
+def _reading(context: Context, image: Image) -> DecodedCapture:
+    assert context.elf is not None
+    return DecodedCapture(program.begun("the target", image), Program(context.elf))

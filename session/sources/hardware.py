@@ -1,0 +1,401 @@
+"""The trace components of a target that are used together: how they hang together, and how they are set up.
+
+The target description says what there is; the user may choose sinks and harts. `Topology` says what is started
+first, and which way trace goes. Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Between
+Components", "Enabling and Disabling" (the orders), "Timestamp Unit" (the top funnel), trFunnelDisInput.
+
+`LiveSink` is a RAM sink in which a trace is made: what was read out of it, and what is known of it.
+`IncrementalBuffer` is a target whose trace buffer is read again and again: only what is new is read from it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import DrainFailed
+from rvtrace_gdb.controlregs.fields import BLOCK_BYTES
+from rvtrace_gdb.controlregs.graph import Graph, block
+from rvtrace_gdb.controlregs.sifive_v0 import inside
+from rvtrace_gdb.controlregs.target import Target
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
+from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, SinkInForce, TraceRequest
+from rvtrace_gdb.session.capture.model import CapturedSink
+from rvtrace_gdb.session.description.model import (
+    AnyComponent,
+    Description,
+    DescriptionError,
+    Encoder,
+    Funnel,
+    PibSink,
+    RamSink,
+    Sink,
+    Source,
+)
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.target.link import Link
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A funnel that trace goes through, and the input it comes in at: a bit of trFunnelDisInput."""
+
+    funnel: Funnel
+    input: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way of an encoder's trace to a sink. *hops*: the funnels on it, the first one first."""
+
+    encoder: Encoder
+    hops: tuple[Hop, ...]
+    sink: Sink
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the components, from the encoder to the sink."""
+        return (self.encoder.name, *(hop.funnel.name for hop in self.hops), self.sink.name)
+
+
+class Topology:
+    """The graph of a description."""
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+        self._by_name = {component.name: component for component in description.components}
+
+    def feeds(self, source: Source) -> tuple[Funnel | Sink, ...]:
+        """What *source* feeds, as the description orders it."""
+        return tuple(fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, Encoder))
+
+    def feeders(self, component: AnyComponent) -> tuple[Source, ...]:
+        """What feeds *component*; a funnel's feeders in the order of its inputs."""
+        if isinstance(component, Funnel):
+            found = [self._by_name[name] for name in component.inputs]
+        else:
+            found = [other for other in self._sources if component.name in other.to]
+        return tuple(source for source in found if isinstance(source, Source))
+
+    def start_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
+        """All components as they are to be enabled, what receives before what sends: sinks and bridges, the funnels
+        from the sinks up, encoders. *routes*: only what is on them.
+        """
+        used = self._by_name.keys() if routes is None else {name for route in routes for name in route.names}
+        found = self.description
+        funnels = sorted(found.funnels, key=lambda funnel: self._heights[funnel.name])
+        order: tuple[AnyComponent, ...] = (*found.sinks, *found.pib_sinks, *found.bridges, *funnels, *found.encoders)
+        return tuple(component for component in order if component.name in used)
+
+    def stop_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
+        """As they are to be disabled and flushed: what sends before what receives, or trace is lost."""
+        return self.start_order(routes)[::-1]
+
+    def routes(self, encoder: Encoder) -> tuple[Route, ...]:
+        """The shortest way to each sink that *encoder* reaches, nearest sink first."""
+        ways: dict[str, tuple[Hop, ...]] = {encoder.name: ()}
+        found: list[Route] = []
+        waiting: list[Source] = [encoder]
+        for source in waiting:  # which grows meanwhile
+            for fed in self.feeds(source):
+                if fed.name in ways:
+                    continue
+                ways[fed.name] = ways[source.name]
+                if isinstance(fed, Funnel):
+                    ways[fed.name] += (Hop(fed, fed.inputs[source.name]),)
+                    waiting.append(fed)
+                else:
+                    found.append(Route(encoder, ways[fed.name], fed))
+        return tuple(found)
+
+    def route(self, encoder: Encoder, sink: Sink) -> Route:
+        """The shortest way from *encoder* to *sink*. Raises `DescriptionError` if there is none."""
+        for route in self.routes(encoder):
+            if route.sink.name == sink.name:
+                return route
+        problem = f'nothing leads from it to "{sink.name}", only to {", ".join(self._reached(encoder))}'
+        raise DescriptionError(problem, self.description.file, f'[[component]] "{encoder.name}"', "to")
+
+    def encoders_of(self, sink: Sink) -> tuple[Encoder, ...]:
+        """The encoders whose trace can reach *sink*."""
+        return tuple(encoder for encoder in self.description.encoders if sink.name in self._reached(encoder))
+
+    @property
+    def top_funnels(self) -> tuple[Funnel, ...]:
+        """The funnels that feed no other funnel: each is the source of timestamps for all that feeds it."""
+        return tuple(
+            funnel
+            for funnel in self.description.funnels
+            if not any(isinstance(fed, Funnel) for fed in self.feeds(funnel))
+        )
+
+    def disabled_inputs(self, routes: Sequence[Route]) -> dict[str, int]:
+        """What to write to trFunnelDisInput of each funnel on *routes*, so that only they are taken.
+
+        Inputs that nothing described is connected to stay enabled: trace tools that know of it may use them.
+        """
+        used = {(hop.funnel.name, hop.input) for route in routes for hop in route.hops}
+        funnels = {hop.funnel.name: hop.funnel for route in routes for hop in route.hops}
+        return {
+            name: sum(1 << number for number in funnel.inputs.values() if (name, number) not in used)
+            for name, funnel in funnels.items()
+        }
+
+    def _reached(self, encoder: Encoder) -> list[str]:
+        return [route.sink.name for route in self.routes(encoder)]
+
+    @property
+    def _sources(self) -> tuple[Source, ...]:
+        return (*self.description.encoders, *self.description.funnels)
+
+    @cached_property
+    def _heights(self) -> dict[str, int]:
+        """How many funnels are at most between each funnel and a sink."""
+        heights: dict[str, int] = {}
+        waiting = list(self.description.funnels)
+        while waiting:  # a description has no cycles, so each round finds some
+            ready = [f for f in waiting if all(g.name in heights for g in self.feeds(f) if isinstance(g, Funnel))]
+            for funnel in ready:
+                fed = [heights[other.name] for other in self.feeds(funnel) if isinstance(other, Funnel)]
+                heights[funnel.name] = 1 + max(fed, default=-1)
+            waiting = [funnel for funnel in waiting if funnel.name not in heights]
+        return heights
+
+
+OVERLAP = 64  # bytes that are read again to be sure that they are the same trace
+
+
+class IncrementalBuffer:
+    """*link*, with what is *known* of the buffer at *start*; the caller forgets it when the buffer wraps."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.start = 0
+        self.known = b""
+
+    def read32(self, address: int) -> int:
+        return self._link.read32(address)
+
+    def write32(self, address: int, value: int) -> None:
+        self._link.write32(address, value)
+
+    def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
+        return self._link.read_data_port(address, words, progress)
+
+    def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
+        """As the link's, but bytes that are known come from memory; an error's `partial` counts them too."""
+        known = self.known
+        if address != self.start or nbytes < len(known) or len(known) < OVERLAP:
+            return self._link.read_block(address, nbytes, progress)
+        kept = known[:-OVERLAP]
+        try:
+            new = self._link.read_block(address + len(kept), nbytes - len(kept), progress)
+        except RvtraceError as error:
+            _extend(error, kept, nbytes)
+            raise
+        if not new.startswith(known[-OVERLAP:]):
+            return self._link.read_block(address, nbytes, progress)
+        return kept + new
+
+
+def _extend(error: RvtraceError, kept: bytes, nbytes: int) -> None:
+    """Account in a transport's error for the bytes that did not have to be read."""
+    if hasattr(error, "partial"):
+        error.partial = kept + error.partial
+    if hasattr(error, "wanted"):
+        error.wanted = nbytes
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """*routes*: the ways that trace goes. *notes*: what the user should know of the choice."""
+
+    topology: Topology
+    routes: tuple[Route, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, description: Description, sinks: Sequence[str] = (), harts: Sequence[int] = ()) -> "Hardware":
+        """*sinks*: the names of those to trace into; none: of each encoder the nearest RAM sink, or else all it feeds.
+
+        *harts*: those to be traced, none: all. Raises `BadOption`.
+        """
+        topology = Topology(description)
+        _check(sinks, description)
+        routes: list[Route] = []
+        notes: list[str] = []
+        for encoder in _encoders(description, harts):
+            ways = topology.routes(encoder)
+            taken = [way for way in ways if way.sink.name in sinks] if sinks else _nearest(ways)
+            routes += taken
+            if not taken:
+                notes.append(f"hart {encoder.hart} is not traced: {encoder.name} does not lead to {' or '.join(sinks)}")
+        if not routes:
+            raise BadOption(f"no trace of {_harts(harts)} leads to {' or '.join(sinks)}")
+        return cls(topology, tuple(routes), tuple(notes))
+
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        """Those that are traced with."""
+        return tuple(part for part in self._parts if isinstance(part, Encoder))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Those that are traced into."""
+        return tuple(part for part in self._parts if not isinstance(part, Encoder | Funnel))
+
+    @property
+    def registers(self) -> tuple[range, ...]:
+        """The addresses of the registers of all components there are."""
+        bases = {component.base for component in self.topology.description.components}
+        return tuple(range(base, base + BLOCK_BYTES) for base in sorted(bases))
+
+    def graph(self, target: Target, rings: dict[str, IncrementalBuffer]) -> Graph:
+        """The components as they are reached through *target*, a RAM sink through its ring. Raises ComponentError."""
+        made = [_component(part, rings.get(part.name, target), self._host(part)) for part in self._parts]
+        others = [_component(part, target, part) for part in self._beside()]
+        edges = [edge for route in self.routes for edge in pairwise(route.names)]
+        funnels = [part for part in self._parts if isinstance(part, Funnel)]
+        return Graph.of(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
+
+    def request(self, trace: TraceRequest) -> GraphRequest:
+        """*trace* of each encoder, and what the description says of the sinks."""
+        sinks = self.sinks
+        return GraphRequest(
+            trace,
+            {sink.name: _buffer(sink) for sink in sinks if isinstance(sink, RamSink)},
+            {sink.name: _pins(sink) for sink in sinks if isinstance(sink, PibSink)},
+            {sink.name: sink.id for sink in sinks if not isinstance(sink, RamSink | PibSink) and sink.id is not None},
+        )
+
+    @property
+    def _parts(self) -> tuple[AnyComponent, ...]:
+        """In the order in which they are enabled."""
+        return self.topology.start_order(self.routes)
+
+    def _host(self, part: AnyComponent) -> AnyComponent:
+        """Whose registers those of *part* are: sinks of before ratification are in an encoder or a funnel."""
+        name = "" if isinstance(part, Encoder | Funnel) else part.inside
+        return self.topology.description.component(name) if name else part
+
+    def _beside(self) -> tuple[AnyComponent, ...]:
+        """What is connected to the components that are used, and must be kept off."""
+        used = {part.name for part in self._parts}
+        near = {name for part in self._parts if isinstance(part, Encoder | Funnel) for name in part.to}
+        near |= {feeder.name for part in self._parts for feeder in self.topology.feeders(part)}
+        every = self.topology.description.components
+        return tuple(part for part in every if part.name in near - used and self._host(part) is part)
+
+
+def _component(part: AnyComponent, target: Target, host: AnyComponent) -> Component:
+    """*host*: whose registers it has, itself or another."""
+    registers = block(part.kind, getattr(part, "version", 1)) if host is part else inside(host.kind, part.kind)
+    return Component(target, host.base, registers, part.name)
+
+
+def _sinks(description: Description) -> tuple[Sink, ...]:
+    return (*description.sinks, *description.pib_sinks, *description.bridges)
+
+
+def _check(names: Sequence[str], description: Description) -> None:
+    sinks = [sink.name for sink in _sinks(description)]
+    there = sinks + [port.name for port in description.tandem]
+    for name in names:
+        if name not in sinks:
+            raise BadOption(f"there is no sink {name!r} in the target description, it has {', '.join(there)}")
+
+
+def _encoders(description: Description, harts: Sequence[int]) -> tuple[Encoder, ...]:
+    """Those of these harts, none: of all. Raises `BadOption`."""
+    there = {encoder.hart: encoder for encoder in description.encoders}
+    for hart in harts:
+        if hart not in there:
+            known = f"hart{'s' * (len(there) > 1)} {', '.join(map(str, sorted(there)))}"
+            raise BadOption(f"hart {hart} has no encoder in the target description, it has those of {known}")
+    return tuple(encoder for encoder in description.encoders if not harts or encoder.hart in harts)
+
+
+def _harts(harts: Sequence[int]) -> str:
+    return f"hart {' or '.join(map(str, harts))}" if harts else "any hart"
+
+
+def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
+    """To one RAM sink; where there is none, to all that is reached."""
+    into_memory = [way for way in ways if isinstance(way.sink, RamSink)]
+    return tuple(into_memory[:1] or ways)
+
+
+def _buffer(sink: RamSink) -> Buffer:
+    return Buffer(sink.start if sink.mode == RamMode.SMEM.name else None, sink.size)
+
+
+def _pins(sink: PibSink) -> Pins:
+    return Pins(None if sink.mode is None else PibMode[sink.mode.upper()], sink.divider, sink.clk_center)
+
+
+def unreadable(target: Target, sinks: Iterable[SinkInForce]) -> Iterator[str]:
+    """A line for each buffer that the debugger cannot read: trace would be lost in it. Raises transport errors."""
+    for sink in sinks:
+        try:
+            for address in (sink.start, sink.limit) if sink.mode is RamMode.SMEM else ():
+                target.read32(address)
+        except RvtraceError as error:
+            if getattr(error, "address", None) is None:
+                raise
+            where = f"{sink.name} at {sink.base:#x}: its buffer {sink.start:#x} to {sink.end:#x} cannot be read"
+            yield f"{where}: {error}; correct `start` and `size` in the target description"
+
+
+class LiveSink:
+    """*encoders*: names of those whose trace comes here. *captured*: all that was read so far."""
+
+    def __init__(
+        self, component: Component, ring: IncrementalBuffer, in_force: SinkInForce, encoders: tuple[str, ...]
+    ) -> None:
+        self.component, self._ring, self.in_force = component, ring, in_force
+        self.captured = CapturedSink(in_force, b"", False, 0, encoders, ())
+        self.full = False
+        """It has stopped by itself."""
+        ring.start = in_force.start
+
+    @property
+    def name(self) -> str:
+        return self.in_force.name
+
+    def unread(self, now: SinkStatus) -> int:
+        """About how many bytes reading it out would take from the target."""
+        whole = self.in_force.size
+        if now.wrapped or self.captured.wrapped:
+            return whole
+        return min(max(0, now.pointer - self.in_force.start - len(self.captured.data)), whole)
+
+    def prepare(self, now: SinkStatus | None) -> None:
+        """What is known of the buffer stays true as long as nothing was overwritten. *now*: None if it is not known."""
+        in_memory = self.in_force.mode is RamMode.SMEM
+        valid = in_memory and not self.captured.wrapped and now is not None and not now.wrapped
+        self._ring.known = self.captured.data if valid else b""
+
+    def take(self, drained: Drained) -> None:
+        """All of it was read."""
+        overwritten = drained.wrapped and not self.in_force.stop_on_wrap
+        self.captured = replace(self.captured, data=drained.data, wrapped=overwritten, missing=0)
+        self.full = drained.wrapped and not overwritten
+
+    def keep(self, error: DrainFailed) -> None:
+        """What was read before is worth more than a shorter piece, even if that is newer."""
+        overwritten = error.wrapped and not self.in_force.stop_on_wrap
+        missing = error.wanted - len(error.partial)
+        if len(error.partial) >= len(self.captured.data):
+            self.captured = replace(self.captured, data=error.partial, wrapped=overwritten, missing=missing)
+        else:
+            known = len(error.partial) if overwritten else len(self.captured.data)
+            self.captured = replace(self.captured, missing=error.wanted - known)
+
+    def lost(self, names: tuple[str, ...]) -> None:
+        """These encoders lost trace; only those that feed this sink count."""
+        lost = {*self.captured.lost, *(name for name in names if name in self.captured.encoders)}
+        self.captured = replace(self.captured, lost=tuple(sorted(lost)))

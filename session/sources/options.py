@@ -1,0 +1,370 @@
+"""What the options of `trace start` ask of the trace components: features, filters and triggers.
+
+Options of filters, in the session protocol; without them all that runs is traced:
+
+range     [[first address, end], ...]
+function  [[name, address of the entry], ...]; the program's symbols say where it ends
+priv      ["u", "s", "m", ...]
+
+Options of triggers, which switch tracing on and off in the harts that are traced:
+
+trigger_on        [address, ...]   tracing begins before the instruction there
+trigger_off       [address, ...]   tracing ends before the instruction there
+trigger_notify    [address, ...]   the trace gets a mark there
+trigger_control   what trTeTrigDbgControl must hold, which is the vendor's
+trigger_input     ["N=ACTION,...", ...]: what external trigger input N of the encoder does: on, off, notify
+trigger_output    ["N=EVENT,...", ...]: when external trigger output N fires: start, stop
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from rvtrace_gdb.controlregs.debug_triggers import NAMES, Place, Taken, altered, give_back, take
+from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode, TsPrescale
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
+    PRIVILEGES,
+    DataAddrCompress,
+    Format,
+    ImplicitReturnMode,
+    InstMode,
+    SyncMode,
+    TrigAction,
+)
+from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import EXTERNAL, STARTS, STOPS, Filter, Triggers
+from rvtrace_gdb.controlregs.trace_control.request import TraceRequest
+from rvtrace_gdb.decode.program.elf import Symbol
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.description.model import Encoder
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.target.link import Tcl, csrs_of
+from rvtrace_gdb.support.errors import RvtraceError
+
+FILTER_OPTIONS = ("range", "function", "priv")
+MODES = {name.lower(): number for number, name in PRIVILEGES.items() if name != "debug"}
+"""Privilege modes as the user writes them, and their codes at the trace port."""
+_TOP_OF_ADDRESSES = 1 << 64
+
+
+def filter_of(options: Mapping[str, Any], image: Image | None) -> Filter | None:
+    """The filter that the options ask for, None: everything is to be traced. Raises `BadOption`."""
+    ranges = tuple(_range(pair) for pair in _list(options, "range"))
+    functions = tuple(_function(image, pair) for pair in _list(options, "function"))
+    privileges = tuple(sorted({_mode(word) for word in _list(options, "priv")}))
+    return Filter(ranges + functions, privileges) if ranges or functions or privileges else None
+
+
+def _list(options: Mapping[str, Any], name: str) -> list[Any]:
+    value = options.get(name, [])
+    if not isinstance(value, list):
+        raise BadOption(f"{name} is {value!r}, it must be a list")
+    return value
+
+
+def _range(pair: Any) -> tuple[int, int]:
+    if not _is_pair(pair, int, int):
+        raise BadOption(f"range has {pair!r}, it must have pairs of addresses")
+    start, end = pair
+    if not 0 <= start < end <= _TOP_OF_ADDRESSES:
+        raise BadOption(f"the range {start:#x},{end:#x} has no address in it: give FROM,TO with TO behind the last one")
+    return start, end
+
+
+def _mode(word: Any) -> int:
+    if not isinstance(word, str) or word not in MODES:
+        raise BadOption(f"priv has {word!r}, it must have some of {', '.join(MODES)}")
+    return MODES[word]
+
+
+def _function(image: Image | None, pair: Any) -> tuple[int, int]:
+    """From its entry to where its symbol, or what has no size before the next symbol, ends."""
+    if not _is_pair(pair, str, int):
+        raise BadOption(f"function has {pair!r}, it must have pairs of a name and an address")
+    name, entry = pair
+    ends = [] if image is None else sorted(_ends(image, entry))
+    if not ends:
+        raise BadOption(f"{name}: the program has no symbol at {entry:#x} that says where it ends: give -range FROM,TO")
+    return entry, ends[-1]
+
+
+def _ends(image: Image, entry: int) -> Iterator[int]:
+    for elf, bias in image.elves:
+        for section in elf.sections:
+            if section.start <= entry - bias < section.end:
+                size = _size(section.symbols, entry - bias, section.end)
+                if size:
+                    yield entry + size
+
+
+def _size(symbols: list[Symbol], address: int, section_end: int) -> int:
+    """Of the largest symbol at *address*; one without a size reaches to the next. 0: there is none."""
+    here = bisect_left(symbols, address, key=lambda symbol: symbol.address)
+    behind = bisect_right(symbols, address, key=lambda symbol: symbol.address)
+    if here == behind:
+        return 0
+    size = max(symbol.size for symbol in symbols[here:behind])
+    following = symbols[behind].address if behind < len(symbols) else section_end
+    return min(size, section_end - address) or following - address
+
+
+def _is_pair(value: Any, *kinds: type) -> bool:
+    """Whether it is a list of two values of these kinds, as JSON has them."""
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_a, value, kinds))
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+TRIGGER_OPTIONS = ("trigger_on", "trigger_off", "trigger_notify", "trigger_control", "trigger_input", "trigger_output")
+_ACTIONS = {"on": TrigAction.TRACE_ON, "off": TrigAction.TRACE_OFF, "notify": TrigAction.TRACE_NOTIFY}
+_EVENTS = {"start": STARTS, "stop": STOPS}
+_TOP = 1 << 64
+_WORD = 1 << 32
+
+
+def triggers_of(options: Mapping[str, Any]) -> Triggers | None:
+    """The triggers that the options ask for, None: none. Raises `BadOption`."""
+    on, off, notify = (_addresses(options, name) for name in TRIGGER_OPTIONS[:3])
+    both = set(on) & set(off)
+    if both:
+        raise BadOption(f"{min(both):#x} is to switch the trace on and off: name different places")
+    control = options.get("trigger_control")
+    if control is not None and not (_is_number(control) and 0 <= control < _WORD):
+        raise BadOption(f"trigger_control is {control!r}, it must be a number of 32 bits")
+    inputs = tuple((number, _ACTIONS[word]) for number, word in _external(options, "trigger_input", _ACTIONS))
+    outputs: dict[int, int] = {}
+    for number, word in _external(options, "trigger_output", _EVENTS):
+        outputs[number] = outputs.get(number, 0) | _EVENTS[word]
+    if len(dict(inputs)) < len(inputs):
+        raise BadOption("a trigger input can do one thing: name each of them once")
+    found = Triggers(on, off, notify, control, inputs, tuple(outputs.items()))
+    return None if found == Triggers() else found
+
+
+def _external(options: Mapping[str, Any], name: str, words: Mapping[str, object]) -> list[tuple[int, str]]:
+    """(number, word) of each piece N=WORD."""
+    value = options.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadOption(f"{name} is {value!r}, it must be a list of texts")
+    found = []
+    for piece in (piece for text in value for piece in text.split(",")):
+        number, _, word = piece.partition("=")
+        if not (number.isascii() and number.isdigit() and int(number) < EXTERNAL and word in words):
+            raise BadOption(f"{name} has {piece!r}, give N=WORD: 0 to {EXTERNAL - 1}, and one of {', '.join(words)}")
+        found.append((int(number), word))
+    return found
+
+
+def _addresses(options: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    value = options.get(name, [])
+    if not isinstance(value, list) or not all(_is_number(one) and 0 <= one < _TOP for one in value):
+        raise BadOption(f"{name} is {value!r}, it must be a list of addresses")
+    return tuple(dict.fromkeys(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Armed:
+    """The triggers that were set in harts. *notes*: what the user should know of it, a line each."""
+
+    def __init__(self, link: Tcl) -> None:
+        self._link = link
+        self._taken: dict[int, Sequence[Taken]] = {}
+        self.notes: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._taken)
+
+    def add(self, hart: int, places: Sequence[Place]) -> None:
+        """Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors."""
+        taken, notes = take(csrs_of(self._link, hart, NAMES), hart, places)
+        self._taken[hart] = taken
+        self.notes += notes
+
+    def disarm(self) -> list[str]:
+        """Take all of them back. Raises nothing: a line for each that could not be, or was not ours any more.
+
+        What a hart keeps because it cannot be reached now is taken back by the next call.
+        """
+        lines: list[str] = []
+        for hart in tuple(self._taken):
+            try:
+                lines += give_back(csrs_of(self._link, hart, NAMES), hart, self._taken[hart])
+            except RvtraceError as error:
+                lines.append(f"the triggers of hart {hart} stay set for now: {error}")
+            else:
+                del self._taken[hart]
+        return lines
+
+    def changed(self) -> list[str]:
+        """A line for each trigger that a reset or the program has changed, as far as harts can be asked now."""
+        lines: list[str] = []
+        for hart, taken in self._taken.items():
+            try:
+                lines += altered(csrs_of(self._link, hart, NAMES), hart, taken)
+            except RvtraceError:
+                continue  # it runs, or what is wrong with it is said elsewhere
+        return lines
+
+
+def arm(link: Tcl, encoders: Sequence[Encoder], triggers: Triggers | None) -> Armed:
+    """Set the triggers in each hart that *encoders* trace; the harts must stand still.
+
+    Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors; then none is set.
+    """
+    armed = Armed(link)
+    places = [] if triggers is None else _places(triggers)
+    try:
+        for hart in dict.fromkeys(encoder.hart for encoder in encoders if places):
+            armed.add(hart, places)
+    except BaseException:
+        armed.disarm()
+        raise
+    return armed
+
+
+def _places(triggers: Triggers) -> list[Place]:
+    by_action = {
+        TrigAction.TRACE_ON: triggers.on,
+        TrigAction.TRACE_OFF: triggers.off,
+        TrigAction.TRACE_NOTIFY: triggers.notify,
+    }
+    return [Place(action, address) for action, addresses in by_action.items() for address in addresses]
+
+
+_T = TypeVar("_T")
+# Switches (true or false): the fields of the request each sets.
+_SWITCHES: Mapping[str, Mapping[str, Any]] = {
+    "stop_on_wrap": {"stop_on_wrap": True},
+    "stall": {"stall": True},
+    "btm": {"inst_mode": InstMode.BTM},
+    "timestamps": {"timestamps": True},
+    "context": {"context": True},
+    "data": {"data": True},
+    "no_data_values": {"data": True, "data_no_value": True},
+    "no_data_addresses": {"data": True, "data_no_address": True},
+    "full_data_addresses": {"data": True, "data_addr_compress": DataAddrCompress.FULL},
+}
+# Switches that are one field of trTeInstFeatures.
+_FEATURES = {
+    "repeated_history": "trTeInstEnRepeatedHistory",
+    "sequential_jumps": "trTeInstEnSequentialJump",
+    "all_jumps": "trTeInstEnAllJumps",
+    "address_compression": "trTeInstExtendAddrMSB",
+    "full_addresses": "trTeInstNoAddrDiff",
+    "implicit_exceptions": "trTeInstNoTrapAddr",
+    "branch_prediction": "trTeInstEnBranchPrediction",
+    "jump_target_cache": "trTeInstEnJumpTargetCache",
+}
+_IMPLICIT_RETURN = "trTeInstEnImplicitReturn"
+_RETURN_MODES = {
+    "off": ImplicitReturnMode.UNREPORTED,
+    "on": ImplicitReturnMode.UNREPORTED,
+    "counter": ImplicitReturnMode.DEPTH_COUNTER,
+    "partial": ImplicitReturnMode.PARTIAL_ADDRESS_STACK,
+    "full": ImplicitReturnMode.FULL_ADDRESS_STACK,
+}
+_FORMATS = {"ntrace": Format.N_TRACE, "etrace": Format.E_TRACE}
+_TIME_SOURCES = {
+    "system": TsMode.INTERNAL_SYSTEM,
+    "core": TsMode.INTERNAL_CORE,
+    "external": TsMode.EXTERNAL,
+    "shared": TsMode.SHARED,
+}
+_PRESCALES = {1: TsPrescale.DIV1, 4: TsPrescale.DIV4, 16: TsPrescale.DIV16, 64: TsPrescale.DIV64}
+_CHOICES = ("to", "harts")
+_SYNC_MAX = range(16)  # trTeInstSyncMax: a period of 2**(n + 4) units
+_LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
+
+
+def chosen(options: Mapping[str, Any]) -> tuple[list[str], list[int]]:
+    """The sinks and the harts that the options `to` and `harts` name; none: not chosen. Raises `BadOption`."""
+    return _list_of(str, "to", options), _list_of(int, "harts", options)
+
+
+def _list_of(kind: type[_T], name: str, options: Mapping[str, Any]) -> list[_T]:
+    value = options.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, kind) and not isinstance(one, bool) for one in value):
+        raise BadOption(f"{name} is {value!r}, it must be a list of {'names' if kind is str else 'numbers'}")
+    return value
+
+
+def trace_request(options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
+    """What each encoder is to do for *options*. *image*: the program, for what is asked of its functions.
+
+    Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
+    all_jumps, address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, data,
+    no_data_values, no_data_addresses, full_data_addresses (each of these three: data, too). With a value: format
+    (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code),
+    timestamp_source (system, core, external, shared) and timestamp_prescale (1, 4, 16, 64; both: timestamps, too), the
+    filters, those of triggers, and what `chosen` reads. Raises `BadOption`.
+    """
+    wanted: dict[str, Any] = {
+        "features": (),
+        "filter": filter_of(options, image),
+        "triggers": triggers_of(options),
+    }
+    for name, value in options.items():
+        if name in _VALUES:
+            wanted |= _VALUES[name](value)
+            wanted["features"] += (_IMPLICIT_RETURN,) if (name, value) == ("implicit_return", "on") else ()
+        elif name not in _SWITCHES and name not in _FEATURES:
+            raise BadOption(f"trace start has no option {name}; it has {', '.join((*_SWITCHES, *_FEATURES, *_VALUES))}")
+        elif value:
+            wanted |= _SWITCHES.get(name, {})
+            wanted["features"] += (_FEATURES[name],) if name in _FEATURES else ()
+    return TraceRequest(**wanted)
+
+
+def not_possible(options: Mapping[str, Any]) -> list[str]:
+    """What of the options no trace encoder can do, for the user."""
+    asked = options.get("sync_period", 0)
+    if asked <= _LONGEST:
+        return []
+    return [f"a sync period of {asked} halfwords is not possible, {_LONGEST} is the longest"]
+
+
+def _implicit_return(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_RETURN_MODES):
+        raise BadOption(f"implicit_return is {value!r}, it must be off, on, counter, partial or full")
+    return {"implicit_return": _RETURN_MODES[value]}
+
+
+def _format(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_FORMATS):
+        raise BadOption(f"format is {value!r}, it must be ntrace or etrace")
+    return {"format": _FORMATS[value]}
+
+
+def _timestamp_source(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_TIME_SOURCES):
+        raise BadOption(f"timestamp_source is {value!r}, it must be one of {', '.join(_TIME_SOURCES)}")
+    return {"timestamps": True, "ts_mode": _TIME_SOURCES[value]}
+
+
+def _timestamp_prescale(value: Any) -> Mapping[str, Any]:
+    if value not in tuple(_PRESCALES) or isinstance(value, bool):
+        raise BadOption(f"timestamp_prescale is {value!r}, it must be one of {', '.join(map(str, _PRESCALES))}")
+    return {"timestamps": True, "ts_prescale": _PRESCALES[value]}
+
+
+def _sync_period(halfwords: Any) -> Mapping[str, Any]:
+    """The shortest period that is not shorter than asked for, or else the longest there is."""
+    if not isinstance(halfwords, int) or isinstance(halfwords, bool) or halfwords < 1:
+        raise BadOption(f"sync_period is {halfwords!r}, it must be a number of halfwords from 1 on")
+    exponent = (halfwords - 1).bit_length() - 4
+    sync_max = min(max(exponent, _SYNC_MAX.start), _SYNC_MAX.stop - 1)
+    return {"sync_mode": SyncMode.HALFWORDS, "sync_max": sync_max}
+
+
+_VALUES: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+    "format": _format,
+    "implicit_return": _implicit_return,
+    "sync_period": _sync_period,
+    "timestamp_source": _timestamp_source,
+    "timestamp_prescale": _timestamp_prescale,
+    **dict.fromkeys((*FILTER_OPTIONS, *TRIGGER_OPTIONS, *_CHOICES), lambda value: {}),  # read on their own
+}

@@ -1,0 +1,296 @@
+"""A hart's software encoder: it is built to have what `trace start` asks for, and goes on from read-out to read-out.
+
+A capture says of it and of what it fills what it says of a trace that was imported: bases are 0. Nothing was read
+back from registers, because there are none; what is in them is what the encoder was built with. What is left in the
+encoder at the end of a read-out is given out, and the encoder goes on as if it had not been.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any, cast
+
+from rvtrace_gdb.controlregs.trace_control import component_registers
+from rvtrace_gdb.controlregs.trace_control import encoder_registers as registers
+from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, RamMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format, ImplicitReturnMode, InstMode, SyncMode
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, SinkInForce, TraceRequest
+from rvtrace_gdb.decode.etrace.encoder import encoder as etrace
+from rvtrace_gdb.decode.etrace.encoder import options as encoder_options
+from rvtrace_gdb.decode.executed.encoder_ingress import Block
+from rvtrace_gdb.decode.ntrace import options
+from rvtrace_gdb.decode.ntrace.encoder import encoder as ntrace
+from rvtrace_gdb.decode.ntrace.encoder.encoder import NOWHERE
+from rvtrace_gdb.decode.ntrace.messages import Evcode, Sync
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.etrace_settings import REGISTERED_MODES, SETTINGS, ETrace, Value, made
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder
+from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
+
+_SYNC_MAX = 10  # a period of 16384 halfwords: of a ring that went round, little is lost at its beginning
+_STACK = 5  # the implicit return stack has 32 entries
+_TABLE = 6  # branch predictor and jump target cache have 64
+_NTRACE: Mapping[str, str] = {
+    "trTeInstEnRepeatedHistory": "repeated_history",
+    "trTeInstEnSequentialJump": "sequential_jump",
+    "trTeInstEnAllJumps": "all_jumps",
+    "trTeInstExtendAddrMSB": "extend_addr_msb",
+}
+_ETRACE = {SETTINGS[mode].told_by: mode for mode in REGISTERED_MODES}
+_RETURNS = "trTeInstEnImplicitReturn"
+
+
+@dataclass(frozen=True)
+class NTrace:
+    """An N-Trace encoder, and how its messages are read."""
+
+    options: options.EncoderOptions
+    how: Options
+
+
+@dataclass(frozen=True)
+class Efficient:
+    """An E-Trace encoder, and how its packets are read."""
+
+    options: encoder_options.EncoderOptions
+    how: ETrace
+
+
+Wanted = NTrace | Efficient
+
+
+def wanted(request: TraceRequest, xlen: int, options: Mapping[str, Any]) -> tuple[Wanted, list[str]]:
+    """The encoder for a hart of *xlen* bits, and what of the request (and of *options*, its words) is left out."""
+    notes = [f"QEMU does not do that: {text}" for text in _left_out(request, options)]
+    if request.format == Format.E_TRACE:
+        return _efficient(request, xlen, notes), notes
+    return _ntrace(request, xlen, notes), notes
+
+
+def _left_out(request: TraceRequest, options: Mapping[str, Any]) -> Iterator[str]:
+    if request.filter is not None:
+        yield "filters; all is traced"
+    if request.triggers is not None:
+        yield "triggers; tracing is on from the start until it is stopped"
+    if request.data:
+        yield "data trace"
+    if request.stop_on_wrap:
+        yield "stopping when the ring is full; the newest is kept (rvtrace qemu --ring makes it larger)"
+    if request.stall:
+        yield "stalling (rvtrace qemu -o keeps all)"
+    if options.get("to"):
+        yield "choosing a sink; there is one for each hart"
+
+
+def _ntrace(request: TraceRequest, xlen: int, notes: list[str]) -> NTrace:
+    on: dict[str, Any] = {name: True for field, name in _NTRACE.items() if field in request.features}
+    notes += _unknown(request, _NTRACE, "N-Trace")
+    returns = request.implicit_return or (ImplicitReturnMode.FULL_ADDRESS_STACK if _RETURNS in request.features else 0)
+    htm = request.inst_mode != InstMode.BTM
+    if on.get("repeated_history") and not htm:
+        notes.append("repeated history needs HTM: it is off")
+        del on["repeated_history"]
+    mode, period = _sync(request)
+    made_so = options.EncoderOptions(
+        xlen=xlen, btm=not htm, sync_mode=options.SyncMode(mode), sync_max=period,
+        implicit_return=ImplicitReturn(returns), context=request.context, timestamps=request.timestamps,
+        timestamp_bits=0, **on,
+    )  # fmt: skip
+    how = Options(
+        src_bits=0, timestamps=request.timestamps, timestamp_bits=0, btm=made_so.btm,
+        implicit_return=made_so.implicit_return, sequential_jump=made_so.sequential_jump,
+        all_jumps=made_so.all_jumps, extend_addr_msb=made_so.extend_addr_msb, dialect=made_so.dialect,
+    )  # fmt: skip
+    return NTrace(made_so, how)
+
+
+def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> Efficient:
+    on = {mode for field, mode in _ETRACE.items() if field in request.features}
+    if request.implicit_return:
+        on.add("implicit_return")
+    if "implicit_exception" in on:
+        notes.append("addresses of traps are not left out: nobody could tell them afterwards")
+        on.discard("implicit_exception")
+    notes += _unknown(request, {**_ETRACE, _RETURNS: ""}, "E-Trace")
+    values: dict[str, Value] = {"iaddress_width": xlen, **dict.fromkeys(on, True)}
+    values |= {"return_stack_size": _STACK} if "implicit_return" in on else {}
+    values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
+    values |= {"cache_size": _TABLE} if "jump_target_cache" in on else {}
+    values |= {"timestamp_bytes": 8} if request.timestamps else {}
+    how = made(values)
+    mode, period = _sync(request)
+    options = encoder_options.EncoderOptions(
+        how.options.parameters, how.options.modes, how.options.dialect, how.options.support,
+        sync_mode=encoder_options.SyncMode(mode), sync_max=period,
+    )  # fmt: skip
+    return Efficient(options, how)
+
+
+def _unknown(request: TraceRequest, known: Mapping[str, str], format: str) -> list[str]:
+    rest = [field for field in request.features if field not in known and field != _RETURNS]
+    return [f"{format} has no {field}" for field in rest]
+
+
+def _sync(request: TraceRequest) -> tuple[int, int]:
+    if request.sync_mode is None:
+        return SyncMode.HALFWORDS, _SYNC_MAX
+    return request.sync_mode, 0 if request.sync_max is None else request.sync_max
+
+
+def encoder(hart: int, wanted: Wanted, image: Image) -> CapturedEncoder:
+    """Of a hart's encoder."""
+    name = f"encoder{hart}"
+    if not isinstance(wanted, NTrace):
+        return etrace_encoder(name, hart, wanted.how)
+    (made,) = capture_of(Raw(name, b"", wanted.how, image)).encoders
+    in_force, options = made.in_force, wanted.options
+    assert isinstance(in_force, EncoderInForce)
+    beside = registers.ENCODER_CONTROL.pack(
+        trTeContext=options.context, trTeInstSyncMode=options.sync_mode, trTeInstSyncMax=options.sync_max
+    )
+    features = registers.INST_FEATURES.pack(trTeInstEnRepeatedHistory=options.repeated_history)
+    in_force = replace(in_force, name=name, control=in_force.control | beside, features=in_force.features | features)
+    return replace(made, hart=hart, in_force=in_force)
+
+
+def sink(hart: int, data: bytes, *, wrapped: bool) -> CapturedSink:
+    """Of the bytes of a hart's encoder."""
+    control = component_registers.RAM_CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
+    impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
+    in_force = SinkInForce(f"hart{hart}", 0, control, impl, 0, max(len(data) - 1, 0), 1)
+    return CapturedSink(in_force, data, wrapped, 0, (f"encoder{hart}",), ())
+
+
+class HartEncoder(ABC):
+    """`feed` what ran, `end` for what would follow if it ended now; it goes on as if `end` had not been asked."""
+
+    def __init__(self) -> None:
+        self.instructions = 0
+        """Retired, of what was fed; timestamps count these."""
+        self._sent: list[bytes] = []
+        self._shared: list[Any] = [NOWHERE]  # not copied with the encoder
+
+    def feed(self, items: Sequence[Item]) -> bytes:
+        """The bytes these make."""
+        begin = 0
+        if Jumped in map(type, items):
+            for at, item in enumerate(items):
+                if isinstance(item, Jumped):
+                    self._retire(items[begin:at])
+                    self._jump()
+                    begin = at + 1
+        self._retire(items[begin:] if begin else items)
+        self.instructions += sum(map(getattr, items, repeat("instructions"), repeat(0)))  # of blocks
+        return self._taken()
+
+    def end(self, items: Sequence[Item]) -> bytes:
+        """The bytes if these ran, too, and then tracing ended."""
+        kept, instructions = self._copy(), self.instructions
+        data = self.feed(items)
+        self._stop()
+        data += self._taken()
+        self._restore(kept)
+        self.instructions = instructions
+        return data
+
+    def _taken(self) -> bytes:
+        data = b"".join(self._sent)
+        self._sent.clear()
+        return data
+
+    def _duplicate(self, encoder: Any) -> Any:
+        """A copy that shares what never changes. What it sends goes where the first one's goes."""
+        return deepcopy(encoder, {id(it): it for it in self._shared})
+
+    @abstractmethod
+    def lose(self) -> None:
+        """What was fed last is not followed by what comes next."""
+
+    @abstractmethod
+    def _retire(self, items: Sequence[Item]) -> None: ...
+    @abstractmethod
+    def _jump(self) -> None: ...
+    @abstractmethod
+    def _stop(self) -> None: ...
+    @abstractmethod
+    def _copy(self) -> Any: ...
+    @abstractmethod
+    def _restore(self, kept: Any) -> None: ...
+
+
+class _NTrace(HartEncoder):
+    def __init__(self, wanted: NTrace) -> None:
+        super().__init__()
+        self._shared += [wanted.options]
+        self._encoder = ntrace.Encoder(wanted.options, self._sent.append)
+        self._encoder.start(Sync.TRACE_ENABLE)
+
+    def lose(self) -> None:
+        self._encoder.start(Sync.RESTART_FROM_FIFO_OVERRUN)
+
+    def _retire(self, items: Sequence[Item]) -> None:
+        self._encoder.retire(cast(Sequence[Block], items))
+
+    def _jump(self) -> None:
+        self._encoder.stop(Evcode.DEBUG_MODE)
+        self._encoder.start(Sync.EXIT_FROM_DEBUG)
+
+    def _stop(self) -> None:
+        self._encoder.stop(Evcode.TRACE_DISABLED)
+
+    def _copy(self) -> ntrace.Encoder:
+        return cast(ntrace.Encoder, self._duplicate(self._encoder))
+
+    def _restore(self, kept: ntrace.Encoder) -> None:
+        self._encoder = kept
+
+
+class _Efficient(HartEncoder):
+    def __init__(self, wanted: Efficient) -> None:
+        super().__init__()
+        self._shared += [wanted.options]
+        self._clock = [0]
+        self._timed = wanted.how.encapsulation.timestamp_bytes > 0
+        self._encoder = etrace.Encoder(wanted.options, self._emitter(wanted))
+        self._encoder.start()
+
+    def _emitter(self, wanted: Efficient) -> Callable[[bytes], None]:
+        framer, sent, clock, timed = wanted.how.encapsulation.framer(), self._sent, self._clock, self._timed
+
+        def emit(payload: bytes) -> None:
+            sent.append(framer.packet(payload, source=0, time=clock[0] if timed else None))
+
+        return emit
+
+    def lose(self) -> None:
+        self._encoder.lost()
+
+    def _retire(self, items: Sequence[Item]) -> None:
+        if not self._timed:
+            self._encoder.retire(cast(Sequence[Block], items))
+            return
+        for item in items:
+            self._encoder.retire([cast(Block, item)])
+            self._clock[0] += item.instructions if isinstance(item, Block) else 0
+
+    def _jump(self) -> None:
+        self._encoder.stop(disable=False)
+        self._encoder.start()
+
+    def _stop(self) -> None:
+        self._encoder.stop()
+
+    def _copy(self) -> tuple[etrace.Encoder, int]:
+        return self._duplicate(self._encoder), self._clock[0]
+
+    def _restore(self, kept: tuple[etrace.Encoder, int]) -> None:
+        self._encoder, self._clock[0] = kept
+
+
+def encoder_for(wanted: Wanted) -> HartEncoder:
+    """One that has begun to trace."""
+    return _NTrace(wanted) if isinstance(wanted, NTrace) else _Efficient(wanted)

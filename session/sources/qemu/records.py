@@ -1,0 +1,335 @@
+"""From the words of a hart's ring (transport/qemu/plugin/plugin.c) to what an encoder takes.
+
+The code that ran is known as QEMU's translation blocks: the recorder writes down each one once, before it first
+runs. A block that was entered is given out when it is known what became of it: it ran to its end, or was left when
+some of its instructions had begun. The last of these retired, unless
+
+* it caused the exception that comes next, or
+* execution goes on with it though it cannot lead to itself: QEMU takes back an instruction that changes its own block,
+  hits a watchpoint, or has to be executed alone, and begins it anew.
+
+Sources: QEMU 10, accel/tcg/translate-all.c (cpu_io_recompile), accel/tcg/tb-maint.c (the TB invalidates itself),
+system/watchpoint.c; target/riscv/cpu_helper.c (riscv_cpu_do_interrupt).
+"""
+
+import os
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
+from rvtrace_gdb.transport.qemu.recorder import (
+    BEGIN,
+    BLOCK,
+    CODE,
+    DATA,
+    FIELD,
+    PARTIAL,
+    TAG,
+    TRAP,
+    TRAP_WORDS,
+    QemuError,
+    Ring,
+)
+
+_UNKNOWN_MODE = 0xF
+_GUEST = 4
+_NOWHERE = -1
+
+
+class Entered:
+    """A translation block. *mode* is None where it is not known.
+
+    block     all of it
+    repeated  where its last instruction is, unless that can lead to itself: when execution goes on there, it did not
+              retire, but is begun anew
+    followers the blocks that were seen to come after all of it, as its code has it, and in the same mode
+    """
+
+    __slots__ = ("_instructions", "_parts", "_xlen", "block", "followers", "mode", "pc", "pcs", "repeated")
+
+    def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int) -> None:
+        self.pc, self._instructions, self._xlen = pc, instructions, xlen
+        self.mode = None if mode == _UNKNOWN_MODE else Context(mode & 3, bool(mode & _GUEST))
+        self.pcs = [pc]
+        for instruction in instructions[:-1]:
+            self.pcs.append(self.pcs[-1] + instruction.length)
+        self._parts: dict[tuple[int, int], Block] = {}
+        self.followers: set[Entered] = set()
+        self.block = self.part(0, len(instructions))
+        self.repeated = _NOWHERE if self.may_stay(len(instructions)) else self.pcs[-1]
+
+    def __len__(self) -> int:
+        return len(self.pcs)
+
+    def part(self, begin: int, end: int) -> Block:
+        """Its instructions *begin* to *end* - 1, at least one."""
+        found = self._parts.get((begin, end))
+        if found is None:
+            found = Block.of(self.pcs[begin], self._instructions[begin:end], self._xlen)
+            self._parts[begin, end] = found
+        return found
+
+    def may_stay(self, count: int) -> bool:
+        """Whether the last of the first *count* instructions can lead to itself: a jump."""
+        last = self._instructions[count - 1]
+        return last.offset == 0 or last.is_uninferable
+
+
+class Code:
+    """The blocks in the file of *ring*'s recorder, by their number. *image*: what the program is made of otherwise."""
+
+    def __init__(self, ring: Ring, image: Image) -> None:
+        self._path, self._ring, self._image = ring.folder / CODE, ring, image
+        self.blocks: list[Entered] = []
+        self._read = 0  # bytes of the file
+        self._file = self._path.open("rb") if self._path.exists() else None
+        self._fresh: list[tuple[int, bytes]] = []
+        self.changed: int | None = None
+        """The lowest address where other code ran than the program is known to have."""
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def refresh(self) -> None:
+        """Reads what was added. Raises QemuError."""
+        size = self._ring.code_bytes
+        if self._file is None or size <= self._read:
+            return
+        self._file.seek(self._read)
+        data = self._file.read(size - self._read)
+        self._read += len(data)
+        for line in data.splitlines():
+            self.blocks.append(self._block(line))
+
+    def why_missing(self, number: int) -> str:
+        """For the user: why a block is not there."""
+        if self._ring.failed:
+            return lacking(self._ring)
+        return f"{self._path}: the recorder has not told what block {number} is"
+
+    def take_fresh(self) -> list[tuple[int, bytes]]:
+        """(address, bytes) of the blocks that were read since this was last asked."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def _block(self, line: bytes) -> Entered:
+        try:
+            pc, mode, *words = line.split()
+            codes = [bytes.fromhex(word.decode())[::-1] for word in words]
+            address = int(pc, 16)
+            instructions = list(self._instructions(address, codes))
+            self._fresh.append((address, b"".join(codes)))
+            return Entered(address, int(mode, 16), instructions, self._image.xlen)
+        except (ValueError, IndexError, UndecodableInstruction) as error:
+            raise QemuError(f"{self._path}: is damaged: {error}") from None
+
+    def _instructions(self, address: int, codes: list[bytes]) -> Iterator[Instruction]:
+        for code in codes:
+            yield self._instruction(address, code)
+            address += len(code)
+
+    def _instruction(self, address: int, code: bytes) -> Instruction:
+        """As the program has it, which knows more of some; else by itself."""
+        try:
+            if self._image.knows(address):
+                if self._image.read(address, len(code)) == code:
+                    return self._image.instruction(address)
+                self.changed = address if self.changed is None else min(address, self.changed)
+        except (CodeMissing, UndecodableInstruction):
+            pass
+        return instruction_of(code, self._image.xlen)
+
+
+def instruction_of(code: bytes, xlen: int) -> Instruction:
+    """What these bytes are by themselves; what is no instruction at all raises an exception, and has the length that
+    QEMU says.
+    """
+    try:
+        return classify(int.from_bytes(code[:4], "little"), xlen)
+    except UndecodableInstruction:
+        return Instruction(len(code), IType.EXCEPTION)
+
+
+def lacking(ring: Ring) -> str:
+    """For the user: what it means that the recorder has failed."""
+    why = os.strerror(ring.failed)
+    return f"{ring.folder}: code or traps are missing: the recorder cannot write down what happens: {why}"
+
+
+def may_follow(block: Block, pc: int) -> bool:
+    """Whether execution can come to *pc* after *block* by itself."""
+    return pc in (block.fall, block.taken_target) or block.ending == UNINFERABLE
+
+
+def exists(folder: Path) -> bool:
+    """Whether there is a recorder in *folder*."""
+    return (folder / CODE).exists()
+
+
+_ALL = -1
+_MOST_TRAPS = 32
+"""Of a handler that itself traps, for ever: the first ones and the newest are kept, as the plugin has it."""
+_HINDERED = Entered(0, 0, [Instruction(2, IType.NONE)], 64)
+_CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
+
+
+class Jumped(NamedTuple):
+    """Execution went on at *pc* though the code does not lead there: somebody set pc, or reset the machine."""
+
+    pc: int
+
+
+class Happened(NamedTuple):
+    """A trap whose handler the next block, or the next trap, tells."""
+
+    interrupt: bool
+    epc: int
+    cause: int
+    tval: int
+
+
+Item = Block | Trap | Context | Jumped
+
+
+class Records:
+    """What one hart ran, told in pieces. *code*: the blocks. *contexts*: privilege modes are told, too."""
+
+    def __init__(self, code: Code, *, contexts: bool = False) -> None:
+        self._code, self._contexts = code, contexts
+        self._out: list[Item] = []
+        self._last: Entered | None = None  # entered last
+        self._count = _ALL  # of its instructions, how many had begun
+        self._traps: list[Happened] = []
+        self._data: list[int] = []  # of a trap that is being read
+        self._interrupt = False
+        self._block: Block | None = None  # given out last, if nothing came after it
+        self._mode: Context | None = None
+
+    def feed(self, words: "array[int]") -> list[Item]:
+        """What is known by now, oldest first. Raises QemuError."""
+        out: list[Item] = []
+        self._out = out
+        append, blocks = out.append, self._code.blocks
+        last, given = self._unhindered(), self._block
+        for word in words:
+            if word < DATA:
+                if word >= len(blocks):
+                    self._code.refresh()
+                entered = self._entered(word) if word >= len(blocks) else blocks[word]
+                if entered in last.followers:
+                    given = last.block
+                    append(given)
+                    last = entered
+                    continue
+                if last is not _HINDERED:
+                    self._last, self._block = last, given
+                self._enter(entered)
+            else:
+                if last is not _HINDERED:
+                    self._last, self._block = last, given
+                self._other(word)
+            last, given = self._unhindered(), self._block
+        if last is not _HINDERED:
+            self._last, self._block = last, given
+        return out
+
+    def _unhindered(self) -> Entered:
+        """The block that was entered last if it goes without saying that it is given out when one of its `followers` is
+        entered.
+        """
+        last, block = self._last, self._block
+        if last is None or self._count != _ALL or self._traps:
+            return _HINDERED
+        return last if block is None or may_follow(block, last.pc) else _HINDERED
+
+    def _enter(self, entered: Entered) -> None:
+        last = self._last
+        if last is not None and self._count == _ALL and not self._traps and last.repeated != entered.pc:
+            self._give(last.block)
+            if may_follow(last.block, entered.pc) and last.mode == entered.mode:
+                last.followers.add(entered)
+        else:
+            self._settle(entered.pc)
+        if self._contexts and entered.mode != self._mode and entered.mode is not None:
+            self._mode = entered.mode
+            self._out.append(entered.mode)
+        self._last, self._count = entered, _ALL
+
+    def open_end(self, began: int) -> list[Item]:
+        """What of the block that was entered last retired, when *began* of its instructions have begun and the program
+        is stopped. `feed` will tell it again.
+        """
+        last, kept = self._last, (self._count, self._block)
+        if last is None:
+            return []
+        out: list[Item] = []
+        self._out = out
+        if self._count == _ALL:
+            self._count = min(began, len(last))
+        traps, self._traps = self._traps, self._traps[:1]
+        self._finish(self._traps[0].epc if self._traps else _ALL, last)
+        self._traps = traps
+        self._count, self._block = kept
+        return out
+
+    def _entered(self, number: int) -> Entered:
+        try:
+            return self._code.blocks[number]
+        except IndexError:
+            raise QemuError(self._code.why_missing(number)) from None
+
+    def _other(self, word: int) -> None:
+        tag = word & TAG
+        if tag == PARTIAL:
+            self._count = word & FIELD
+        elif tag == TRAP and word & BEGIN:
+            self._last, self._block, self._traps = None, None, []
+        elif tag == TRAP:
+            self._data, self._interrupt = [], bool(word & 1)
+        elif tag == DATA:
+            self._data.append(word & FIELD)
+            if len(self._data) == TRAP_WORDS:
+                epc, cause, tval = (sum(self._data[i + n] << 30 * n for n in range(3)) for i in (0, 3, 6))
+                if len(self._traps) == _MOST_TRAPS:
+                    self._traps.pop()
+                self._traps.append(Happened(self._interrupt, epc, cause & _CAUSE_MASK, tval))
+
+    def _settle(self, pc: int) -> None:
+        """What became of the block before, now that one is entered at *pc*."""
+        if self._last is not None:
+            self._finish(self._traps[0].epc if self._traps else pc, self._last)
+            self._out += self._handled(pc)
+        self._traps = []
+
+    def _handled(self, pc: int) -> Iterator[Trap]:
+        """The traps, the last of which led to *pc*."""
+        for number, trap in enumerate(self._traps, 1):
+            handler = self._traps[number].epc if number < len(self._traps) else pc
+            self._block = None
+            yield Trap(trap.epc, trap.interrupt, trap.cause, trap.tval, handler)
+
+    def _finish(self, then: int, last: Entered) -> None:
+        """*then*: where execution went on."""
+        count = len(last) if self._count == _ALL else self._count
+        if count and then == last.pcs[count - 1]:
+            excepted = bool(self._traps) and not self._traps[0].interrupt
+            if excepted or not last.may_stay(count):
+                count -= 1
+        if count:
+            self._give(last.part(0, count))
+
+    def _give(self, block: Block) -> None:
+        if self._block is not None and not may_follow(self._block, block.pc):
+            self._out.append(Jumped(block.pc))
+        self._out.append(block)
+        self._block = block
+
+
+assert BLOCK == 0, "feed tells blocks by their words being below DATA"

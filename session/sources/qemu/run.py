@@ -1,0 +1,416 @@
+"""Running QEMU with a recorder, from the first word of its command line to its end.
+
+The recorder writes into a folder of its own in memory, which goes when `rvtrace qemu` ends. One that was killed
+cannot take its folder away. It held a lock on a file in it, so the next one can tell, and takes it away.
+
+`Streaming` writes all that QEMU runs, from its start to its end, into a capture file, in constant memory. The
+recorder makes the harts wait for the reader (see `transport.qemu.ring.Ring.stalling`). What the encoders send goes
+to a file for each hart at once; the capture is put together in the end, in pieces.
+"""
+
+import fcntl
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, cast
+
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcd
+from rvtrace_gdb.session.description.tables import text
+from rvtrace_gdb.session.program import Program, begun
+from rvtrace_gdb.session.sources.options import trace_request
+from rvtrace_gdb.session.sources.qemu import encoder, trace
+from rvtrace_gdb.session.sources.qemu.encoder import Wanted, encoder_for, wanted
+from rvtrace_gdb.session.sources.qemu.log_recorder import LogServer
+from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.files import OutputError, replacing
+from rvtrace_gdb.transport.qemu import launch
+from rvtrace_gdb.transport.qemu.recorder import QemuError, QemuGone, Ring
+
+MEMORY = Path("/dev/shm")  # a file system in memory
+_PREFIX = "rvtrace-qemu-"
+_LOCK = "lock"
+_BESIDE = 1 << 22
+"""Bytes that code, log and sockets need beside the rings, at least."""
+
+
+def made(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
+    """A new one with room for so many rings, until *resources* are closed. Raises QemuError."""
+    base = MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+    remove_left(base)
+    needed = ring_bytes * harts + _BESIDE
+    free = _free(base)
+    if free < needed:
+        text = f"{base}: {free >> 10} KiB are free, the recorder needs {needed >> 10}: make the rings smaller (--ring)"
+        raise QemuError(f"{text}, or room there")
+    try:
+        folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base)))
+        resources.callback(os.close, _locked(folder / _LOCK))
+    except OSError as error:
+        raise QemuError(f"{base}: no folder for the recorder can be made: {error.strerror}") from None
+    return folder
+
+
+def remove_left(base: Path) -> None:
+    """Removes what is there of our runs that were killed; others may have folders of such names, too."""
+    for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
+        with suppress(OSError):
+            if os.lstat(lock.parent).st_uid != os.geteuid():
+                continue
+            file = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it is in use
+                shutil.rmtree(lock.parent, ignore_errors=True)
+            finally:
+                os.close(file)
+
+
+def _free(base: Path) -> int:
+    try:
+        found = os.statvfs(base)
+    except OSError as error:
+        raise QemuError(f"{base}: {error.strerror}") from None
+    return found.f_bavail * found.f_frsize
+
+
+def _locked(path: Path) -> int:
+    """A file that was never there without its lock."""
+    fresh = path.with_name(f"{path.name}.new")
+    file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    fresh.rename(path)
+    return file
+
+
+_BATCH = 1 << 14  # words; the harts go on while these are encoded
+_FAR = 1 << 62  # words: no ring gets there
+
+
+class _Hart:
+    def __init__(self, ring: Ring, hart: int, code: Code, wanted: Wanted, file: IO[bytes]) -> None:
+        self.hart, self.file = hart, file
+        self._ring, self._at = ring, 0
+        self._records = Records(code, contexts=bool(getattr(wanted.options, "context", False)) is True)
+        self.encoder = encoder_for(wanted)
+
+    def read(self) -> bool:
+        """Takes what there is; whether there was anything."""
+        end = min(self._ring.written(self.hart), self._at + _BATCH)
+        if end == self._at:
+            return False
+        words = self._ring.words(self.hart, self._at, end)
+        self._ring.done(self.hart, end)
+        self._at = end
+        self.file.write(self.encoder.feed(self._records.feed(words)))
+        return True
+
+    def drop(self) -> None:
+        """Nothing more is wanted."""
+        self._ring.done(self.hart, _FAR)
+
+    def finish(self, *, whole: bool) -> None:
+        """No more is read. *whole*: all that ran was."""
+        rest = self._records.open_end(self._ring.began(self.hart)) if whole else []
+        tail = self.encoder.end(rest)
+        self.encoder.instructions += sum(getattr(item, "instructions", 0) for item in rest)
+        self.file.write(tail)
+        self.file.flush()
+
+
+class Streaming:
+    """`read` again and again, until it says that nothing is there and QEMU has ended; then `save`."""
+
+    def __init__(self, ring: Ring, wanted: Wanted, program: Program, target: str, resources: ExitStack) -> None:
+        self.failure: QemuError | None = None
+        """Why what ran later is missing. The harts wait for nobody any more."""
+        self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
+        self._image = program.image()
+        self._code = Code(ring, self._image)
+        resources.callback(self._code.close)
+        self._harts = [
+            _Hart(ring, hart, self._code, wanted, resources.enter_context(_file())) for hart in range(ring.harts)
+        ]
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether something that is read, or will be, is missing."""
+        return self.failure is not None or bool(self._ring.failed)
+
+    @property
+    def instructions(self) -> int:
+        """Retired so far, of all harts."""
+        return sum(hart.encoder.instructions for hart in self._harts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of trace so far, of all harts."""
+        return sum(hart.file.tell() for hart in self._harts)
+
+    def read(self) -> bool:
+        """Encodes what there is by now; whether there was anything. What cannot be encoded ends it: `failure`."""
+        try:
+            found = [hart.read() for hart in self._harts] if self.failure is None else []
+        except (QemuError, OSError) as error:
+            self.failure, found = _failure(error), []
+            for hart in self._harts:
+                hart.drop()
+        for address, data in self._code.take_fresh():
+            if not self._image.knows(address):
+                self._image.add_code(address, data)
+        return any(found)
+
+    def save(self, path: str, notes: tuple[str, ...] = (), progress: Progress = silent) -> None:
+        """What there was as a capture. Raises CaptureError, QemuError."""
+        try:
+            self._save(path, notes, progress)
+        except OSError as error:
+            raise _failure(error) from None
+
+    def _save(self, path: str, notes: tuple[str, ...], progress: Progress) -> None:
+        if self.failure is None and self._ring.failed:
+            self.failure = QemuError(lacking(self._ring))
+        with ExitStack() as maps:
+            sinks = []
+            for hart in self._harts:
+                hart.finish(whole=self.failure is None)
+                sinks.append(encoder.sink(hart.hart, _mapped(hart.file, maps), wrapped=False))
+            capture = replace(
+                begun(self._target, self._image),
+                encoders=tuple(encoder.encoder(hart.hart, self._wanted, self._image) for hart in self._harts),
+                sinks=tuple(sinks),
+                code=tuple(self._image.code),
+                notes=(*notes, *([] if self._code.changed is None else [trace.changed(self._code.changed)])),
+            )
+            capture_file.save(capture, path, progress)
+
+
+def _failure(error: QemuError | OSError) -> QemuError:
+    if isinstance(error, QemuError):
+        return error
+    return QemuError(f"{tempfile.gettempdir()}: what was encoded cannot be kept: {error.strerror}")
+
+
+def _file() -> IO[bytes]:
+    return tempfile.TemporaryFile()  # gone when it is closed
+
+
+def _mapped(file: IO[bytes], maps: ExitStack) -> bytes:
+    """The bytes of a file that are not all in memory; they have a length and slices, as all that is asked of them."""
+    if not file.tell():
+        return b""
+    return cast(bytes, maps.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+
+
+DEFAULT_BYTES = 1 << 22
+_PATIENCE = 60.0  # seconds, until QEMU's recorder is there
+_PAUSE = 0.02  # seconds
+_TIMES = 3  # a QEMU that hangs is asked to end before it is ended
+_WORD = 4  # bytes
+Say = Callable[[str], None]
+Tell = Callable[[Mapping[str, object]], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is wanted. *source*: auto, plugin or log. *options*: of the encoder of *output*, as those of `trace start`.
+
+    *elf*: what is encoded into *output*.
+    """
+
+    arguments: tuple[str, ...]
+    program: str | None = None
+    source: str = "auto"
+    ring_bytes: int = DEFAULT_BYTES
+    write_target: str | None = None
+    output: str | None = None
+    elf: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress, tell: Tell = lambda _: None) -> int:
+    """Runs QEMU to its end; its exit status. *say* gets lines for the user, *tell* the same for a program: once QEMU is
+    up, and of what *output* has.
+
+    Raises QemuError, DescriptionError, BadElf, CaptureError.
+    """
+    named, options = launch.split(run.arguments)
+    qemu = launch.find(run.program or named, options)
+    program = None if run.elf is None else Program(run.elf)
+    if program is not None:
+        program.image()
+    for path in (run.output, run.write_target):
+        _check_folder(path)
+    plugin = _plugin(run.source, qemu, environ, say)
+    with ExitStack() as resources:
+        folder = made(resources, run.ring_bytes, launch.harts(options))
+        server, command = _recorder(run, qemu, options, plugin, folder, resources)
+        child = resources.enter_context(launch.begin(command))
+        resources.callback(_end, child)
+        _forward_signals(child, resources)
+        ring = _ring(folder, child)
+        if ring is None:
+            return _status(child.wait(), say)
+        resources.callback(ring.close)
+        if run.write_target is not None:
+            _write_target(run.write_target, qemu, folder)
+            say(f"the target description is in {run.write_target}: `set trace target {run.write_target}` in gdb")
+        tell(
+            {
+                "qemu": _version(qemu), "process": child.pid, "source": "log" if plugin is None else "plugin",
+                "harts": ring.harts, "folder": str(folder), "target": run.write_target,
+            }
+        )  # fmt: skip
+        stream = None
+        if run.output is not None and program is not None:
+            encoder, notes = wanted(trace_request(run.options), program.image().xlen, run.options)
+            for note in notes:
+                say(note)
+            stream = Streaming(ring, encoder, program, f"QEMU {_version(qemu)}", resources)
+        _serve(child, server, stream, progress)
+        if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
+            _save(stream, run.output, say, tell, progress)
+        elif stream is not None and stream.failure is not None:
+            raise stream.failure
+        if server is not None and server.failure is not None:
+            raise server.failure
+        return _status(child.returncode, say)
+
+
+def _status(code: int, say: Say) -> int:
+    """As a shell has it."""
+    if code >= 0:
+        return code
+    say(f"QEMU was ended by {signal.Signals(-code).name}")
+    return 128 - code
+
+
+def _check_folder(path: str | None) -> None:
+    """What cannot be written in the end is not begun."""
+    above = Path(os.path.realpath(path or ".")).parent
+    if path not in (None, "-") and not above.is_dir():
+        raise QemuError(f"{path}: there is no folder {above}")
+    if path not in (None, "-") and not os.access(above, os.W_OK):
+        raise QemuError(f"{path}: no permission to write in {above}")
+
+
+def _recorder(
+    run: Run, qemu: launch.Qemu, options: list[str], plugin: Path | None, folder: Path, resources: ExitStack
+) -> tuple[LogServer | None, list[str]]:
+    """What records besides QEMU, and QEMU's command line."""
+    words, stalling = run.ring_bytes // _WORD, run.output is not None
+    if plugin is not None:
+        return None, launch.recorded_by_plugin(qemu, options, plugin, folder, words=words, stalling=stalling)
+    try:
+        server = LogServer(folder, words, launch.harts(options), qemu.xlen, stalling=stalling)
+    except OSError as error:
+        raise QemuError(f"{folder}: the recorder cannot begin: {error.strerror}") from None
+    resources.callback(server.close)
+    return server, launch.recorded_by_log(qemu, options, folder)
+
+
+def _save(stream: Streaming, path: str, say: Say, tell: Tell, progress: Progress) -> None:
+    stream.save(path, progress=progress)
+    say(f"{stream.instructions} instructions are in {path}: {stream.size} bytes of trace")
+    tell({"output": path, "instructions": stream.instructions, "bytes": stream.size})
+    if stream.failure is not None:
+        raise stream.failure
+
+
+def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say) -> Path | None:
+    """The compiled plugin; None, after a line why, where the log has to do."""
+    if source == "log":
+        return None
+    try:
+        if not qemu.plugins:
+            raise launch.NoPlugin(f"{qemu.path} takes no plugins")
+        if qemu.version < launch.PLUGIN_SINCE:
+            raise launch.NoPlugin(f"{qemu.path} is QEMU {_version(qemu)}, plugins need 9.1")
+        return launch.plugin(environ)
+    except launch.NoPlugin as error:
+        if source == "plugin":
+            raise
+        say(f"{error}: what runs is taken from QEMU's log, which is far slower")
+        return None
+
+
+def _version(qemu: launch.Qemu) -> str:
+    return ".".join(map(str, qemu.version))
+
+
+def _ring(folder: Path, child: "subprocess.Popen[bytes]") -> Ring | None:
+    """The recorder's, when it is there; None if QEMU has ended before. Raises QemuError."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            return Ring.opened(folder)
+        except QemuGone:
+            if child.poll() is not None:
+                return None
+            time.sleep(_PAUSE)
+    raise QemuError("QEMU does not begin: its recorder did not come up")
+
+
+def _serve(
+    child: "subprocess.Popen[bytes]", server: LogServer | None, stream: Streaming | None, progress: Progress
+) -> None:
+    """Until QEMU has ended and all it ran is read."""
+    while True:
+        ended = child.poll() is not None
+        if not ended and server is not None and server.failure is not None:
+            child.kill()  # it hangs
+        busy = server is not None and server.serve(0 if stream is not None else _PAUSE)
+        if ended and not busy and server is not None:
+            server.finish()
+        if stream is not None:
+            busy = stream.read() or busy
+            progress("recording (instructions)", stream.instructions)
+            if stream.is_lacking and not ended:
+                child.terminate()
+        if ended and not busy:
+            return
+        if not busy and (server is None or stream is not None):
+            time.sleep(_PAUSE)
+
+
+def _write_target(path: str, qemu: launch.Qemu, folder: Path) -> None:
+    described = Description(f"QEMU {_version(qemu)}", path, qemu.xlen, OpenOcd(), (), (), qemu=str(folder))
+    try:
+        with replacing(path) as file:
+            file.write(text(described, "Written by `rvtrace qemu`; it holds as long as that QEMU runs.").encode())
+    except OutputError as error:
+        raise DescriptionError(error.problem, error.path) from None
+
+
+def _forward_signals(child: "subprocess.Popen[bytes]", resources: ExitStack) -> None:
+    """Ctrl-C and SIGTERM end QEMU, the third one whatever it does; rvtrace ends after it."""
+    asked = 0
+
+    def end(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked < _TIMES:
+            child.terminate()
+        else:
+            child.kill()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.signal(number, end)
+        resources.callback(signal.signal, number, before)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            child.kill()

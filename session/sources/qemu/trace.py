@@ -1,0 +1,370 @@
+"""A trace that is being made of what QEMU runs: a `session.sources.TraceSource`.
+
+`HartTrace` is one hart of QEMU: how far its ring was read, and the trace that was made of it. `start` is `trace
+start` where the target description says that the target is a QEMU that `rvtrace qemu` has started. The other
+functions say how the trace is: lines that are ready to print.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session import program as session_program
+from rvtrace_gdb.session import report as common
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.description.model import Description
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.program import Program
+from rvtrace_gdb.session.sources.options import chosen, not_possible, trace_request
+from rvtrace_gdb.session.sources.qemu import encoder
+from rvtrace_gdb.session.sources.qemu.encoder import Wanted, encoder_for, wanted
+from rvtrace_gdb.session.sources.qemu.records import Code, Records, lacking
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.transport.qemu import recorder
+from rvtrace_gdb.transport.qemu.recorder import BLOCK, TAG, QemuError, QemuGone, Ring
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.session import Session
+
+BATCH = 1 << 16  # words
+KEPT = 1 << 26
+"""Bytes of trace that are kept of a hart: the oldest are dropped, as in a buffer that went round."""
+
+
+class HartTrace:
+    """What *ring* has of *hart* from now on. *kept*: see KEPT; a tail is always there, so a little more may be."""
+
+    def __init__(self, ring: Ring, hart: int, code: Code, wanted: Wanted, image: Image, *, kept: int = KEPT) -> None:
+        self.hart = hart
+        self._ring, self._code, self._wanted, self._kept = ring, code, wanted, kept
+        self._at = ring.written(hart)
+        self._contexts = bool(getattr(wanted.options, "context", False)) is True
+        self._records = Records(code, contexts=self._contexts)
+        self._encoder = encoder_for(wanted)
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._wrapped = False  # the first piece that is kept may begin anywhere
+        self.overwritten = False
+        """Older trace is lost."""
+        self.encoder: CapturedEncoder = encoder.encoder(hart, wanted, image)
+        self.sink: CapturedSink = encoder.sink(hart, b"", wrapped=False)
+        self.instructions = 0
+        """Retired, of what was read, since the trace began."""
+
+    @property
+    def behind(self) -> int:
+        """How many words are in the ring that were not read yet."""
+        return self._ring.written(self.hart) - self._at
+
+    def read(self, progress: Progress = silent) -> None:
+        """Takes all that is in the ring by now. Raises QemuError, and what *progress* raises."""
+        end = self._ring.written(self.hart)
+        begin = max(self._at, end - self._ring.size)
+        while self._at < end:
+            progress(f"hart {self.hart}: encoding (blocks)", self._at - begin, end - begin)
+            self._take(min(end, self._at + BATCH))
+
+    def close_up(self, *, stopped: bool) -> None:
+        """Makes the sink of all that was read. *stopped*: the program is, and the recorder has said how far it came."""
+        rest = self._records.open_end(self._ring.began(self.hart)) if stopped else []
+        before = self._encoder.instructions
+        tail = self._encoder.end(rest)
+        self.instructions = before + sum(getattr(item, "instructions", 0) for item in rest)
+        self.sink = encoder.sink(self.hart, b"".join(self._pieces) + tail, wrapped=self._wrapped)
+
+    def _take(self, end: int) -> None:
+        words = self._ring.words(self.hart, self._at, end)
+        oldest = self._ring.oldest(self.hart)  # by now
+        if oldest > self._at:
+            words = words[min(oldest - self._at, len(words)) :]
+            self._lose()
+            words = _from_a_block(words)
+        self._at = max(end, oldest)
+        data = self._encoder.feed(self._records.feed(words))
+        self._pieces.append(data)
+        self._size += len(data)
+        while self._size > self._kept and len(self._pieces) > 1:
+            self._size -= len(self._pieces.popleft())
+            self._wrapped = self.overwritten = True
+
+    def _lose(self) -> None:
+        """Words were overwritten before they were read: what was there before is no part of what follows."""
+        self._records = Records(self._code, contexts=self._contexts)
+        instructions = self._encoder.instructions
+        self._encoder = encoder_for(self._wanted)
+        self._encoder.instructions = instructions
+        self._pieces.clear()
+        self._size, self._wrapped, self.overwritten = 0, False, True
+
+
+def _from_a_block(words: "array[int]") -> "array[int]":
+    """What is before the first block belongs to one that is not there any more."""
+    first = next((at for at, word in enumerate(words) if word & TAG == BLOCK), len(words))
+    return words[first:]
+
+
+def target_line(name: str, file: str, ring: Ring) -> str:
+    """Which QEMU it is."""
+    which = "hart 0" if ring.harts == 1 else f"harts 0 to {ring.harts - 1}"
+    return common.line("target", f"{name}{f' ({file})' if file else ''}, {which}")
+
+
+def encoders(made: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
+    state = "tracing" if tracing else "off"
+    return [
+        common.line(
+            "encoder",
+            f"{it.in_force.name}, hart {it.hart}, in software: {state}, {common.protocol(it.in_force)}",
+            encoder=(it.in_force.name, state),
+        )
+        for it in made
+    ]
+
+
+def ring_line(it: Ring, traces: Sequence[HartTrace]) -> str:
+    """How much can be recorded before it has to be read out."""
+    each = " for each hart" if len(traces) > 1 else ""
+    return common.line("sink", f"a ring of {it.size * _WORD} bytes{each}, keeps the newest {it.size} blocks or so")
+
+
+def hart_lines(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
+    """How much there is of each."""
+    lines: list[str] = []
+    for it in traces:
+        data = it.sink
+        text = f"{data.in_force.name}: {it.instructions} instructions, {len(data.data)} bytes"
+        text += ", older trace was overwritten" if it.overwritten else ""
+        unread = 0 if read else _WORD * it.behind
+        text += f", {unread} bytes of the ring are not read yet" if unread else ""
+        lines.append(common.line("sink", text, filled=(len(data.data), 0), unread=unread))
+    return lines
+
+
+def notes(said: Iterable[str]) -> list[str]:
+    return [common.line("note", text) for text in said]
+
+
+def failure(error: RvtraceError | None) -> list[str]:
+    return [] if error is None else [common.incomplete(error)]
+
+
+def changed(address: int) -> str:
+    """Code that ran is not what the program has there; a history is made with the latter."""
+    return (
+        f"the code changed while it ran, lowest at 0x{address:x}: the history has it as it was before, and gaps where"
+        " that leads elsewhere"
+    )
+
+
+def gone(it: Ring) -> str:
+    """QEMU does not run any more."""
+    if it.ended:
+        return "QEMU has ended; all it ran is in the trace, as far as the ring had room"
+    return "QEMU has ended in the middle of something: what it ran last may be missing"
+
+
+_WORD = 4  # bytes
+
+
+class QemuTrace:
+    """Of *harts*, by the recorder in *folder*. *program*: gets the code that ran and that no ELF has."""
+
+    def __init__(self, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> None:
+        self.tracing = self.behind = True
+        self.failure: RvtraceError | None = None
+        self.notes: list[str] = []
+        self._change = ""  # the one of them that says that code changed
+        self._folder, self._program = folder, program
+        self._ring = Ring.opened(folder)
+        self._recorded_before = self._ring.recording
+        image = program.image()
+        self._image: Image | None = image
+        self._code = Code(self._ring, image)
+        self._fresh: list[tuple[int, bytes]] = []
+        self._harts = [HartTrace(self._ring, hart, self._code, wanted, image) for hart in harts]
+
+    @classmethod
+    def start(cls, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> "QemuTrace":
+        """Begins to record. Raises QemuError."""
+        if not recorder.runs(folder):
+            recorder.settle(folder)
+        trace = cls(folder, harts, wanted, program)
+        try:
+            recorder.record(folder, True)
+        except BaseException:
+            trace.close()
+            raise
+        return trace
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        return tuple(hart.encoder for hart in self._harts)
+
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return tuple(hart.sink for hart in self._harts)
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
+        return ()
+
+    def retired(self, hart: int) -> int:
+        """How many instructions of a hart were read out since the trace began, those that were dropped included."""
+        return next(it.instructions for it in self._harts if it.hart == hart)
+
+    def started(self) -> list[str]:
+        return [
+            *encoders(self.encoders, tracing=self.tracing),
+            ring_line(self._ring, self._harts),
+            *notes(self.notes),
+        ]
+
+    def status(self) -> list[str]:
+        if self.tracing:
+            self._settle()
+        return [
+            *encoders(self.encoders, tracing=self.tracing),
+            *hart_lines(self._harts, read=not self.behind),
+            *notes(self.notes),
+            *failure(self.failure),
+        ]
+
+    def ended(self) -> list[str]:
+        return [*hart_lines(self._harts, read=True), *notes(self.notes)]
+
+    def told(self, context: Context) -> None:
+        """gdb knows nothing that is not in the ring."""
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        """What is written when nothing runs stays as it is."""
+        return None if runs is None else (runs, *(hart.behind for hart in self._harts))
+
+    def unread(self) -> int:
+        self._settle()
+        return _WORD * sum(hart.behind for hart in self._harts)
+
+    def read_out(self, progress: Progress = silent) -> None:
+        if self.tracing or self.behind:
+            self._read(progress)
+
+    def stop(self, progress: Progress = silent) -> None:
+        self.read_out(progress)
+        if self.tracing:
+            self.tracing = False
+            self._record_no_more()
+
+    def abandon(self) -> None:
+        self._record_no_more()
+        self.tracing = self.behind = False
+        self.failure = None
+
+    def close(self) -> None:
+        """The recorder goes on."""
+        self._code.close()
+        self._ring.close()
+
+    def _record_no_more(self) -> None:
+        if self._recorded_before:
+            return  # somebody else wants it: a capture is being written
+        try:
+            recorder.record(self._folder, False)
+        except RvtraceError:
+            return  # it has ended
+
+    def _read(self, progress: Progress) -> None:
+        self.failure, self.behind = None, True
+        try:
+            stopped = self._stopped()
+            for hart in self._harts:
+                hart.read(progress)
+                hart.close_up(stopped=stopped)
+            self._code.refresh()
+            self._tell_code()
+            self._say_changed()
+            if self._ring.failed:
+                raise QemuError(lacking(self._ring))
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            self.failure = error
+        else:
+            self.behind = False
+
+    def _stopped(self) -> bool:
+        """Whether the program does not run now; if so, all it did is in the ring."""
+        try:
+            if recorder.runs(self._folder):
+                return False
+            recorder.settle(self._folder)
+        except QemuGone:
+            if self.tracing:
+                self.tracing = False
+                self.notes.append(gone(self._ring))
+        return True
+
+    def _settle(self) -> None:
+        """What is in the ring is all that ran, if the program is stopped: it may be on its way there."""
+        with suppress(QemuError):
+            if not recorder.runs(self._folder):
+                recorder.settle(self._folder)
+
+    def _say_changed(self) -> None:
+        if self._code.changed is not None:
+            note = changed(self._code.changed)
+            self.notes = [note, *(it for it in self.notes if it is not self._change)]
+            self._change = note
+
+    def _tell_code(self) -> None:
+        """The program's image gets what ran and is not in its ELF: a boot ROM, what a loader put there."""
+        fresh = self._code.take_fresh()
+        image = self._program.image()
+        if image is not self._image:
+            self._image, fresh = image, self._fresh + fresh
+        added = [(address, data) for address, data in fresh if not image.knows(address)]
+        self._fresh += added
+        for address, data in added:
+            if not image.knows(address):  # two blocks may have the same code
+                image.add_code(address, data)
+
+
+def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+    """Begin to trace; a trace that was there is dropped. What was set up, a line each.
+
+    Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
+    """
+    program = session_program.program_of(context.elf)
+    image = program.image()
+    session_program.check_xlen(image, description)
+    request = trace_request(options, image)
+    encoder, notes = wanted(request, image.xlen, options)
+    session.check_free(QemuTrace)
+    folder = Path(description.qemu)
+    ring = Ring.opened(folder)
+    try:
+        harts = _harts(options, ring)
+        target = target_line(description.name, description.file, ring)
+    finally:
+        ring.close()
+    if session.live is not None:
+        session.live.abandon()
+    trace = QemuTrace.start(folder, harts, encoder, program)
+    trace.notes += [*notes, *not_possible(options)]
+    return session.begin(trace, DecodedCapture(session_program.begun(description.name, image), program), target)
+
+
+def _harts(options: Mapping[str, Any], ring: Ring) -> list[int]:
+    _, harts = chosen(options)
+    for hart in harts:
+        if not 0 <= hart < ring.harts:
+            raise BadOption(f"there is no hart {hart}: this QEMU has {ring.harts}")
+    return sorted(set(harts)) or list(range(ring.harts))

@@ -1,0 +1,377 @@
+"""A tandem trace that is being made: what arrives of the ports in a target description, in a file or at a socket.
+
+A port tells from its beginning what its hart does, whether anybody listens or not. So everything there is belongs
+to the history, also what ran before `trace start`: it is what registers and memory are known from. The file of a
+port is one that somebody appends to; what a socket delivers is received by a thread, so that the sender never
+waits.
+
+`start` is `trace start` where the target description has tandem ports.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.protocol import DIALECTS, Parameters
+from rvtrace_gdb.session import program as session_program
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedRecords, CapturedSink, CapturedTandem, TandemPort
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.decoded_capture import DecodedCapture
+from rvtrace_gdb.session.description.model import Description, Tandem
+from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.sources.options import chosen, trace_request
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import why_not
+from rvtrace_gdb.transport.stream import NoStream, Stream, StreamLost, open_stream
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.session import Session
+
+_PIECE = 1 << 20
+
+
+class PortFileError(RvtraceError):
+    """The file or socket of a port cannot be read, or is not what it was. *path*: which one."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {problem}")
+
+
+class PortFile:
+    """The file at *path*. `data` is all that was read of it; what has been read stays, whatever becomes of the file.
+
+    Raises PortFileError.
+    """
+
+    wrapped = False
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.data = bytearray()
+        try:
+            self._file = FileIO(path, "r")
+        except (OSError, ValueError) as error:
+            raise PortFileError(path, f"cannot be read: {why_not(error)}; is the port's other end running?") from None
+        if not Path(path).is_file():
+            self._file.close()
+            raise PortFileError(path, "is no file: the trace has to arrive in one")
+        self._identity = self._inode(os.fstat(self._file.fileno()))
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def unread(self) -> int:
+        """Bytes that have arrived since. Raises PortFileError."""
+        return self._checked_size() - len(self.data)
+
+    def read(self, progress: Progress) -> None:
+        """All that has arrived. Raises PortFileError, and what *progress* raises."""
+        end = self._checked_size()
+        while len(self.data) < end:
+            progress("reading the trace", len(self.data), end)
+            try:
+                piece = self._file.read(min(_PIECE, end - len(self.data)))
+            except OSError as error:
+                raise PortFileError(self.path, f"cannot be read: {error.strerror}") from None
+            if not piece:
+                raise self._shorter(len(self.data))
+            self.data += piece
+
+    def _checked_size(self) -> int:
+        """How long the file is, which is still the one that was opened, and no shorter than what was read of it."""
+        try:
+            size = os.fstat(self._file.fileno()).st_size
+            there = os.stat(self.path)
+        except OSError as error:
+            raise PortFileError(self.path, f"is gone: {error.strerror}; {self._kept()}") from None
+        if self._inode(there) != self._identity:
+            raise PortFileError(self.path, f"is another file than before; {self._kept()}")
+        if size < len(self.data):
+            raise self._shorter(size)
+        return size
+
+    def _shorter(self, size: int) -> PortFileError:
+        return PortFileError(self.path, f"has only {size} bytes left; {self._kept()}")
+
+    def _kept(self) -> str:
+        return f"the {len(self.data)} bytes read before are kept, `trace start` begins with the new ones"
+
+    @staticmethod
+    def _inode(found: os.stat_result) -> tuple[int, int]:
+        return found.st_dev, found.st_ino
+
+
+_WAIT = 0.1  # seconds the thread waits for bytes before it looks whether it is to end
+_QUIET, _LONGEST = 0.03, 0.5  # seconds: what is under way has arrived when nothing has for so long; at most
+
+
+class PortSocket:
+    """Connected to *path*, `tcp:HOST:PORT` or `unix:PATH`. `data` is all that was taken over so far.
+
+    Raises PortFileError.
+    """
+
+    wrapped = True
+    """What was sent before is gone, and the first byte may be in the middle of a group."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.data = bytearray()
+        self._lock, self._arrived, self._ended, self._closing = Lock(), bytearray(), "", False
+        try:
+            self._stream: Stream = open_stream(path)
+        except NoStream as error:
+            raise PortFileError(path, f"{error.problem}; is the port's other end running?") from None
+        self._thread = Thread(target=self._receive, name=f"tandem port {path}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing = True
+        self._thread.join()
+
+    @property
+    def unread(self) -> int:
+        """Bytes that have arrived since. Raises PortFileError when there are none, and no more will come."""
+        if self._ended and not self._arrived:
+            raise self._lost()
+        return len(self._arrived)
+
+    def read(self, progress: Progress) -> None:
+        """All that has arrived. Raises PortFileError when no more will, and what *progress* raises."""
+        begun = changed = time.monotonic()
+        while not self._ended and time.monotonic() - changed < _QUIET and time.monotonic() - begun < _LONGEST:
+            progress("reading the trace", len(self.data))
+            if self._take():
+                changed = time.monotonic()
+            time.sleep(_QUIET / 3)
+        self._take()
+        if self._ended:
+            raise self._lost()
+
+    def _lost(self) -> PortFileError:
+        kept = f"the {len(self.data)} bytes received before are kept, `trace start` connects again"
+        return PortFileError(self.path, f"{self._ended}; {kept}")
+
+    def _take(self) -> int:
+        with self._lock:
+            piece, self._arrived = self._arrived, bytearray()
+        self.data += piece
+        return len(piece)
+
+    def _receive(self) -> None:
+        try:
+            while not self._closing and not self._ended:
+                piece = self._stream.read(_WAIT)
+                if piece is None:
+                    self._ended = "the other end has closed the connection"
+                elif piece:
+                    with self._lock:
+                        self._arrived += piece
+        except StreamLost as error:
+            self._ended = error.problem
+        finally:
+            self._stream.close()
+
+
+class _Port:
+    """One port, whose trace arrives in *file*."""
+
+    def __init__(self, port: Tandem, file: PortFile | PortSocket, parameters: Parameters) -> None:
+        self.hart, self.file, self.made = port.hart, file, TandemPort(port.name, parameters)
+
+    @property
+    def captured(self) -> CapturedTandem:
+        return CapturedTandem(self.hart, self.made, bytes(self.file.data), self.file.wrapped)
+
+
+class TandemTrace:
+    """Of some *ports*, for *image*. Raises PortFileError."""
+
+    def __init__(self, ports: Sequence[Tandem], image: Image) -> None:
+        self.tracing = self.behind = True
+        self.failure: RvtraceError | None = None
+        self.notes: list[str] = []
+        self._ports: list[_Port] = []
+        self._captured: dict[str, CapturedTandem] = {}
+        try:
+            for port in ports:
+                parameters = parameters_of(port, image)
+                self._ports.append(_Port(port, _opened(port), parameters))
+        except RvtraceError:
+            self.close()
+            raise
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        return ()
+
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return ()
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
+        """The same objects until more was read."""
+        for port in self._ports:
+            known = self._captured.get(port.made.name)
+            if known is None or len(known.data) != len(port.file.data):
+                self._captured[port.made.name] = port.captured
+        return tuple(self._captured[port.made.name] for port in self._ports)
+
+    def started(self) -> list[str]:
+        lines = [
+            report.line(
+                "tracing",
+                f"{it.made.name}, hart {it.hart}: tandem, {it.made.parameters}, from {it.file.path}",
+                begun=True,
+            )
+            for it in self._ports
+        ]
+        return [*lines, *(report.line("note", note) for note in self.notes)]
+
+    def status(self) -> list[str]:
+        lines = self._lines(tracing=self.tracing)
+        return lines + [report.line("note", note) for note in self.notes] + report.failure(self)
+
+    def ended(self) -> list[str]:
+        return self._lines(tracing=False)
+
+    def told(self, context: Context) -> None:
+        """The port tells everything itself."""
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        """Nothing arrives while nothing runs."""
+        return None if runs is None else (runs, *(len(it.file.data) for it in self._ports))
+
+    def unread(self) -> int:
+        return sum(it.file.unread for it in self._ports) if self.tracing else 0
+
+    def read_out(self, progress: Progress = silent) -> None:
+        if self.tracing:
+            self._read(progress)
+
+    def stop(self, progress: Progress = silent) -> None:
+        """The port goes on; what it tells from now on is not read."""
+        self.read_out(progress)
+        self.tracing = False
+        self.close()
+
+    def abandon(self) -> None:
+        self.tracing = self.behind = False
+        self.failure = None
+
+    def close(self) -> None:
+        for it in self._ports:
+            it.file.close()
+
+    def _read(self, progress: Progress) -> None:
+        """Of every port, also when another one's file is damaged."""
+        self.failure, self.behind = None, True
+        for it in self._ports:
+            try:
+                it.file.read(progress)
+            except Cancelled:
+                raise
+            except RvtraceError as error:
+                self.failure = self.failure or error
+        self.behind = self.failure is not None
+
+    def _lines(self, *, tracing: bool) -> list[str]:
+        return [
+            report.line("tandem", f"{report.tandem(captured)}, {self._state(it) if tracing else 'off'}")
+            for it, captured in zip(self._ports, self.tandem, strict=True)
+        ]
+
+    def _state(self, port: _Port) -> str:
+        """What has arrived is not read for this: it may be much."""
+        try:
+            unread = port.file.unread
+        except PortFileError as error:
+            self.failure, self.behind = self.failure or error, True
+            return "tracing"
+        return f"{unread} more to read, tracing" if unread else "tracing"
+
+
+def _opened(port: Tandem) -> PortFile | PortSocket:
+    return PortSocket(port.socket) if port.socket else PortFile(port.file)
+
+
+def parameters_of(port: Tandem, image: Image) -> Parameters:
+    """Those of the program's hart, and what the description says of the port. Raises BadElf."""
+    found = Parameters.of_elf(image.path, mlen=port.mlen, dialect=DIALECTS[port.dialect])
+    flen = found.flen if port.flen is None else port.flen
+    return replace(found, flen=flen, eaddr=port.eaddr, supervisor=port.supervisor)
+
+
+_CHOICES = ("to", "harts")
+
+
+def wanted(description: Description, options: Mapping[str, Any]) -> bool:
+    """Whether a tandem port is to be read: the description has some, and *options* name no sinks but ports.
+
+    Raises BadOption.
+    """
+    names, _ = chosen(options)
+    ports = {port.name for port in description.tandem}
+    if description.encoders and ports & set(names) and set(names) - ports:
+        raise BadOption(f"-to {','.join(names)}: tandem ports and sinks of encoders cannot be traced at once")
+    return bool(ports) and (ports.issuperset(names) or not description.encoders)
+
+
+def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
+    """Begin to read; a trace that was there is dropped. What was set up, a line each.
+
+    Raises NoElf, BadElf, WrongXlen, BadOption, Busy, PortFileError.
+    """
+    program = session_program.program_of(context.elf)
+    image = program.image()
+    session_program.check_xlen(image, description)
+    trace_request(options, image)  # says what is wrong with them
+    ports = _ports(description, options)
+    session.check_free(TandemTrace)
+    trace = TandemTrace(ports, image)
+    if session.live is not None:
+        session.live.abandon()
+    trace.notes += _without_effect(options)
+    return session.begin(
+        trace, DecodedCapture(session_program.begun(description.name, image), program), report.target(description)
+    )
+
+
+def _ports(description: Description, options: Mapping[str, Any]) -> list[Tandem]:
+    names, harts = chosen(options)
+    known = [port.name for port in description.tandem]
+    for name in names:
+        if name not in known:
+            raise BadOption(f"there is no tandem port {name!r} in the target description, it has {', '.join(known)}")
+    ports = [port for port in description.tandem if not names or port.name in names]
+    there = {port.hart for port in ports}
+    for hart in harts:
+        if hart not in there:
+            raise BadOption(f"there is no tandem port of hart {hart}: there are those of {_listed(sorted(there))}")
+    return [port for port in ports if not harts or port.hart in harts]
+
+
+def _listed(harts: list[int]) -> str:
+    return f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
+
+
+def _without_effect(options: Mapping[str, Any]) -> list[str]:
+    """What only encoders do."""
+    asked = [name for name, value in options.items() if name not in _CHOICES and value]
+    if not asked:
+        return []
+    return [f"a tandem port tells everything, without effect: {', '.join(name.replace('_', '-') for name in asked)}"]

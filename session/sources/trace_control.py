@@ -1,0 +1,386 @@
+"""A trace that encoders make on a target: it is started, read out as often as wanted, and stopped.
+
+Whatever happens on the way, bytes that were read are kept; what went wrong is in `failure` until a read-out
+succeeds. The functions say how the trace is: lines that are ready to print.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from rvtrace_gdb.controlregs import generations
+from rvtrace_gdb.controlregs.errors import DrainFailed
+from rvtrace_gdb.controlregs.graph import Graph
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
+from rvtrace_gdb.controlregs.trace_control.encoder_registers import Format
+from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce, GraphInForce, TraceRequest
+from rvtrace_gdb.session import report
+from rvtrace_gdb.session.capture.etrace_settings import Value
+from rvtrace_gdb.session.capture.model import (
+    CapturedEncoder,
+    CapturedRecords,
+    CapturedSink,
+    CapturedTandem,
+    Unregistered,
+)
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import Encoder
+from rvtrace_gdb.session.errors import NotResumed, SetUpLost, joined
+from rvtrace_gdb.session.sources.hardware import Hardware, IncrementalBuffer, LiveSink, unreadable
+from rvtrace_gdb.session.sources.options import Armed, arm
+from rvtrace_gdb.session.target.link import Link, states
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
+from rvtrace_gdb.support.text import warning
+
+
+def started(live: "LiveTrace") -> list[str]:
+    """What `trace start` has set up, and what was not granted."""
+    made = live.in_force
+    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
+    lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
+    lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made)]
+    return lines + notes(live.unsaid())
+
+
+def notes(texts: Iterable[str]) -> list[str]:
+    return [report.line("note", note) for note in texts]
+
+
+def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
+    """The sinks through which trace leaves the chip, and how."""
+    for pib in made.pib_sinks:
+        mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
+        yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
+    for bridge in made.bridges:
+        yield bridge.name, f"ATB, trace ID {bridge.atb_id:#x}: what is behind it has to record it"
+
+
+def status(trace: "LiveTrace") -> list[str]:
+    """The components as they are now, as far as they can be asked, and what is known to be lost."""
+    harts: dict[int, str] = {}
+    now, problems = GraphStatus((), (), (), {}), []
+    try:
+        with trace.link.unpolled():
+            harts = trace.harts()
+            now = trace.components()
+        problems = [warning(problem) for problem in now.problems.values()]
+    except RvtraceError as error:
+        problems = [warning(error)]
+    answered = bool(now.encoders or now.ram_sinks or now.passing)
+    lines = [_harts(harts, answered=answered), *_encoders(trace, now), *_passing(trace, now)]
+    sinks_now = {status.name: status for status in now.ram_sinks}
+    lines += [report.sink(sink.in_force, sinks_now.get(sink.name), sink.captured) for sink in trace.live_sinks]
+    lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
+    lines += notes([*trace.notes, *_altered(trace, harts)])
+    return lines + report.failure(trace) + list(dict.fromkeys(problems))
+
+
+def _altered(trace: "LiveTrace", harts: dict[int, str]) -> list[str]:
+    """Triggers that are not as they were set; the registers of harts that run cannot be read."""
+    return trace.armed.changed() if trace.tracing and set(harts.values()) == {"halted"} else []
+
+
+def ended(trace: "LiveTrace") -> list[str]:
+    """What the sinks held when the trace was stopped."""
+    lines = [report.sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
+    return lines + notes(trace.unsaid())
+
+
+def _harts(states: dict[int, str], *, answered: bool) -> str:
+    """E.g. "hart:     halted", or of several "harts:    0 halted, 1 running". Not *answered*: nothing on the chip did,
+    and OpenOCD tells the state it saw last.
+    """
+    if not states:
+        return report.line("hart", "cannot be asked")
+    several = len(states) > 1
+    last = "" if answered else f" when OpenOCD saw {'them' if several else 'it'} last"
+    if not several:
+        return report.line("hart", *(f"{state}{last}" for state in states.values()))
+    return report.line("harts", ", ".join(f"{hart} {state}" for hart, state in sorted(states.items())) + last)
+
+
+def _encoders(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
+    found = {status.name: status for status in now.encoders}
+    for in_force in trace.in_force.encoders:
+        state = _encoder_state(found.get(in_force.name), trace.tracing, armed=bool(trace.armed))
+        what = f"{in_force.name} at {in_force.base:#x}: {state}, {report.protocol(in_force)}"
+        yield report.line("encoder", what, encoder=(in_force.name, state))
+
+
+def _passing(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
+    """Funnels, and what trace leaves through."""
+    found, graph = {status.name: status for status in now.passing}, trace.graph
+    for kind, components in (("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges)):
+        for component in components:
+            if component.name in found:
+                what = f"{component.name} at {component.base:#x}: {_passing_state(found[component.name])}"
+                yield report.line(kind, what)
+
+
+def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) -> str:
+    if status is None:
+        return "tracing when last asked" if tracing else "stopped"
+    if not status.active:
+        return "in reset"
+    if not status.enabled:
+        return "off"
+    if status.tracing:
+        return "tracing"
+    return "waits for a trigger" if armed else "on, not tracing"
+
+
+def _passing_state(status: PassingStatus) -> str:
+    if not status.active:
+        return "in reset"
+    return "on" if status.enabled else "off" if status.empty else "off, still holds trace"
+
+
+class LiveTrace:
+    """A trace on the target behind *link*. `start` makes one."""
+
+    def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
+        self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
+        self._drive = generations.procedures(graph)
+        self._memories = Graph.of(graph.ram_sinks, ())
+        self.armed = armed
+        """What switches the trace on and off in the harts."""
+        self._off: tuple[str, ...] = ()  # encoders that triggers had switched off when all was stopped
+        self.live_sinks: tuple[LiveSink, ...] = ()
+        """The RAM sinks; what leaves through others cannot be read out."""
+        self.xlen: int | None = None
+        """Of the harts, once it is known."""
+        self.tvec: int | None = None
+        """Where traps lead, as far as it is known."""
+        self.tracing = True
+        """The components are enabled, or are to be again after an interruption."""
+        self.failure: RvtraceError | None = None
+        """Why the last read-out is not complete, or the trace could not be resumed after it."""
+        self.behind = True
+        """The buffers may hold more than was read out."""
+        self._said = self._listed = 0  # how many of the notes
+        self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
+
+    @classmethod
+    def start(cls, link: Link, hardware: Hardware, request: TraceRequest, progress: Progress = silent) -> "LiveTrace":
+        """Set up and start everything; what was in the buffers is lost. Raises ComponentError and transport errors."""
+        rings = {sink.name: IncrementalBuffer(link) for sink in hardware.sinks}
+        graph = hardware.graph(link, rings)
+        with link.unpolled():
+            armed = arm(link, hardware.encoders, request.triggers)
+            try:
+                in_force = generations.procedures(graph).start(graph, hardware.request(request), progress)
+            except BaseException:
+                armed.disarm()
+                raise
+            trace = cls(link, hardware, graph, in_force, armed)
+            trace.notes += unreadable(link, in_force.ram_sinks)
+        pairs = zip(graph.ram_sinks, trace.in_force.ram_sinks, strict=True)
+        streams = trace.in_force.streams
+        trace.live_sinks = tuple(LiveSink(it, rings[it.name], now, streams[it.name]) for it, now in pairs)
+        return trace
+
+    @property
+    def encoders(self) -> tuple[CapturedEncoder, ...]:
+        harts = {encoder.name: encoder for encoder in self.hardware.encoders}
+        made = ((harts[now.name], now) for now in self.in_force.encoders)
+        return tuple(CapturedEncoder(encoder.hart, now, self._unregistered(encoder, now)) for encoder, now in made)
+
+    def _unregistered(self, encoder: Encoder, in_force: EncoderInForce) -> Unregistered:
+        """What is known of an encoder and not from its registers."""
+        clock = self.in_force.clocks.get(encoder.name)
+        widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}
+        bits = widths[clock] or None if clock and not in_force.timestamp_bits else None
+        if in_force.format != Format.E_TRACE:
+            return Unregistered(timestamp_bits=bits)
+        known: dict[str, Value] = {} if self.xlen is None else {"iaddress_width": self.xlen}
+        if self.tvec is not None and in_force.feature("trTeInstNoTrapAddr"):
+            known["trap_vector"] = f"{self.tvec:#x}"
+        if bits is not None and in_force.timestamps:
+            known["timestamp_bytes"] = -(-bits // 8)
+        return Unregistered(etrace={**known, **encoder.etrace})
+
+    @property
+    def sinks(self) -> tuple[CapturedSink, ...]:
+        return tuple(sink.captured for sink in self.live_sinks)
+
+    @property
+    def records(self) -> tuple[CapturedRecords, ...]:
+        return ()
+
+    @property
+    def tandem(self) -> tuple[CapturedTandem, ...]:
+        return ()
+
+    def started(self) -> list[str]:
+        """What was set up, and what was not granted, a line each."""
+        return started(self)
+
+    def status(self) -> list[str]:
+        """The components as they are now, as far as they can be asked, and what is known to be lost, a line each."""
+        return status(self)
+
+    def ended(self) -> list[str]:
+        """What the sinks held when the trace was stopped."""
+        return ended(self)
+
+    def unsaid(self) -> list[str]:
+        """The notes that were not asked for yet."""
+        notes, self._said = self.notes[self._said :], len(self.notes)
+        self._listed = self._said
+        return notes
+
+    def unlisted(self) -> list[str]:
+        """Those that were not said with a listing yet, either. `unsaid` has them again."""
+        notes, self._listed = self.notes[self._listed :], len(self.notes)
+        return notes
+
+    def told(self, context: Context) -> None:
+        """Where traps lead, if gdb says it."""
+        self.tvec = self.tvec if context.tvec is None else context.tvec
+
+    def components(self) -> GraphStatus:
+        """The state of the components now, as far as they can be asked. Raises transport errors."""
+        with self.link.unpolled():
+            return self._drive.look(self.graph)
+
+    def harts(self) -> dict[int, str]:
+        """The state of each hart that is traced ("halted", "running", ...). Raises transport errors."""
+        return states(self.link, [encoder.hart for encoder in self.hardware.encoders])
+
+    def unread(self) -> int:
+        """About how many bytes reading out would take from the target. Raises as `components`."""
+        with self.link.unpolled():
+            now = self._sinks_now()
+        return sum(sink.unread(now[sink.name]) for sink in self.live_sinks if sink.name in now)
+
+    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
+        """The same twice: nothing ran in between. None: that cannot be told. *runs*: how often the target was resumed.
+
+        Reading out makes some encoders send messages, which in a full ring cost the oldest ones and renumber the rows,
+        so that paging backward would never get anywhere.
+        """
+        if runs is None:
+            return None
+        try:
+            return (runs, self.components()) if set(self.harts().values()) == {"halted"} else None
+        except RvtraceError:
+            return None
+
+    def read_out(self, progress: Progress = silent) -> None:
+        """Bring `captured` up to date and go on tracing. Raises only what *progress* raises.
+
+        An encoder keeps its last messages until it is disabled, so it is, for the moment the read-out takes; the sinks'
+        write pointers stay, so that the rings go on.
+        """
+        if not self.tracing and not self.behind:
+            return
+        with self.link.unpolled():
+            try:
+                self._read(progress)
+            finally:
+                if self.tracing:
+                    self._resume()
+
+    def stop(self, progress: Progress = silent) -> None:
+        """End the trace and bring `captured` up to date. Raises only what *progress* raises."""
+        with self.link.unpolled():
+            try:
+                if self.tracing or self.behind:
+                    self._read(progress)
+            finally:
+                self.tracing = False
+                self._disarm()
+
+    def abandon(self) -> None:
+        """Touch the target no more; it is being used for something else."""
+        self._disarm()
+        self.tracing = self.behind = False
+        self.failure = None
+
+    def close(self) -> None:
+        """End the link; a trace that runs goes on in the target."""
+        self.link.close()
+
+    def _read(self, progress: Progress) -> None:
+        self.failure, self.behind = None, True
+        try:
+            self._stop_components(progress)
+            lost = self._lost_sinks()
+            failures = lost or self._drain(progress)
+        except Cancelled:
+            raise
+        except RvtraceError as error:
+            self.failure = error
+            return
+        if failures:
+            self.failure = joined(failures)
+            return
+        self.behind = False
+        self._check_encoders()
+
+    def _lost_sinks(self) -> list[RvtraceError]:
+        """Those whose buffer is not where it was: what their registers say now is not about our trace."""
+        found = ((sink, self._drive.moved(sink.component, sink.in_force)) for sink in self.live_sinks)
+        lost: list[RvtraceError] = [SetUpLost(sink.name, register) for sink, register in found if register]
+        self.tracing = self.tracing and not lost
+        return lost
+
+    def _drain(self, progress: Progress) -> list[RvtraceError]:
+        """Read all sinks; why one could not be, all of it. Raises what *progress* and the transport raise."""
+        now = self._sinks_now()
+        for sink in self.live_sinks:
+            sink.prepare(now.get(sink.name))
+        found = self._drive.drain_all(self.graph, self.in_force, progress)
+        for sink in self.live_sinks:
+            failure = found.failures.get(sink.name)
+            if sink.name in found.drained:
+                sink.take(found.drained[sink.name])
+            elif isinstance(failure, DrainFailed):
+                sink.keep(failure)
+        if any(sink.full for sink in self.live_sinks):
+            self.tracing = False
+        return list(found.failures.values())
+
+    def _sinks_now(self) -> Mapping[str, SinkStatus]:
+        return {status.name: status for status in self._drive.look(self._memories).ram_sinks}
+
+    def _check_encoders(self) -> None:
+        """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
+        try:
+            found = self._drive.changed(self.graph, self.in_force)
+        except RvtraceError:
+            return  # resuming will meet it, and say so
+        if found is not None:
+            self.tracing, self.failure = False, SetUpLost(*found)
+
+    def _stop_components(self, progress: Progress) -> None:
+        stopped = self._drive.stop(self.graph, progress)
+        for failure in stopped.failures:
+            self._note(str(failure))  # what reached the sinks can still be read, if they have stopped
+        for note in stopped.notes:
+            self._note(note)
+        for sink in self.live_sinks:
+            sink.lost(stopped.lost)
+        self._off = stopped.off
+
+    def _resume(self) -> None:
+        self.behind = True
+        try:
+            self._drive.resume(self.graph, self.in_force, off=self._off)
+        except RvtraceError as error:
+            self.failure = self.failure or NotResumed(error)
+
+    def _disarm(self) -> None:
+        """Take the harts' triggers back; those of a hart that cannot be reached now, when this is called again."""
+        for line in self.armed.disarm():
+            self._note(line)
+
+    def _note(self, line: str) -> None:
+        if line not in self.notes:
+            self.notes.append(line)
+
+
+def unsaid(trace: object) -> list[str]:
+    """What came up while the trace was read out, a line each, once: a component that did not come to an end may keep
+    the last of it. Nothing of traces of other kinds.
+    """
+    return notes(trace.unlisted()) if isinstance(trace, LiveTrace) else []

@@ -1,1 +1,0 @@
-"""Tandem traces in a session: shown group by group, checked against a model, read while they are made."""

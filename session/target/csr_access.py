@@ -1,0 +1,255 @@
+"""The ways to a hart's CSRs that a session has: which one a request names, and how it is opened.
+
+A request's parameter *access* says the way; in gdb `gdbext/csrs.py` makes it:
+
+    {"way": "openocd", "host": "127.0.0.1", "port": 6666}    OpenOCD's Tcl server
+    {"way": "monitor"}                                       the same scripts through gdb's `monitor`
+    {"way": "packets", "openocd": false}                     p and P packets, by number; OpenOCD is the stub, or not
+    {"way": "named"}                                         gdb's registers, by name
+    {"way": "usb"}                                           the adapter of the target description's table [usb]
+    {"way": "auto"}                                          gdb has no target: "usb" if there is such a table
+
+and besides *version* ("1.0", "0.1.4", or null: any), whose CSRs OpenOCD is to expose, and *connection*, the number
+of gdb's connection, null where it has none or where it does not matter: what was found out of a target is no good
+for another. `resolved` comes before `open_access`: it knows the description.
+
+OpenOCD is reached through its Tcl server, or through gdb's `monitor`, which leads to the same interpreter. With the
+USB adapter that the description names, neither gdb nor OpenOCD needs a connection. The ways through gdb are in
+`session.target.gdb_csrs`.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import finalize
+
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description.model import DescriptionError, Usb
+from rvtrace_gdb.session.errors import CsrsNotExposed, HartUnreachable, NoUsbTable, NoWay
+from rvtrace_gdb.session.rpc.protocol import BadRequest
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.target.gdb_csrs import Gdb, NamedAccess, PacketAccess, expose_csrs, names, numbers
+from rvtrace_gdb.session.target.usb import link_by
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.transport.openocd import target
+from rvtrace_gdb.transport.openocd.csrs import NOT_EXPOSED, HartNotHalted, OpenOcdCsrs
+from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
+
+_MARK, _END = "<<rvtrace", "rvtrace>>"
+
+
+class OpenOcdAccess:
+    """A `CsrAccess`. *evaluate*: what a script returns in OpenOCD; *hart*: the number of its target there, if given.
+
+    Raises besides CsrsNotExposed and HartUnreachable, when it is used first.
+    """
+
+    def __init__(self, evaluate: Callable[[str], str], where: str, hart: int | None, version: str | None) -> None:
+        self.name = where
+        self._evaluate, self._hart, self._version = evaluate, hart, version
+        self._opened: tuple[OpenOcdCsrs, int] | None = None
+
+    @property
+    def xlen(self) -> int:
+        return self._open()[1]
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        progress("reading CSRs", 0)
+        csrs, _ = self._open()
+        try:
+            answers = csrs.run(accesses)
+        except HartNotHalted as error:
+            if error.state == "running":
+                raise HartRuns from error
+            state = error.state or "unknown"
+            raise HartUnreachable(self._hart or 0, f"its state is {state}; see OpenOCD's log") from error
+        if answers and answers[-1] == NOT_EXPOSED:
+            number = accesses[len(answers) - 1][0]
+            answers[-1] = f"{self.name} does not expose it: `riscv expose_csrs {_exposing(number)}` is missing"
+        return answers
+
+    def _open(self) -> tuple[OpenOcdCsrs, int]:
+        if self._opened is None:
+            target = self._target()
+            csrs = OpenOcdCsrs(self._evaluate, target, names)
+            wanted = numbers(self._version)
+            if not any(csrs.exposed(wanted).values()):
+                raise CsrsNotExposed(self.name, expose_csrs(self._version))
+            self._opened = csrs, self._width(target)
+        return self._opened
+
+    def _target(self) -> str | None:
+        """OpenOCD's name of the hart."""
+        targets = self._evaluate("target names").split()
+        if self._hart is None or len(targets) <= 1:
+            return targets[0] if len(targets) == 1 else None
+        if self._hart >= len(targets):
+            raise HartUnreachable(self._hart, f"OpenOCD counts {len(targets)} ({', '.join(targets)})")
+        return targets[self._hart]
+
+    def _width(self, target: str | None) -> int:
+        """misa is 0 where it is not implemented; then the width of pc says it."""
+        prefix = "" if target is None else f"{target} "
+        text = self._evaluate(f"lindex [{prefix}get_reg pc] 1")
+        return 32 if len(text.strip()) <= len("0x00000000") else 64
+
+
+class Monitored:
+    """Scripts through gdb's `monitor`: *monitor* gives what a command prints, the log with it."""
+
+    def __init__(self, monitor: Callable[[str], str]) -> None:
+        self._monitor = monitor
+
+    def __call__(self, script: str) -> str:
+        """Raises OpenOcdRefused."""
+        said = self._monitor(
+            f"set _rvtrace_code [catch {{{script}}} _rvtrace]; "
+            f'return -level 0 "{_MARK} $_rvtrace_code ${{_rvtrace}}{_END}"'
+        )
+        _, mark, rest = said.partition(_MARK)
+        code, _, result = rest.lstrip().partition(" ")
+        if not mark or _END not in rest or code != "0":
+            raise OpenOcdRefused(script[:60], (result if mark else said).partition(_END)[0])
+        return result.partition(_END)[0]
+
+
+def _exposing(number: object) -> str:
+    known = names(number) if isinstance(number, int) else []
+    return "=".join([str(number), *known])
+
+
+def resolved(
+    way: Mapping[str, Any] | None, context: Context, environ: Mapping[str, str] = os.environ
+) -> Mapping[str, Any] | None:
+    """*way* as `session.target.csr_access` has it, with the adapter where it leads over one. None: there is none.
+
+    Raises NoUsbTable, and DescriptionError of a description that cannot be read.
+    """
+    if way is None or way.get("way") not in ("auto", "usb"):
+        return way
+    try:
+        description = context.description(environ)
+    except DescriptionError as error:
+        if way["way"] == "auto" and not error.file:  # there is none
+            return None
+        raise
+    if description.usb is None:
+        if way["way"] == "auto":
+            return None
+        raise NoUsbTable(description.file or "the target description")
+    return {**way, "way": "usb", "usb": description.usb}
+
+
+class UsbAccess:
+    """A `CsrAccess` to hart number *hart*. It is connected when first used, and anew after the cable was pulled.
+
+    Raises besides HartUnreachable and UsbError leaves.
+    """
+
+    def __init__(self, usb: Usb, hart: int) -> None:
+        self.name = str(usb)
+        self.link = link_by(usb)
+        self._hart = hart
+        self._opened: CsrAccess | None = None
+
+    @property
+    def xlen(self) -> int:
+        return self._csrs().xlen
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        return self._csrs().run(accesses, progress)
+
+    def harts(self) -> list[int]:
+        """All of them. Raises as `run`."""
+        self.link.state(0)  # which connects
+        return list(range(len(self.link.targets)))
+
+    def let_go(self) -> None:
+        """Others may use the adapter until this is used again."""
+        self.link.close()
+
+    def _csrs(self) -> CsrAccess:
+        if self._opened is None:
+            self._opened = self.link.csrs_of(self._hart)
+        return self._opened
+
+
+Way = Mapping[str, Any]
+_NOWHERE = (
+    "gdb has no target whose registers could be reached: connect it first (`target extended-remote`), or name a USB"
+    " adapter in the table [usb] of the target description"
+)
+
+
+def open_access(way: Way | None, session: Session, hart: int | None) -> CsrAccess:
+    """The CSRs of a hart, None: of the one gdb's selected thread is. *way*: the request's *access*.
+
+    Nothing is reached yet. Raises NoWay, BadRequest; what is opened, when it is used: HartRuns, NoWay,
+    HartUnreachable, CannotAsk and the transport's errors.
+    """
+    if way is None or way.get("way") == "auto":
+        raise NoWay(_NOWHERE)
+    make = _WAYS.get(str(way.get("way")))
+    if make is None:
+        raise BadRequest(f"access: there is no way {way.get('way')!r}, there are {', '.join(_WAYS)}")
+    return make(way, session, hart)
+
+
+def _openocd(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    host, port = way.get("host") or target.DEFAULT_HOST, way.get("port") or target.DEFAULT_PORT
+    if not isinstance(host, str) or not isinstance(port, int):
+        raise BadRequest(f"access: {host!r}, {port!r} is no host and port")
+    link = target.OpenOcd(host, port)
+    access = OpenOcdAccess(link.command, f"OpenOCD {host}:{port}", hart, _version(way))
+    finalize(access, link.close)
+    return access
+
+
+def _monitor(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    gdb = _gdb(way, session, hart)
+
+    def monitor(command: str) -> str:
+        asking = gdb.asking
+        if asking is not None:
+            return asking.monitor(command)
+        return gdb.monitor(command)
+
+    return OpenOcdAccess(Monitored(monitor), "OpenOCD", hart, _version(way))
+
+
+def _packets(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    return PacketAccess(_gdb(way, session, hart), openocd=bool(way.get("openocd")))
+
+
+def _named(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    return NamedAccess(_gdb(way, session, hart), _packets(way, session, hart), openocd=bool(way.get("openocd")))
+
+
+def _usb(way: Way, session: Session, hart: int | None) -> CsrAccess:
+    usb = way.get("usb")
+    if not isinstance(usb, Usb):
+        raise BadRequest("access: no description says which USB adapter")
+    access = UsbAccess(usb, hart or 0)
+    finalize(access, access.link.close)
+    return access
+
+
+def _gdb(way: Way, session: Session, hart: int | None) -> Gdb:
+    connection = way.get("connection")
+    return Gdb(session, hart, connection if isinstance(connection, int) else None)
+
+
+def _version(way: Way) -> str | None:
+    version = way.get("version")
+    return version if isinstance(version, str) else None
+
+
+_WAYS: Mapping[str, Callable[[Way, Session, int | None], CsrAccess]] = {
+    "openocd": _openocd,
+    "monitor": _monitor,
+    "packets": _packets,
+    "named": _named,
+    "usb": _usb,
+}

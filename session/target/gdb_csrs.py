@@ -1,0 +1,324 @@
+"""CSRs through gdb: its registers by name, or packets of its remote protocol by number.
+
+Packets reach also those CSRs that the stub does not name to gdb. A stub numbers its CSRs one after the other (QEMU
+from 66 on, or 98 where there are vector registers, OpenOCD from 65); the description of its target says where they
+begin, whichever of them it has. `P` may be answered OK and do nothing. Source: GDB manual, "Packets" (p, P),
+"RISC-V Features".
+
+The module has the names of CSRs by number, too, and what OpenOCD's configuration says to expose them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.target import Access, Answer, CsrAccess, Register
+from rvtrace_gdb.session.errors import ErrorsHidden, NoNumbers, NoWay
+from rvtrace_gdb.session.replay.backend import BARRIER, HART, RUNS, Asking, batch, refuses, replies
+from rvtrace_gdb.session.replay.connection import unescape
+from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.target_xml import READ, TARGET, Description, in_hex
+from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, NotDone
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress, silent
+
+NAMES = {csr.number: csr.name for version in VERSIONS.values() for csr in version.csrs}
+_OTHERS = {0x301: "misa", 0x30C: "mstateen0", 0x31C: "mstateen0h"}
+"""What is read besides: debuggers know these by name anyhow."""
+_DEFAULT = "1.0"
+
+
+def names(number: int) -> Sequence[str]:
+    """The names a CSR may have for a debugger; none where we do not know the CSR."""
+    name = NAMES.get(number) or _OTHERS.get(number)
+    return [name] if name else []
+
+
+def spellings(number: int) -> list[str]:
+    """As `names`, and as OpenOCD spells them for gdb."""
+    return [*names(number), *(f"csr_{name}" for name in names(number)), f"csr{number}"]
+
+
+def numbers(version: str | None) -> list[int]:
+    """The CSRs of a version, None: of all."""
+    chosen = VERSIONS.values() if version is None else (VERSIONS[version],)
+    return sorted({csr.number for one in chosen for csr in one.csrs})
+
+
+def expose_csrs(version: str | None) -> str:
+    """The line of OpenOCD's configuration, with decimal numbers, as it wants them."""
+    known = numbers(version or _DEFAULT)
+    return "riscv expose_csrs " + ",".join(f"{number}={NAMES[number]}" for number in known)
+
+
+NOWHERE = ("utvt", "uintstatus")
+"""Registers of an extension that was given up: OpenOCD has them for every hart, and no hart does."""
+
+
+class Gdb:
+    """gdb as one that does what it is asked, for the thread that is *hart* (None: the selected one).
+
+    *connection*: the number of gdb's connection it is about, None: of any.
+
+    Where gdb waits for the proxy instead (an IDE that goes back asks nobody first), `asking` is the way to the stub.
+    """
+
+    def __init__(self, session: Session, hart: int | None, connection: int | None = None) -> None:
+        self._session, self.hart, self._connection = session, hart, connection
+
+    def registers(self, accesses: list[list[Any]]) -> tuple[int, list[Answer]]:
+        """XLEN, and the values of registers by name. Raises as `_do`."""
+        found = self._do("registers", accesses=accesses)
+        if isinstance(found, dict):
+            xlen, answers = found.get("xlen"), found.get("answers")
+            if xlen in (32, 64) and isinstance(answers, list) and all(isinstance(one, int | str) for one in answers):
+                return xlen, answers
+        raise _no_answer("registers", found)
+
+    def packets(self, packets: Sequence[str], *, stop: bool) -> list[str]:
+        """The replies to packets; *stop*: up to the first that refuses. Raises as `_do`."""
+        found = self._do("packets", packets=packets, stop=stop)
+        if isinstance(found, list) and all(isinstance(one, str) for one in found) and (found or stop):
+            return found
+        raise _no_answer("packets", found)
+
+    def monitor(self, command: str) -> str:
+        """What a command prints. Raises as `_do`."""
+        found = self._do("monitor", command=command)
+        if isinstance(found, str):
+            return found
+        raise _no_answer("monitor", found)
+
+    def _do(self, what: str, **params: Any) -> Any:
+        """Raises HartRuns, NoWay, CannotAsk, Cancelled; BadRequest for what is no answer to that."""
+        if self._session.ask is None:
+            raise CannotAsk
+        try:
+            return self._session.ask({"do": what, "hart": self.hart, "connection": self._connection, **params})
+        except NotDone as error:
+            if error.kind == "HartRuns":
+                raise HartRuns from error
+            raise NoWay(str(error)) from error
+
+    @property
+    def through_proxy(self) -> bool:
+        debugger = self._session.debugger
+        return debugger is not None and debugger.connected
+
+    @property
+    def asking(self) -> Asking | None:
+        """The proxy's conversation, if this is its thread. Raises HartRuns if its target runs."""
+        debugger = self._session.debugger
+        asking = debugger.asking if isinstance(debugger, Debugger) else None
+        if asking is not None and not asking.live():
+            raise HartRuns
+        return asking
+
+
+class NamedAccess:
+    """A `CsrAccess`. *instead*: what is used where gdb cannot be asked. *openocd*: it is OpenOCD that is behind gdb.
+
+    Raises besides ErrorsHidden.
+    """
+
+    name = "gdb's registers"
+
+    def __init__(self, gdb: Gdb, instead: CsrAccess, *, openocd: bool = False) -> None:
+        self._gdb, self._instead, self._unchecked = gdb, instead, openocd
+        self._xlen = 0
+
+    @property
+    def xlen(self) -> int:
+        if not self._xlen:
+            if self._gdb.asking is not None:
+                return self._instead.xlen
+            self.run([])
+        return self._xlen
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        progress("reading CSRs", 0)
+        if self._gdb.asking is not None:
+            return self._instead.run(accesses, progress)
+        if self._unchecked:
+            self._check_honest()
+        return self._do([[_names(register), value] for register, value in accesses])
+
+    def _do(self, wanted: list[list[Any]]) -> list[Answer]:
+        self._xlen, answers = self._gdb.registers(wanted)
+        return answers
+
+    def _check_honest(self) -> None:
+        """Reads what cannot be there: it must be refused."""
+        if not any(isinstance(answer, str) for name in NOWHERE for answer in self._do([[[name], None]])):
+            raise ErrorsHidden
+        self._unchecked = False
+
+
+def _no_answer(what: str, found: object) -> BadRequest:
+    return BadRequest(f"{what}: the answer is {found!r:.60}, which is not what protocol {PROTOCOL} says")
+
+
+def _names(register: int | str) -> list[str]:
+    return [register] if isinstance(register, str) else spellings(register)
+
+
+# CSRs that stubs name, and their numbers; more than one, because none of them is always there.
+_KNOWN = {"mstatus": 0x300, "misa": 0x301, "mtvec": 0x305, "mepc": 0x341, "mcause": 0x342, "mhartid": 0xF14}
+_SELECTS = (0x150, 0x250, 0x350)
+"""siselect, vsiselect, miselect: writing them does nothing but choose, so that it need not wait for what is before."""
+_ABSENT = "the stub has no such register"
+_PIECE = 0xF00  # bytes of a description: less than the smallest PacketSize of OpenOCD and QEMU
+_AT_ONCE = 128  # accesses in one packet of ours
+
+
+class Numbers(NamedTuple):
+    """*base*: that of CSR 0; *sizes*: of registers by number, in bytes; *by_name*: those the stub names.
+
+    *base* is None for OpenOCD, which closes the connection when it is asked for a register it does not name.
+    """
+
+    base: int | None
+    xlen: int
+    by_name: dict[str, int]
+    sizes: dict[int, int]
+
+    def of(self, register: Register) -> int | None:
+        """A register's number in the protocol."""
+        if isinstance(register, str):
+            return self.by_name.get(register)
+        named = next((self.by_name[name] for name in spellings(register) if name in self.by_name), None)
+        return self.base + register if named is None and self.base is not None else named
+
+    def size(self, number: int) -> int:
+        return self.sizes.get(number, self.xlen // 8)
+
+
+class PacketAccess:
+    """A `CsrAccess`. *openocd*: it is OpenOCD that is behind gdb. Raises besides NoNumbers, ErrorsHidden."""
+
+    name = "gdb's register packets"
+
+    def __init__(self, gdb: Gdb, *, openocd: bool = False) -> None:
+        self._gdb, self._openocd = gdb, openocd
+        self._numbers: Numbers | None = None
+
+    @property
+    def xlen(self) -> int:
+        return self._opened().xlen
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        numbers = self._opened()
+        answers: list[Answer] = []
+        for at in range(0, len(accesses), _AT_ONCE):
+            progress("reading CSRs (registers)", at, len(accesses))
+            part = accesses[at : at + _AT_ONCE]
+            answers += self._part(numbers, part)
+            if len(answers) < at + len(part) or (answers and isinstance(answers[-1], str)):
+                break
+        return answers
+
+    def _part(self, numbers: Numbers, accesses: Sequence[Access]) -> list[Answer]:
+        packets: list[str] = []
+        known: list[Access] = []
+        for register, value in accesses:
+            number = numbers.of(register)
+            if number is None:
+                break
+            known.append((register, value))
+            packets.append(_packet(number, numbers.size(number), value))
+        replied = self._exchange(known, packets) if packets else []
+        answers = [_answer(access, reply) for access, reply in zip(known, replied, strict=False)]
+        if len(known) < len(accesses) and not any(isinstance(answer, str) for answer in answers):
+            answers.append("OpenOCD does not expose it (`riscv expose_csrs`)" if self._openocd else _ABSENT)
+        return answers
+
+    def _exchange(self, accesses: Sequence[Access], packets: Sequence[str]) -> list[str]:
+        """The replies up to and with the first that refuses."""
+        if self._gdb.asking is None and not self._gdb.through_proxy:
+            return self._gdb.packets(packets, stop=True)
+        parts = [BARRIER * _waits(access) + packet for access, packet in zip(accesses, packets, strict=True)]
+        hart = "" if self._gdb.hart is None else f"{self._gdb.hart}"
+        reply = self._send(f"{batch(parts)}{HART}{hart}")
+        if reply == RUNS.decode():
+            raise HartRuns
+        return replies(reply)
+
+    def _send(self, packet: str) -> str:
+        """The reply to one packet, as gdb or the proxy gets it."""
+        asking = self._gdb.asking
+        if asking is None:
+            return self._gdb.packets([packet], stop=False)[0]
+        body = packet.encode("latin-1")
+        own = asking.extended(body)
+        return (asking.transact(body) if own is None else own).decode("latin-1")
+
+    def _opened(self) -> Numbers:
+        if self._numbers is None:
+            description = Description.of(self._document(TARGET), self._document)
+            numbers = _numbers(description)
+            if self._openocd:
+                numbers = numbers._replace(base=None)
+                self._check_honest(numbers)
+            self._numbers = numbers
+        return self._numbers
+
+    def _check_honest(self, numbers: Numbers) -> None:
+        """Reads what cannot be there: it must be refused."""
+        absent = [numbers.by_name[name] for name in NOWHERE if name in numbers.by_name]
+        if absent and not any(refuses(self._send(f"p{number:x}")) for number in absent):
+            raise ErrorsHidden
+
+    def _document(self, annex: bytes) -> bytes:
+        """A document of the stub."""
+        parts: list[bytes] = []
+        at = 0
+        while True:
+            packet = f"{READ.decode()}{annex.decode()}:{at:x},{_PIECE:x}"
+            reply = _plain(self._send(packet).encode("latin-1"))
+            if reply[:1] not in (b"l", b"m"):
+                return b"".join(parts)
+            parts.append(reply[1:])
+            at += len(reply) - 1
+            if reply[:1] == b"l" or len(reply) == 1:
+                return b"".join(parts)
+
+
+def _numbers(description: Description) -> Numbers:
+    """Raises NoNumbers where no CSR is named, or they do not follow one another."""
+    by_name = {name: register.number for name, register in description.by_name.items()}
+    bases = {by_name[name] - number for name, number in _KNOWN.items() if name in by_name}
+    if len(bases) != 1:
+        raise NoNumbers
+    sizes = {number: register.size for number, register in description.registers.items()}
+    return Numbers(bases.pop(), 8 * sizes[by_name["pc"]] if "pc" in by_name else 64, by_name, sizes)
+
+
+def _waits(access: Access) -> bool:
+    """Whether it must not be done unless all that is before it was."""
+    register, value = access
+    return value is not None and register not in _SELECTS
+
+
+def _packet(number: int, size: int, value: int | None) -> str:
+    return f"p{number:x}" if value is None else f"P{number:x}={in_hex(value, size).decode()}"
+
+
+def _answer(access: Access, reply: str) -> Answer:
+    if access[1] is not None and reply == "OK":
+        return 0
+    if not reply:
+        return _ABSENT
+    if refuses(reply):
+        return f"refused by the stub ({reply})"
+    try:
+        return int.from_bytes(bytes.fromhex(reply), "little")
+    except ValueError:
+        return f"the stub does not know its value ({reply[:20]})"
+
+
+def _plain(reply: bytes) -> bytes:
+    try:
+        return unescape(reply)
+    except ValueError:
+        return b""

@@ -1,0 +1,327 @@
+"""The way to a target over USB, as its description says, in the place of OpenOCD, and what a user does there by hand.
+
+A USB device can be claimed once only, so all links of this process to the same device share one connection. Where
+they are to differ (another description, with another speed or TAP), whoever uses the device last has it, and the
+others connect anew when they want it again.
+
+`UsbBench` lists adapters and harts, halts and resumes harts, and reads and writes registers and memory. A user
+halts all harts unless told which: a program runs on all of them. General registers are named as x1 or ra, CSRs as
+mepc, 0x341 or csr833. Source: RISC-V Instruction Set Manual I, table "Assembler mnemonics".
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock, RLock
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.controlregs.errors import HartRuns
+from rvtrace_gdb.controlregs.target import Access, Answer
+from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.session.description.model import Usb
+from rvtrace_gdb.session.errors import BadOption, HartUnreachable
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.transport.usb import esp_jtag, mpsse
+from rvtrace_gdb.transport.usb.device import Present, Wanted, present
+from rvtrace_gdb.transport.usb.errors import (
+    Claimed,
+    DebugModuleProblem,
+    HartNotHalted,
+    NoSuchDevice,
+    SeveralDevices,
+    UsbError,
+)
+from rvtrace_gdb.transport.usb.esp_jtag import EspJtag
+from rvtrace_gdb.transport.usb.jtag import Chain, Jtag
+from rvtrace_gdb.transport.usb.mpsse import LAYOUT, Mpsse
+from rvtrace_gdb.transport.usb.target import UsbConnection, UsbCsrs, UsbTarget
+
+_ABI = "zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"
+GPRS = tuple(_ABI.split(" "))
+NAMED = ("pc", "priv")
+
+
+def gpr(name: str) -> int | None:
+    """The number of a general register."""
+    if name == "fp":
+        return 8
+    if name in GPRS:
+        return GPRS.index(name)
+    number = name[1:]
+    return int(number) if name[:1] == "x" and number.isascii() and number.isdigit() and int(number) < 32 else None
+
+
+def csr(name: str) -> int | None:
+    """The number of a CSR."""
+    if name in CSRS:
+        return CSRS[name]
+    try:
+        number = int(name.removeprefix("csr"), 0)
+    except ValueError:
+        return None
+    return number if 0 <= number < 0x1000 else None
+
+
+_CONNECTIONS: dict[Usb, UsbConnection] = {}
+_LOCK = Lock()
+_ONE_AT_A_TIME = RLock()
+"""Of all connections: one may take the device from another, which must not be using it then."""
+
+
+class UsbLink(UsbTarget):
+    """A `session.target.link.Link`, and the CSRs of harts for who does not want Tcl."""
+
+    def csrs_of(self, hart: int) -> "UsbHartCsrs":
+        """A `CsrAccess`. Raises HartUnreachable and the transport's errors."""
+        self.state(0)  # which connects
+        if hart >= len(self.targets):
+            known = f"{len(self.targets)} ({', '.join(self.targets)})"
+            raise HartUnreachable(hart, f"the debug module has {known}; correct `hart` in the target description")
+        return UsbHartCsrs(self.csrs(hart), hart)
+
+
+class HartRunsOverUsb(HartRuns):
+    """A hart's registers are wanted over USB, and nothing else may have a hold on it."""
+
+    def __init__(self, hart: int) -> None:
+        super().__init__()
+        self.hart = hart
+
+    def __str__(self) -> str:
+        return f"hart {self.hart} runs: halt it first (`trace usb halt`, or in a shell `rvtrace usb halt`)"
+
+
+class UsbHartCsrs:
+    """A `CsrAccess`."""
+
+    def __init__(self, csrs: UsbCsrs, hart: int) -> None:
+        self.name = csrs.name
+        self._csrs, self._hart = csrs, hart
+
+    @property
+    def xlen(self) -> int:
+        try:
+            return self._csrs.xlen
+        except HartNotHalted as error:
+            raise self._in_words(error) from error
+
+    def run(self, accesses: Sequence[Access], progress: Progress = silent) -> list[Answer]:
+        try:
+            return self._csrs.run(accesses, progress)
+        except HartNotHalted as error:
+            raise self._in_words(error) from error
+
+    def _in_words(self, error: HartNotHalted) -> HartRuns | HartUnreachable:
+        if error.state == "running":
+            return HartRunsOverUsb(self._hart)
+        return HartUnreachable(self._hart, f"its state is {error.state}: is it powered, and out of reset?")
+
+
+def link_by(usb: Usb) -> UsbLink:
+    """A link to the device that *usb* describes. It is opened when first used."""
+    with _LOCK:
+        connection = _CONNECTIONS.setdefault(usb, UsbConnection(lambda: _chain(usb), _ONE_AT_A_TIME))
+    return UsbLink(connection)
+
+
+def _chain(usb: Usb) -> Chain:
+    """Raises UsbError leaves."""
+    try:
+        return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
+    except Claimed as error:
+        with _LOCK:
+            others = list(_CONNECTIONS.values())
+        if not any(other.give_up(error.device) for other in others):
+            raise
+    return Chain(_adapter(usb), usb.ir_lengths, usb.tap)
+
+
+def _adapter(usb: Usb) -> Jtag:
+    if usb.adapter == "mpsse":
+        return Mpsse(usb.serial, usb.khz, usb.interface, usb.layout or LAYOUT)
+    return EspJtag(usb.serial, usb.khz)
+
+
+KINDS = {"esp": (esp_jtag.KIND, esp_jtag.IDS), "mpsse": (mpsse.KIND, mpsse.IDS)}
+
+
+class HartState(NamedTuple):
+    """*pc*: None while it is not halted."""
+
+    hart: int
+    state: str
+    pc: int | None
+
+
+class RegisterValue(NamedTuple):
+    """*value*: or why it cannot be accessed. *bits*: of the register."""
+
+    name: str
+    value: int | str
+    bits: int
+
+
+def adapters() -> list[tuple[str, Present]]:
+    """What is plugged in that could be an adapter: by its name in a description. Raises UsbError leaves."""
+    return [(name, found) for name, (kind, ids) in KINDS.items() for found in present(Wanted(kind, ids))]
+
+
+def only_adapter(serial: str | None = None) -> str:
+    """The name of the only adapter that is plugged in. Raises NoSuchDevice, SeveralDevices."""
+    there = adapters()
+    found = [(name, it) for name, it in there if serial in (None, it.serial)]
+    wanted = "of a kind that rvtrace knows" + (f" with serial number {serial}" if serial else "")
+    if not found:
+        raise NoSuchDevice(wanted, [where(it) for _, it in there])
+    if len({name for name, _ in found}) > 1:
+        raise SeveralDevices(wanted, [f"{name} {where(it)}" for name, it in found])
+    return found[0][0]
+
+
+def where(it: Present) -> str:
+    """E.g. "303a:1001 at bus 1 device 2, serial 60:55:F9:00:00:01"."""
+    text = f"{it.vendor:04x}:{it.product:04x} at bus {it.bus} device {it.address}"
+    return text + (f", serial {it.serial}" if it.serial else "")
+
+
+class UsbBench:
+    """Harts and memory behind the adapter *usb*. It is connected when first used.
+
+    All methods raise UsbError leaves, and those about one hart HartUnreachable.
+    """
+
+    def __init__(self, usb: Usb) -> None:
+        self.link: UsbLink = link_by(usb)
+
+    def close(self) -> None:
+        """Others may use the adapter. Harts stay as they are."""
+        self.link.close()
+
+    def described(self) -> str:
+        return self.link.described()
+
+    def harts(self) -> list[HartState]:
+        """All there are."""
+        self.link.state(0)  # which connects
+        return [self._state(hart) for hart in range(len(self.link.targets))]
+
+    def halt(self, hart: int | None = None) -> list[HartState]:
+        """Halt *hart*, None: all that are there. How all are afterwards."""
+        return self._each(hart, self.link.halt)
+
+    def resume(self, hart: int | None = None) -> list[HartState]:
+        """As `halt`."""
+        return self._each(hart, self.link.resume)
+
+    def step(self, hart: int) -> list[HartState]:
+        """One instruction. Raises HartNotHalted."""
+        self._check(hart)
+        self.link.step(hart)
+        return self.harts()
+
+    def registers(self, hart: int, words: Sequence[str]) -> list[RegisterValue]:
+        """Each of *words* is a register, which is read, or `NAME=VALUE`, which is written and read back.
+
+        None: pc and the general registers. Raises BadOption, HartNotHalted.
+        """
+        wishes = [_wish(word) for word in words] or [("pc", None), *((name, None) for name in GPRS[1:])]
+        self._check(hart)
+        with self.link.registers(hart) as registers:
+            bits = registers.xlen
+            for name, value in wishes:
+                if value is not None and value >> bits:
+                    raise BadOption(f"{name}={value:#x}: the register has {bits} bits")
+        return [RegisterValue(name, self._register(hart, name, value), bits) for name, value in wishes]
+
+    def read(self, address: int, size: int, progress: Progress = silent) -> bytes:
+        """*size* bytes of physical memory, by accesses to whole words. An error has what came before as `partial`."""
+        first, last = address & ~3, address + size + 3 & ~3
+        try:
+            data = self.link.read_block(first, last - first, progress)
+        except UsbError as error:
+            error.partial, error.wanted = error.partial[address - first :][:size], size
+            raise
+        return data[address - first : address - first + size]
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        """32-bit words, one after the other."""
+        if address % 4:
+            raise BadOption(f"the address {address:#x} is no multiple of 4")
+        for n, word in enumerate(words):
+            self.link.write32(address + 4 * n, word)
+
+    def _register(self, hart: int, name: str, value: int | None) -> int | str:
+        number = gpr(name)
+        if number is not None:
+            if value is not None:
+                self.link.write_gpr(number, value, hart)
+            return self.link.read_gpr(number, hart)
+        register = name if name in NAMED else csr(name)
+        assert register is not None  # _wish has seen to it
+        accesses: list[tuple[int | str, int | None]] = [] if value is None else [(register, value)]
+        return self.link.csrs(hart).run([*accesses, (register, None)])[-1]
+
+    def _each(self, hart: int | None, do: Any) -> list[HartState]:
+        if hart is not None:
+            self._check(hart)
+            do(hart)
+            return self.harts()
+        there = [it.hart for it in self.harts() if it.state not in ("unavailable", "nonexistent")]
+        if not there:
+            raise DebugModuleProblem(
+                self.link.described(), "no hart is available: is the target powered, and out of reset?"
+            )
+        for number in there:
+            do(number)
+        return self.harts()
+
+    def _state(self, hart: int) -> HartState:
+        state = self.link.state(hart)
+        pc = self.link.csrs(hart).run([("pc", None)])[0] if state == "halted" else None
+        return HartState(hart, state, pc if isinstance(pc, int) else None)
+
+    def _check(self, hart: int) -> None:
+        self.link.state(0)
+        if hart >= len(self.link.targets):
+            raise HartUnreachable(
+                hart, f"the debug module has {len(self.link.targets)} ({', '.join(self.link.targets)})"
+            )
+
+
+@contextmanager
+def bench(usb: Usb) -> Iterator[UsbBench]:
+    """One that is let go of at the end."""
+    it = UsbBench(usb)
+    try:
+        yield it
+    finally:
+        it.close()
+
+
+def hart_lines(harts: Sequence[HartState]) -> list[str]:
+    """A line for each, e.g. "hart 0: halted at 0x80000000"."""
+    return [f"hart {it.hart}: {it.state}" + ("" if it.pc is None else f" at {it.pc:#x}") for it in harts]
+
+
+def register_lines(registers: Sequence[RegisterValue]) -> list[str]:
+    """A line for each."""
+    wide = max((len(it.name) for it in registers), default=0)
+    return [
+        f"{it.name:{wide}}  " + (it.value if isinstance(it.value, str) else f"{it.value:#0{it.bits // 4 + 2}x}")
+        for it in registers
+    ]
+
+
+def _wish(word: str) -> tuple[str, int | None]:
+    name, equals, text = word.partition("=")
+    name = name.strip().lower()
+    if gpr(name) is None and name not in NAMED and csr(name) is None:
+        raise BadOption(f"there is no register {name!r}: it is pc, x0 to x31, ra, sp, ..., or a CSR (mepc, 0x341)")
+    if not equals:
+        return name, None
+    try:
+        value = int(text, 0)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise BadOption(f"{word}: {text!r} is no number from 0 on")
+    return name, value

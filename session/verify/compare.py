@@ -1,0 +1,358 @@
+"""One group held against one step of the model: what is not the same.
+
+`GroupState` is what the group tells, in the form that is compared. Both directions are compared, as chapter 3.1 of
+the Trace Protocol Specification demands: what the group tells is what the model has to have, and what the model
+changed without the group telling it must not have changed, but for what the trace never tells.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import PRIVILEGE
+from rvtrace_gdb.decode.program.instructions import CSR, LOAD, reach
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.protocol import (
+    FPR,
+    FPR_END,
+    GPR,
+    STORE_DATA,
+    AdditionalState,
+    Element,
+    FullRegister,
+    HartReset,
+    IncrementalRegister,
+    IncrementalRegisterOr,
+    IncrementPc,
+    Instr,
+    MemoryRequest,
+    State,
+    StateInitialization,
+)
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, Written
+from rvtrace_gdb.session.verify.masks import ADDRESSES, ALL, STORES, TRAP_STATUS, Masks, inputs
+from rvtrace_gdb.session.verify.model import Counts, Difference, Kind, Mirror, Step, Stored
+
+_STATES = {State.PRIVILEGE_MODE: csrs.PRIVILEGE, State.MTIME: csrs.MTIME}
+_STORED = frozenset(STORE_DATA)
+
+
+class GroupState:
+    """Group number *group*.
+
+    instr       its instruction
+    registers   what it tells, by number, PRIVILEGE and MTIME among them; None: told as a change of what is not known
+    pc          it tells a pc (where the hart goes on is `Index.pcs`)
+    effective, physical   the first address of each kind
+    stores      it has store data or memory requests; *requests*: those
+    reset, initializes    it has such an element
+    """
+
+    __slots__ = (
+        "effective", "group", "initializes", "instr", "pc", "physical", "registers", "requests", "reset", "stores",
+    )  # fmt: skip
+
+    def __init__(self, group: int, elements: Sequence[Element], tandem: Tandem, pc_register: int) -> None:
+        self.group = group
+        self.instr: Instr | None = None
+        self.registers: dict[int, int | None] = {}
+        self.effective: int | None = None
+        self.physical: int | None = None
+        self.pc = self.stores = self.requests = self.reset = self.initializes = False
+        for element in elements:
+            kind = type(element)
+            if isinstance(element, FullRegister):
+                if element.regno == pc_register:
+                    self.pc = True
+                elif element.regno != GPR:
+                    self.registers[element.regno] = element.value
+            elif isinstance(element, AdditionalState):
+                self._state(element)
+            elif isinstance(element, Instr):
+                self.instr = element
+            elif isinstance(element, IncrementalRegister | IncrementalRegisterOr):
+                written = tandem.index.registers.columns[element.regno].last(group)
+                self.registers[element.regno] = None if written is None else written.value
+            elif kind is MemoryRequest:
+                self.stores = self.requests = True
+            elif kind is IncrementPc:
+                self.pc = True
+            elif kind is HartReset:
+                self.reset = True
+            elif kind is StateInitialization:
+                self.initializes = True
+
+    def _state(self, element: AdditionalState) -> None:
+        identifier, value = element.identifier, element.value
+        if identifier == State.PC:
+            self.pc = True
+        elif identifier == State.EFFECTIVE_ADDRESS:
+            self.effective = value if self.effective is None else self.effective
+        elif identifier == State.PHYSICAL_ADDRESS:
+            self.physical = value if self.physical is None else self.physical
+        elif identifier in _STORED:
+            self.stores = True
+        elif identifier in _STATES:
+            self.registers[_STATES[State(identifier)]] = value
+
+
+_DIRTY = csrs.FS_DIRTY << csrs.FS_SHIFT
+_CHOSEN = 3 << 13 | 3 << 9 | 3 << 15 | 15 << 32 | 1 << 31 | 1 << 63
+"""Of mstatus what implementations choose after a reset: FS, VS, XS, UXL, SXL, SD."""
+
+
+class Result(NamedTuple):
+    """*differences*, and what the model's registers are to be *set* to, so that they are the trace's."""
+
+    differences: list[Difference]
+    set: dict[int, int]
+
+
+class Comparing:
+    """Compares. *held*: bits of mip that were taken from the model for this step, and may differ."""
+
+    def __init__(self, tandem: Tandem, mirror: Mirror, masks: Masks, counts: Counts) -> None:
+        self._tandem, self._mirror, self._masks, self._counts = tandem, mirror, masks, counts
+        self._columns = tandem.index.registers.columns
+        self._xlen = tandem.trace.parameters.xlen
+        self._sign = 1 << self._xlen - 1
+        self.held = 0
+        self._reset = -1
+
+    def begin(self, group: int) -> None:
+        """The hart was reset by *group*: CSRs hold what the implementation likes."""
+        self._reset = group
+
+    def registers(self, told: GroupState, step: Step) -> Result:
+        """Registers and the privilege mode."""
+        changes = self._mirror.wholes(step.registers)
+        wanted = self._wanted(told)
+        result = Result([], {})
+        for regno in sorted(wanted.keys() | changes.keys()):
+            if inputs(regno) != ALL:
+                self._register(told, regno, wanted.get(regno), changes.get(regno), result)
+        return result
+
+    def _wanted(self, told: GroupState) -> dict[int, tuple[int, int] | None]:
+        """By number without views: the value and the bits of it that are told; None: changed, not told to what."""
+        wanted: dict[int, tuple[int, int] | None] = {}
+        for regno, value in told.registers.items():
+            part = self._mirror.part(regno)
+            if value is None:
+                wanted[regno if part is None else part.whole] = None
+            elif part is None:
+                wanted[regno] = value, ALL
+            else:
+                mask = self._mirror.bits(part)
+                old, bits = wanted.get(part.whole) or (0, 0)
+                wanted[part.whole] = old & ~mask | value << part.shift & mask, bits | mask
+        if PRIVILEGE not in wanted:
+            written = self.mode_written(told.group)
+            if written is not None and written.value is not None:
+                wanted[PRIVILEGE] = written.value, ALL
+        return wanted
+
+    def mode_written(self, group: int) -> Written | None:
+        """The privilege mode a trap or return leads to, told or not; its value None: nobody knows."""
+        written = self._columns[PRIVILEGE].last(group) if PRIVILEGE in self._columns else None
+        return None if written is None or written.group != group else written
+
+    def _register(
+        self, told: GroupState, regno: int, wanted: tuple[int, int] | None, change: int | None, result: Result
+    ) -> None:
+        was = self._mirror.values.get(regno)
+        new = self._mirror.get(regno) if change is None else change
+        is_told = wanted is not None
+        if wanted is None:
+            if new == was or self._is_untold(told, regno, was, new):
+                return
+            wanted = (0, 0) if was is None else (was, ALL)
+        else:
+            self._count(regno)
+        if new is None:
+            self._missing(regno, wanted[0], result)
+            return
+        value, bits = wanted
+        bits = bits if was is None else ALL
+        value = value if was is None else value & wanted[1] | was & ~wanted[1]
+        different = (new ^ value) & bits if bits else ALL
+        if different and is_told and was is not None and self._is_first(told, regno):
+            carried = different & ~(new ^ was) & (_CHOSEN if regno == csrs.MSTATUS else ALL)
+            different ^= carried
+            if carried:
+                self._counts.copied["what CSRs hold after a reset"] += 1
+                result.set[regno] = new ^ carried
+        soft = self._masks.soft(regno) | self._soft_read(told, regno) | (self.held if regno == csrs.MIP else 0)
+        if different & ~soft:
+            kind = Kind.PRIVILEGE if regno == PRIVILEGE else Kind.REGISTER if regno >= GPR else Kind.CSR
+            trace = value if is_told else None
+            result.differences.append(Difference(kind, regno, was, trace, new, different & ~soft))
+            if bits:
+                result.set[regno] = value & bits | new & ~bits
+        elif different:
+            self._tolerated(told, regno, value, result)
+
+    def _is_first(self, told: GroupState, regno: int) -> bool:
+        """Whether this is the first time since a reset a CSR is told, by what changes some of its bits alone."""
+        if regno >= GPR:
+            return False
+        word = 0 if told.instr is None else told.instr.word
+        trapped = any(other in csrs.TRAP_OF_CAUSE for other in told.registers)
+        writes_all = not trapped and word & 0x7F == 0x73 and word >> 12 & 3 == 1
+        family = [self._columns[other] for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
+        before = [column.last(told.group - 1) for column in family]
+        first = all(written is None or written.group < self._reset for written in before)
+        return first and not writes_all and (regno == csrs.MSTATUS or word >> 20 == regno)
+
+    def _tolerated(self, told: GroupState, regno: int, value: int, result: Result) -> None:
+        """A difference that is none: masked, or non-deterministic."""
+        if GPR <= regno < FPR_END and not self._masks.soft(regno):
+            result.set[regno] = value
+            self._counts.copied["what CSR instructions read"] += 1
+        elif self._masks.ignored.get(regno):
+            self._counts.masked += 1
+
+    def _missing(self, regno: int, value: int, result: Result) -> None:
+        if not self._masks.soft(regno):
+            note = "the model does not have this register"
+            result.differences.append(Difference(Kind.CSR, regno, None, value, None, ALL, note=note))
+
+    def count(self, numbers: Iterable[int]) -> None:
+        """So many registers were compared, and were the same."""
+        for regno in numbers:
+            self._count(regno)
+
+    def agreed(self, told: GroupState, *, stored: bool) -> None:
+        """A group was compared, and everything was the same; *stored*: it has one store."""
+        self.count(told.registers)
+        self._counts.stores += stored and STORES not in self._masks.absent
+        self.held = 0
+
+    def _count(self, regno: int) -> None:
+        if regno >= GPR:
+            self._counts.registers += 1
+        else:
+            self._counts.csrs += 1
+
+    def _is_untold(self, told: GroupState, regno: int, was: int | None, new: int | None) -> bool:
+        """Whether the model may change a register without the group telling it."""
+        if regno == PRIVILEGE:
+            accepted = PRIVILEGE not in self._columns or self.mode_written(told.group) is not None
+        elif regno == csrs.MSTATUS and self._is_status_untold(told, was, new):
+            accepted = True
+        else:
+            word = 0 if told.instr is None else told.instr.word
+            named = word & 0x7F == 0x73 and word >> 12 & 3 and word >> 20 == regno
+            accepted = regno < GPR and not named and not self._ever_told(regno)
+        self._counts.untold += accepted
+        return accepted or self._was_incremented(told, regno)
+
+    def _is_status_untold(self, told: GroupState, was: int | None, new: int | None) -> bool:
+        """mstatus after a trap or return, where the trace never tells it; or its FS, Dirty after something floating."""
+        if self._changes_mode(told) and TRAP_STATUS in self._masks.absent:
+            return True
+        if was is None or new is None:
+            return False
+        return (was ^ new) & ~(_DIRTY | self._sign) == 0 and new & _DIRTY == _DIRTY and self._is_floating(told)
+
+    def _is_floating(self, told: GroupState) -> bool:
+        numbers = told.registers.keys()
+        return any(FPR <= regno < FPR_END or regno in csrs.FLOATING for regno in numbers)
+
+    def _changes_mode(self, told: GroupState) -> bool:
+        if told.instr is not None and told.instr.word in csrs.XRETS:
+            return True
+        return any(regno in csrs.TRAP_OF_CAUSE for regno in told.registers) or told.instr is None
+
+    def _was_incremented(self, told: GroupState, regno: int) -> bool:
+        """Told as a change from something that is not known."""
+        return regno in told.registers and told.registers[regno] is None
+
+    def _ever_told(self, regno: int) -> bool:
+        family = [other for other in (regno, *_VIEWS.get(regno, ())) if other in self._columns]
+        return any(len(self._columns[other].groups) for other in family)
+
+    def _soft_read(self, told: GroupState, regno: int) -> int:
+        """Of the destination of a CSR instruction: the bits in which what it reads need not be the same."""
+        if not GPR <= regno < FPR or told.instr is None or told.instr.word & 0x7F != 0x73:
+            return 0
+        found = reach(told.instr.word, self._xlen)
+        if found is None or found.kind != CSR:
+            return 0
+        part = self._mirror.part(found.number)
+        whole = found.number if part is None else part.whole
+        soft = self._masks.soft(whole) | (self.held if whole == csrs.MIP else 0)
+        own = self._masks.soft(found.number)
+        return soft if part is None else (soft & self._mirror.bits(part)) >> part.shift | own
+
+    def stores(self, told: GroupState, step: Step) -> list[Difference]:
+        """What was stored, and where."""
+        if STORES in self._masks.absent:
+            return []
+        entries = self._tandem.stored(told.group) if told.stores or step.stores else []
+        if ADDRESSES in self._masks.absent and not entries:
+            return []
+        self._counts.stores += len(entries)
+        if not entries:
+            return [_untold(stored) for stored in step.stores]
+        found: list[Difference] = []
+        for space in sorted({space for space, _ in entries}):
+            stores = [store for of, store in entries if of == space]
+            found += self._in_space(told, stores, step.stores, physical=space == PHYSICAL)
+        return found
+
+    def _in_space(
+        self, told: GroupState, stores: list[Store], done: tuple[Stored, ...], *, physical: bool
+    ) -> Iterable[Difference]:
+        if len(stores) == len(done) == 1 and stores[0].size == len(done[0].data):
+            return self._one(stores[0], done[0], physical=physical)
+        wanted = {at: byte for store in stores for at, byte in _bytes_of(store)}
+        made = {_place(one, physical=physical) + at: byte for one in done for at, byte in enumerate(one.data)}
+        return list(_byte_differences(wanted, made, bus=told.requests))
+
+    def _one(self, store: Store, done: Stored, *, physical: bool) -> Iterable[Difference]:
+        """The usual: one store on either side."""
+        place = _place(done, physical=physical)
+        made = int.from_bytes(done.data, "little")
+        if place != store.address:
+            yield Difference(Kind.ADDRESS, store.address, None, store.address, place, size=store.size)
+        if store.value is not None and store.value != made:
+            yield Difference(Kind.STORE, store.address, None, store.value, made, size=store.size)
+
+
+_VIEWS = {
+    csrs.MSTATUS: (csrs.SSTATUS,), csrs.MIE: (csrs.SIE,), csrs.MIP: (csrs.SIP,), csrs.FCSR: (csrs.FFLAGS, csrs.FRM),
+}  # fmt: skip
+
+
+def is_load(word: int, xlen: int) -> bool:
+    """Whether an instruction reads memory."""
+    found = reach(word, xlen)
+    return found is not None and (found.kind == LOAD or word & 0x7F == 0x2F)
+
+
+def _place(stored: Stored, *, physical: bool) -> int:
+    return stored.physical if physical and stored.physical is not None else stored.address
+
+
+def _untold(stored: Stored) -> Difference:
+    value = int.from_bytes(stored.data, "little")
+    return Difference(Kind.STORE, stored.address, None, None, value, size=len(stored.data))
+
+
+def _bytes_of(store: Store) -> list[tuple[int, int | None]]:
+    data = None if store.value is None else store.value.to_bytes(store.size, "little")
+    return [(store.address + at, None if data is None else data[at]) for at in range(store.size)]
+
+
+def _byte_differences(wanted: Mapping[int, int | None], made: Mapping[int, int], *, bus: bool) -> Iterable[Difference]:
+    """*bus*: what is wanted are transactions on the bus, which may write more than the instruction does."""
+    for address in sorted(wanted.keys() | made.keys()):
+        want, has = wanted.get(address), made.get(address)
+        if address in wanted and address in made:
+            if want is None or want == has:
+                continue
+        elif bus and address in wanted:
+            continue
+        yield Difference(Kind.STORE, address, None, want, has, size=1)

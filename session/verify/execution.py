@@ -1,0 +1,338 @@
+"""Groups executed by the model, and what is not the same after them (chapter 3.1, steps 2 to 5).
+
+`Executing` does so for one group. `Ahead` lets the model do many steps at once: it is told ahead what a trace says,
+and stops where it does anything else. That is only for groups before which the verifier has nothing to do, and
+whose step, if it is exactly the one that is expected, is no divergence: all that a group tells is held against that
+before the model is asked.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.index import Break
+from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR, Instr
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL
+from rvtrace_gdb.session.verify.compare import Comparing, GroupState, Result, is_load
+from rvtrace_gdb.session.verify.masks import inputs
+from rvtrace_gdb.session.verify.model import Difference, Expected, Kind, Mirror, Model, Running, Step, Trap
+from rvtrace_gdb.session.verify.nondeterminism import CODE, Addressed, Doubts, Inputs, addressed
+
+_CSR_READ = 0x73
+
+
+class Bridge(NamedTuple):
+    """Over a gap: what is to be said of it; *step*: the group's own, that was executed to find that out."""
+
+    differences: Sequence[Difference] = ()
+    step: Step | None = None
+
+
+class Outcome(NamedTuple):
+    """What the model did; *result*: of comparing it. *executed*: it did so, and was not only told."""
+
+    step: Step
+    result: Result
+    executed: bool
+
+
+class Executing:
+    """Lets the model attempt what groups tell (`attempt`), and brings it in line with the trace (`resume`)."""
+
+    def __init__(
+        self, tandem: Tandem, model: Model, mirror: Mirror, comparing: Comparing, inputs: Inputs, doubts: Doubts
+    ) -> None:
+        self._tandem, self._index, self._model, self._mirror = tandem, tandem.index, model, mirror
+        self._comparing, self._inputs, self._doubts = comparing, inputs, doubts
+        self.made: Step | None = None
+        """A step of the model that has been made already: that of the next group."""
+
+    def attempt(self, told: GroupState, trap: Trapped | None, gap: Break | None) -> Outcome:
+        """An instruction, or a trap. *gap*: it does not go on where the group before it did."""
+        bridge = Bridge() if gap is None else self._bridged(told, trap, gap)
+        origin = self._index.origin(told.group)
+        if origin != NOWHERE and bridge.step is None:
+            self._mirror.go(origin)
+        place = None if told.effective is None or bridge.step is not None else self._inputs.address(told)
+        step, why = (bridge.step, "") if bridge.step is not None else self._stepped(told, trap)
+        result = self._compare(told, step, trap, list(bridge.differences), place)
+        self._comparing.held = 0
+        if why:
+            self._put(told, step, why)
+        return Outcome(step, result, not why)
+
+    def _stepped(self, told: GroupState, trap: Trapped | None) -> tuple[Step, str]:
+        """What the model does; where it cannot, what it would have, and why it cannot."""
+        pc = self._mirror.pc
+        why = self._inputs.why_not(told, pc)
+        if not why:
+            step = self._step(told, trap)
+            why = "" if trap is not None else self._inputs.was_refused(told, step)
+            if not why:
+                return step, ""
+            self._undo(step)
+        return self._inputs.instead(told, why, pc), why
+
+    def _bridged(self, told: GroupState, trap: Trapped | None, gap: Break) -> Bridge:
+        """Where a group does not go on from the one before: let the model go on there, which tells what is wrong.
+
+        It does what the group says, but for where the hart goes on: that is wrong. It comes to where the group is: one
+        group is missing. Else nobody knows what is missing, or there twice.
+        """
+        missing = Difference(Kind.ORDER, note=gap.why)
+        instr = told.instr
+        if trap is not None or instr is None or self._inputs.why_not(told, self._mirror.pc):
+            self._doubts.begin(lost=True)
+            return Bridge([missing])
+        step = self._step(told, None)
+        if step.instr is not None and same(instr, step.instr) and told.registers == step.registers:
+            return Bridge([], step)
+        self._mirror.values.update(self._mirror.wholes(step.registers))
+        self._mirror.pc = step.next_pc
+        self._comparing.held = 0
+        if step.next_pc != self._index.origin(told.group):
+            self._doubts.begin(lost=True)
+            return Bridge([missing])
+        words = "" if step.instr is None else f" of the instruction 0x{step.instr:x}"
+        note = f"a group is missing before this one: that{words} at 0x{step.pc:x}"
+        return Bridge([missing._replace(note=note)])
+
+    def _step(self, told: GroupState, trap: Trapped | None) -> Step:
+        """Copy what is not deterministic, and execute one instruction."""
+        word = 0 if told.instr is None else told.instr.word
+        if word & 0x7F == _CSR_READ and word >> 12 & 3:
+            self._mirror.get(word >> 20)
+        if trap is not None and self._doubts.lost and self.made is None:
+            self._doubts.presume(told, trap)
+        self._mirror.settle()
+        if trap is None and told.effective is not None:
+            self._inputs.fill(told)
+        mip = self._inputs.prepare(told, trap)
+        step, self.made = self.made or self._model.step(), None
+        if mip is not None:
+            self._put_back(step, mip, held=trap is None or not trap.interrupt)
+        return step
+
+    def _put_back(self, step: Step, mip: int, *, held: bool) -> None:
+        """mip as it was, where it was changed for one step."""
+        self._comparing.held = mip if held else 0
+        changed = step.registers.get(csrs.MIP)
+        self._mirror.pend(mip if changed is None else changed | mip)
+
+    def _compare(
+        self, told: GroupState, step: Step, trap: Trapped | None, differences: list[Difference], place: int | None
+    ) -> Result:
+        """Everything about one group; *place*: the address its load or store has in the model."""
+        if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):
+            differences.append(Difference(Kind.INSTRUCTION, step.pc, None, told.instr.word, step.instr))
+        taken = None if trap is None else Trap(trap.cause, trap.interrupt)
+        if (taken is None) != (step.trap is None) or (taken and step.trap and taken != step.trap and taken.cause >= 0):
+            differences.append(Difference(Kind.TRAP, step.pc))
+        next_pc = self._index.pcs[told.group]
+        if next_pc not in (NOWHERE, step.next_pc):
+            differences.append(Difference(Kind.PC, step.pc, None, next_pc, step.next_pc))
+        stored = self._comparing.stores(told, step) if told.stores or step.stores else []
+        if not stored and place is not None and place != told.effective:
+            differences.append(Difference(Kind.ADDRESS, told.effective or 0, None, told.effective, place))
+        differences += stored
+        if told.registers == step.registers:
+            self._comparing.count(told.registers)
+            return Result(differences, {})
+        result = self._comparing.registers(told, step)
+        return Result(differences + result.differences, result.set)
+
+    def _put(self, told: GroupState, step: Step, why: str) -> None:
+        """What was not executed, into the model."""
+        for regno, value in step.registers.items():
+            self._mirror.set(regno, value)
+        self._mirror.go(step.next_pc)
+        if why == CODE:
+            self.copy_stores(told)
+
+    def _undo(self, step: Step) -> None:
+        """The model as it was before a step that only trapped."""
+        for regno in self._mirror.wholes(step.registers):
+            value = self._mirror.values.get(regno)
+            if value is not None:
+                self._mirror.set(regno, value)
+        self._mirror.pc = step.next_pc
+        self._mirror.go(step.pc)
+
+    def resume(self, told: GroupState, outcome: Outcome) -> None:
+        """The model as the trace has it, as far as it is known to be another one."""
+        mirror, step, result = self._mirror, outcome.step, outcome.result
+        mirror.values.update(mirror.wholes(step.registers))
+        mirror.pc = step.next_pc
+        for regno, value in result.set.items():
+            mirror.set(regno, value)
+        next_pc = self._index.pcs[told.group]
+        if next_pc != NOWHERE:
+            mirror.go(next_pc)
+        if result.differences:
+            self._restore(told, step)
+        self._doubts.told(told)
+
+    def _restore(self, told: GroupState, step: Step) -> None:
+        """Memory after a divergence: what the model stored is undone as far as it is known, what is told is done."""
+        before = self._tandem.after(told.group - 1)
+        for stored in step.stores:
+            place = stored.physical if stored.physical is not None else stored.address
+            for at, byte in enumerate(before.memory(stored.address, len(stored.data), loads=True)):
+                data = self._inputs.initial(place + at, 1) if byte is None else bytes([byte])
+                if data is not None:
+                    self._model.write_memory(place + at, data)
+        loaded = self._inputs.loaded(told)
+        if loaded is not None:
+            self._model.write_memory(*loaded)
+        self.copy_stores(told)
+        if told.instr is not None and step.instr is not None and not same(told.instr, step.instr):
+            place_of_code = before.physical_address(step.pc)
+            if place_of_code is not None:
+                code = told.instr.word.to_bytes(told.instr.length, "little")
+                self._model.write_memory(place_of_code, code)
+
+    def copy_stores(self, told: GroupState) -> None:
+        """What a group stored, into the model's memory."""
+        state = self._tandem.after(told.group) if told.stores else None
+        for space, store in self._tandem.stored(told.group) if state is not None else ():
+            place = store.address if space == PHYSICAL else self._inputs.physical(told.group, store.address)
+            if place is not None and store.value is not None:
+                self._model.write_memory(place, store.value.to_bytes(store.size, "little"))
+
+
+def same(instr: Instr, word: int) -> bool:
+    """Whether two instructions are the same, of which one may have the bytes behind it, too."""
+    bits = 0xFFFF if instr.length == 2 or instr.word & 3 != 3 else 0xFFFF_FFFF
+    return (instr.word ^ word) & bits == 0
+
+
+_SYSTEM, _AMO = 0x73, 0x2F
+_MOST = 1 << 8  # steps at once
+_REMEMBERED = 1 << 14
+
+
+class _Access(NamedTuple):
+    """What the word of an instruction says of memory; *place* None: it does not load or store."""
+
+    place: Addressed | None
+    loads: bool
+
+
+class Ahead:
+    """Does so where the *model* can (`Running`).
+
+    step   what the model did in the group behind those `run` returned, where that is another thing than was expected
+    """
+
+    def __init__(self, tandem: Tandem, model: Model, mirror: Mirror, comparing: Comparing, inputs: Inputs) -> None:
+        self._tandem, self._index, self._mirror = tandem, tandem.index, mirror
+        self._comparing, self._inputs = comparing, inputs
+        self._model = model if isinstance(model, Running) else None
+        parameters = tandem.trace.parameters
+        self._xlen, self._pc_register = parameters.xlen, parameters.dialect.pc_register
+        self._mask = (1 << parameters.xlen) - 1
+        self._apart = {trapped.group for trapped in self._index.traps} | {gap.group for gap in self._index.breaks}
+        self._accesses: dict[int, _Access] = {}
+        self._told: dict[int, GroupState] = {}
+        self._written: dict[int, int] = {}
+        self._most = 1
+        self.step: Step | None = None
+
+    def told(self, group: int) -> GroupState:
+        """What a group tells; made once."""
+        found = self._told.pop(group, None)
+        return found or GroupState(group, self._tandem.trace.elements(group), self._tandem, self._pc_register)
+
+    def run(self, group: int, limit: int) -> list[GroupState]:
+        """From *group* on, *limit* at most: the groups that the model did exactly as they are told."""
+        if self._model is None or self.step is not None:
+            return []
+        told, expected = self._batch(group, min(limit, self._most))
+        if not expected:
+            return []
+        agreed, self.step = self._model.run(expected)
+        self._most = min(2 * self._most, _MOST) if agreed == len(expected) else max(agreed, 1)
+        self._told = {later.group: later for later in told[agreed:]}
+        for one, done in zip(told[:agreed], expected, strict=False):
+            self._mirror.values.update(done.registers)
+            self._mirror.pc = done.next_pc
+            self._comparing.agreed(one, stored=done.store is not None)
+        return told[:agreed]
+
+    def _batch(self, group: int, limit: int) -> tuple[list[GroupState], list[Expected]]:
+        """The next groups, and what is expected in each but the last one if that is not to be foretold."""
+        self._written.clear()
+        told, expected, pc = [self.told(group)], list[Expected](), self._mirror.pc
+        first = self._expected(told[0], pc)
+        if first is None or self._is_asked():
+            self._told[group] = told[0]
+            return told, expected
+        found: Expected | None = first
+        while found is not None:
+            expected.append(found)
+            if len(expected) == limit:
+                break
+            self._written.update(found.registers)
+            told.append(self.told(group + len(expected)))
+            found = self._expected(told[-1], found.next_pc)
+        return told, expected
+
+    def _is_asked(self) -> bool:
+        """Whether an interrupt is pending, so that mip has to be another one in each step."""
+        self._mirror.settle()
+        mip = self._mirror.get(csrs.MIP)
+        return bool(mip and mip & (self._mirror.get(csrs.MIE) or 0))
+
+    def _expected(self, told: GroupState, pc: int) -> Expected | None:
+        """What the model does in a group if that is what is told; None: that cannot be foretold, or has to be fed."""
+        instr, next_pc = told.instr, self._index.pcs[told.group]
+        if instr is None or next_pc == NOWHERE or told.reset or told.initializes or told.group in self._apart:
+            return None
+        if self._index.origin(told.group) not in (pc, NOWHERE):
+            return None
+        word = instr.word if instr.word & 3 == 3 else instr.word & 0xFFFF
+        if word & 0x7F in (_SYSTEM, _AMO) or (instr.length == 2) != (word & 3 != 3):
+            return None
+        registers: dict[int, int] = {}
+        for regno, value in told.registers.items():
+            if value is not None and GPR < regno < FPR_END:
+                registers[regno] = value
+            elif not self._is_kept(told, regno, value):
+                return None
+        place, loads = self._access(word)
+        if place is None:
+            plain = told.effective is None and not told.stores and not self._inputs.why_not(told, pc)
+            return Expected(pc, word, next_pc, registers) if plain else None
+        return self._at(told, place, Expected(pc, word, next_pc, registers), loads=loads)
+
+    def _is_kept(self, told: GroupState, regno: int, value: int | None) -> bool:
+        """Whether a CSR is told with what the model has in it: mstatus, with each load of a floating-point register."""
+        if regno >= GPR or value is None or inputs(regno) or self._mirror.part(regno) is not None:
+            return False
+        return self._mirror.values.get(regno) == value and self._comparing.mode_written(told.group) is None
+
+    def _at(self, told: GroupState, place: Addressed, step: Expected, *, loads: bool) -> Expected | None:
+        """*step* with its load or store."""
+        base = 0 if place.base == GPR else self._written.get(place.base, self._mirror.values.get(place.base))
+        if base is None or loads != (place.data < 0) or self._inputs.why_not(told, step.pc):
+            return None
+        address = base + place.offset & self._mask
+        if told.effective not in (None, address):
+            return None
+        if loads:
+            fed = told.stores or (told.effective is not None and self._inputs.filling(told) is not None)
+            return None if fed else step._replace(load=address)
+        stores = [store for _, store in self._tandem.stored(told.group)] if told.stores else []
+        if len(stores) != 1 or stores[0].value is None or stores[0].address != address:
+            return None
+        return step._replace(store=(address, stores[0].size, stores[0].value))
+
+    def _access(self, word: int) -> _Access:
+        found = self._accesses.get(word)
+        if found is None:
+            if len(self._accesses) == _REMEMBERED:
+                self._accesses.clear()
+            found = self._accesses[word] = _Access(addressed(word, self._xlen), is_load(word, self._xlen))
+        return found

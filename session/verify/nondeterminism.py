@@ -1,0 +1,442 @@
+"""What the model cannot know: it is told such things before a group (chapter 3.1, step 2), or instead of executing it.
+
+Devices, code the model does not have, an sc that failed for reasons of the memory system: the group's results are
+taken over, and everything that does not depend on these is compared all the same: the address, the data, the
+destination.
+
+`Doubts` is what a verifier cannot hold against the model: results of what is not known since a loss, or since the
+reset. After a reset registers hold anything; after a loss, and where a trace does not begin with a reset, so do
+CSRs and memory. An instruction that reads such a thing has a result nobody can foretell: it is copied, and is no
+divergence. CSRs that decide whether there is a trap, and where it leads, are presumed to be so that the model does
+what the hart did.
+
+What an instruction reads, its source registers and the address of a load or store, is decoded here, too. Source:
+RISC-V Instruction Set Manual, volume I: "Base Instruction Formats", "C Extension" (formats CI, CSS, CL, CS).
+"""
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import PRIVILEGE
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.instructions import CSR, reach
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, UNTOLD_CAUSE, Trapped
+from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.state import State
+from rvtrace_gdb.session.verify.compare import GroupState, is_load
+from rvtrace_gdb.session.verify.model import Counts, Mirror, Model, Step, Stored
+
+_LOAD, _LOAD_FP, _STORE, _STORE_FP, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
+_IMMEDIATE = {0x13, 0x1B, 0x67, 0x0F}
+_NOTHING = {0x17, 0x37, 0x6F}  # auipc, lui, jal
+_FUSED = range(0x43, 0x50, 4)
+_OP_FP, _SYSTEM = 0x53, 0x73
+_HYPERVISOR = 4  # funct3 of hlv and hsv
+_FROM_INTEGER = {0b11010, 0b11110}  # funct5 of fcvt.s.w and fmv.w.x
+_OF_ONE = {0b01011, 0b01000, *_FROM_INTEGER, 0b11000, 0b11100}  # fsqrt, fcvt.s.d, and those to x: rs2 says which
+
+
+class Addressed(NamedTuple):
+    """A load or store at what register *base* holds plus *offset*. *data*: the register that is stored, -1: none."""
+
+    base: int
+    offset: int
+    data: int = -1
+
+
+@lru_cache(maxsize=1 << 16)
+def sources(word: int, xlen: int) -> frozenset[int]:
+    """The registers an instruction reads, x and f; those of extensions that are not known here: rs1 and rs2. No x0."""
+    found = _sources16(word & 0xFFFF, xlen) if word & 3 != 3 else _sources32(word)
+    return frozenset(found) - {GPR}
+
+
+def _sources32(word: int) -> set[int]:
+    opcode, rs1, rs2 = word & 0x7F, GPR + (word >> 15 & 31), GPR + (word >> 20 & 31)
+    f1, f2 = rs1 - GPR + FPR, rs2 - GPR + FPR
+    if opcode in _NOTHING:
+        return set()
+    if opcode in (_LOAD, _LOAD_FP) or opcode in _IMMEDIATE:
+        return {rs1}
+    if opcode == _STORE_FP:
+        return {rs1, f2}
+    if opcode in _FUSED:
+        return {f1, f2, FPR + (word >> 27)}
+    if opcode == _OP_FP:
+        funct5 = word >> 27
+        return {rs1 if funct5 in _FROM_INTEGER else f1} | (set() if funct5 in _OF_ONE else {f2})
+    if opcode == _SYSTEM and word >> 12 & 7 != _HYPERVISOR:
+        return {rs1} if word >> 12 & 7 in (1, 2, 3) else set()
+    return {rs1, rs2}
+
+
+def _sources16(half: int, xlen: int) -> set[int]:
+    """By quadrant and funct3."""
+    quadrant, funct3 = half & 3, half >> 13
+    rd, rs2, rs1_, rs2_ = (GPR + number for number in (half >> 7 & 31, half >> 2 & 31, *_primes(half)))
+    if quadrant == 0:
+        return _sources_of_quadrant_0(funct3, rs1_, rs2_, xlen)
+    if quadrant == 1:
+        if funct3 == 4:
+            return {rs1_, rs2_} if half >> 10 & 3 == 3 else {rs1_}
+        if funct3 >= 6:
+            return {rs1_}
+        reads = funct3 == 0 or (funct3 == 1 and xlen == 64) or (funct3 == 3 and rd == GPR + 2)
+        return {rd} if reads else set()
+    if funct3 == 0:
+        return {rd}
+    if funct3 < 4:
+        return {GPR + 2}
+    if funct3 > 4:
+        return {GPR + 2, rs2 - GPR + FPR if _stores_floating(funct3, xlen) else rs2}
+    if rs2 == GPR:
+        return {rd}
+    return {rd, rs2} if half >> 12 & 1 else {rs2}
+
+
+def _sources_of_quadrant_0(funct3: int, rs1: int, rs2: int, xlen: int) -> set[int]:
+    if funct3 == 0:
+        return {GPR + 2}
+    if funct3 < 4:
+        return {rs1}
+    return {rs1, rs2 - GPR + FPR if _stores_floating(funct3, xlen) else rs2}
+
+
+def _primes(half: int) -> tuple[int, int]:
+    """rs1' and rs2': the eight popular registers."""
+    return (half >> 7 & 7) + 8, (half >> 2 & 7) + 8
+
+
+def _stores_floating(funct3: int, xlen: int) -> bool:
+    return funct3 == 5 or (funct3 == 7 and xlen == 32)
+
+
+def addressed(word: int, xlen: int) -> Addressed | None:
+    """Where an instruction loads or stores; None: it does not, or is one of those that are not known here."""
+    if word & 3 != 3:
+        return _addressed16(word & 0xFFFF, xlen)
+    opcode, base, rs2 = word & 0x7F, GPR + (word >> 15 & 31), word >> 20 & 31
+    if opcode in (_LOAD, _LOAD_FP):
+        return Addressed(base, _signed(word >> 20 & 0xFFF, 12))
+    if opcode in (_STORE, _STORE_FP):
+        offset = _signed((word >> 25 & 0x7F) << 5 | word >> 7 & 31, 12)
+        return Addressed(base, offset, (GPR if opcode == _STORE else FPR) + rs2)
+    return Addressed(base, 0) if opcode == _AMO else None
+
+
+def _addressed16(half: int, xlen: int) -> Addressed | None:
+    quadrant, funct3 = half & 3, half >> 13
+    if quadrant == 1 or funct3 in (0, 4):
+        return None
+    double = funct3 in (1, 5) or (funct3 in (3, 7) and xlen == 64)
+    floating = funct3 in (1, 5) or (not double and funct3 in (3, 7))
+    first = FPR if floating else GPR
+    if quadrant == 0:
+        low = (half >> 10 & 7) << 3
+        offset = low | (half >> 5 & 3) << 6 if double else low | (half >> 6 & 1) << 2 | (half >> 5 & 1) << 6
+        data = first + 8 + (half >> 2 & 7) if funct3 > 4 else -1
+        return Addressed(GPR + 8 + (half >> 7 & 7), offset, data)
+    if funct3 < 4:
+        high, low = half >> 12 & 1, half >> 2 & 31
+        offset = low & 0x18 | (low & 7) << 6 if double else low & 0x1C | (low & 3) << 6
+        return Addressed(GPR + 2, offset | high << 5)
+    bits = half >> 7 & 0x3F
+    offset = bits & 0x38 | (bits & 7) << 6 if double else bits & 0x3C | (bits & 3) << 6
+    return Addressed(GPR + 2, offset, first + (half >> 2 & 31))
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> bits - 1 else value
+
+
+MEMORY = "loads of memory nobody stored to"
+CODE, DEVICE, FAILED = "instructions the model has no memory for", "accesses to devices", "sc that failed"
+_PAGE, _MACHINE_MODE = 12, 3
+_FETCH, _DATA = (1, 12, 20), (5, 7)
+_ATOMIC, _SC = 0x2F, 0b00011
+_FLOATING_LOADS = 0x07
+
+
+class Inputs:
+    """Feeds the model. *devices*: (address, bytes) that are devices, whatever the model has there."""
+
+    def __init__(
+        self,
+        tandem: Tandem,
+        model: Model,
+        mirror: Mirror,
+        counts: Counts,
+        devices: Sequence[tuple[int, int]],
+        program: Image | None,
+    ) -> None:
+        self._tandem, self._model, self._mirror, self._counts = tandem, model, mirror, counts
+        self._index, self._xlen = tandem.index, tandem.trace.parameters.xlen
+        self._devices = [range(start, start + size) for start, size in devices]
+        self._program = program
+        self._pages: dict[int, bool] = {}
+        self._no_code: set[int] = set()
+
+    def why_not(self, told: GroupState, pc: int) -> str:
+        """Why the model is not to execute the instruction of a group; "" if it is."""
+        if told.instr is None:
+            return ""
+        if pc >> _PAGE in self._no_code:
+            return CODE
+        word = told.instr.word
+        if word & 0x7F == _ATOMIC and word >> 27 == _SC and self._rd(told, word):
+            return FAILED
+        address = told.effective if told.physical is None else told.physical
+        if address is None or (told.physical is None and not self._is_untranslated(told.group)):
+            return ""
+        return "" if self._is_memory(address) else DEVICE
+
+    def _is_untranslated(self, group: int) -> bool:
+        """Whether addresses are physical ones; where the trace does not know that, as the model has it: in M-mode."""
+        space = self._tandem.after(group - 1).space
+        if space != UNKNOWN:
+            return space == PHYSICAL
+        return self._mirror.get(PRIVILEGE) == _MACHINE_MODE and not (self._mirror.get(csrs.MSTATUS) or 0) & csrs.MPRV
+
+    def physical(self, group: int, address: int) -> int | None:
+        """Where an address of a load or store of a group is in physical memory."""
+        if self._is_untranslated(group):
+            return address
+        return self._tandem.after(group - 1).physical_address(address)
+
+    def _rd(self, told: GroupState, word: int) -> int | None:
+        return told.registers.get(GPR + (word >> 7 & 31))
+
+    def _is_memory(self, address: int) -> bool:
+        page = address >> _PAGE
+        found = self._pages.get(page)
+        if found is None:
+            found = self._pages[page] = self._model.read_memory(address & ~7, 8) is not None
+        return found and not any(address in device for device in self._devices)
+
+    def was_refused(self, told: GroupState, step: Step) -> str:
+        """Why the model could not execute what the hart did, where that is no fault: a trap for want of memory."""
+        if step.trap is None or step.trap.interrupt or told.instr is None:
+            return ""
+        state = self._tandem.after(told.group - 1)
+        if step.trap.cause in _FETCH and step.instr is None:
+            is_machine = state.privilege in (_MACHINE_MODE, None)
+            place = step.pc if is_machine else state.physical_address(step.pc)
+            if place is None or self._model.read_memory(place, 2) is not None:
+                return ""
+            self._no_code.add(step.pc >> _PAGE)
+            return CODE
+        if step.trap.cause in _DATA and told.effective is not None:
+            place = self.physical(told.group, told.effective)
+            if place is not None and not self._is_memory(place):
+                return DEVICE
+        return ""
+
+    def initial(self, address: int, size: int) -> bytes | None:
+        """What the program has at a physical address before it runs."""
+        for start, data in self._segments:
+            if start <= address and address + size <= start + len(data):
+                return data[address - start : address - start + size]
+        return None
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, bytes]]:
+        return [] if self._program is None else self._program.segments
+
+    def fill(self, told: GroupState) -> None:
+        """Memory that was never stored to, and is not the program's: it holds what a load reads from it."""
+        found = self.filling(told)
+        if found is not None:
+            self._counts.copied[MEMORY] += self._model.write_memory(*found)
+
+    def filling(self, told: GroupState) -> tuple[int, bytes] | None:
+        """What `fill` writes, and where; None: nothing."""
+        assert told.effective is not None
+        if self.initial(told.effective, 1) is not None:
+            return None
+        found, before = self.loaded(told), self._tandem.after(told.group - 1)
+        if found is None or self.initial(found[0], 1) is not None:
+            return None
+        place, data = found
+        is_walked = before.space not in (PHYSICAL, UNKNOWN) and told.effective % (1 << _PAGE) + len(data) <= 1 << _PAGE
+        where, space = (place, PHYSICAL) if is_walked else (told.effective, None)  # the page tables are walked once
+        return None if None not in before.memory(where, len(data), space=space) else found
+
+    def loaded(self, told: GroupState) -> tuple[int, bytes] | None:
+        """What a load has read, and where in physical memory that is; None: no load, or not known."""
+        if told.effective is None or told.instr is None or not is_load(told.instr.word, self._xlen):
+            return None
+        found, values = reach(told.instr.word, self._xlen), list(self._loaded(told, told.instr.word).values())
+        place = self.physical(told.group, told.effective)
+        if found is None or not found.size or not values or place is None:
+            return None
+        return place, (values[0] & (1 << 8 * found.size) - 1).to_bytes(found.size, "little")
+
+    def prepare(self, told: GroupState, trap: Trapped | None) -> int | None:
+        """Make the model take the interrupt that was taken, or none: bits of mip for the step. Returns mip before."""
+        mip = self._mirror.get(csrs.MIP)
+        if trap is not None and trap.interrupt:
+            asked = (self._mirror.get(csrs.MIE) or 0) if trap.cause == UNTOLD_CAUSE else 1 << trap.cause
+            self._counts.copied["interrupts"] += 1
+            self._mirror.pend(asked)
+            return mip or 0
+        if mip and mip & (self._mirror.get(csrs.MIE) or 0):
+            self._mirror.pend(0)
+            return mip
+        return None
+
+    def instead(self, told: GroupState, why: str, pc: int) -> Step:
+        """What the model would have done, as far as that does not depend on what it does not have."""
+        assert told.instr is not None
+        self._counts.copied[why] += 1
+        word = told.instr.word
+        if why == CODE:
+            return self._as_told(told, pc)
+        following = pc + told.instr.length & (1 << self._xlen) - 1
+        place = addressed(word, self._xlen)
+        if place is None:
+            return self._as_told(told, pc)._replace(next_pc=following)
+        return Step(pc, word, following, self._loaded(told, word), self._stored(told, why))
+
+    def _as_told(self, told: GroupState, pc: int) -> Step:
+        assert told.instr is not None
+        registers = {regno: value for regno, value in told.registers.items() if value is not None}
+        next_pc = self._index.pcs[told.group]
+        done = tuple(
+            Stored(store.address, store.value.to_bytes(store.size, "little"))
+            for _, store in self._tandem.stored(told.group)
+            if store.value is not None
+        )
+        return Step(pc, told.instr.word, pc if next_pc == NOWHERE else next_pc, registers, done)
+
+    def _loaded(self, told: GroupState, word: int) -> dict[int, int]:
+        """The destination, with the value that is told."""
+        if not is_load(word, self._xlen):
+            is_sc = word & 0x7F == _ATOMIC
+            candidates = {GPR + (word >> 7 & 31)} if is_sc else set()
+        elif word & 3 == 3:
+            first = GPR + 32 if word & 0x7F == _FLOATING_LOADS else GPR
+            candidates = {first + (word >> 7 & 31)}
+        else:
+            candidates = {regno for regno in told.registers if GPR < regno < FPR_END}
+        found = {regno: told.registers.get(regno) for regno in candidates}
+        return {regno: value for regno, value in found.items() if value is not None}
+
+    def _stored(self, told: GroupState, why: str) -> tuple[Stored, ...]:
+        """What a store writes: the model's register, at the model's address."""
+        assert told.instr is not None
+        place = addressed(told.instr.word, self._xlen)
+        if why == FAILED or place is None:
+            return ()
+        stores = [store for _, store in self._tandem.stored(told.group)]
+        if place.data < 0:  # an AMO: what the device answered decides
+            return tuple(Stored(s.address, s.value.to_bytes(s.size, "little")) for s in stores if s.value is not None)
+        base, value = self._mirror.get(place.base) if place.base != GPR else 0, self._value(place.data)
+        if base is None or value is None or not stores:
+            return ()
+        size = stores[0].size
+        address = base + place.offset & (1 << self._xlen) - 1
+        return (Stored(address, (value & (1 << 8 * size) - 1).to_bytes(size, "little")),)
+
+    def _value(self, regno: int) -> int | None:
+        return 0 if regno == GPR else self._mirror.get(regno)
+
+    def address(self, told: GroupState) -> int | None:
+        """The effective address a load or store of the model would have; None: not known."""
+        place = None if told.instr is None else addressed(told.instr.word, self._xlen)
+        if place is None:
+            return None
+        base = self._value(place.base)
+        return None if base is None else base + place.offset & (1 << self._xlen) - 1
+
+
+_OPCODE_FP, _FUSED_OPCODES = 0x53, range(0x43, 0x50, 4)
+_TRAPPING = (0x105, 0x302, csrs.MIDELEG, 0x305, csrs.MSTATUS, csrs.MIE)
+_RETURNING = (csrs.MSTATUS, csrs.MEPC, 0x141)
+_SUPERVISOR, _MACHINE = 1, 3
+_VECTORS = {_SUPERVISOR: 0x105, _MACHINE: 0x305}
+_MEDELEG = 0x302
+_FS = 0x6000
+
+
+class Doubts:
+    """*lost*: CSRs and memory need not be what they were, either."""
+
+    def __init__(self, tandem: Tandem, mirror: Mirror) -> None:
+        self._tandem, self._mirror = tandem, mirror
+        self._columns = tandem.index.registers.columns
+        self._xlen = tandem.trace.parameters.xlen
+        self._registers: set[int] = set()
+        self.lost = False
+
+    def begin(self, *, lost: bool) -> None:
+        """No register is known. *lost*: and nothing else, either."""
+        self._registers = set(range(GPR + 1, FPR_END))
+        self.lost = lost
+        if lost:  # floating point may be on, and an instruction that needs it says nothing of that
+            self._presume(csrs.MSTATUS, _FS, _FS)
+
+    def known(self, group: int) -> None:
+        """The model got what is known after a group."""
+        state = self._tandem.after(group)
+        self._registers = {regno for regno in self._registers if state.register(regno) is None}
+
+    def told(self, told: GroupState) -> None:
+        """What a group tells is known after it."""
+        if self._registers:
+            self._registers.difference_update(told.registers)
+
+    def presume(self, told: GroupState, trap: Trapped) -> None:
+        """Before a trap since a loss: the model gets what it must have for it, where the trace does not tell that."""
+        before, after = self._tandem.after(told.group - 1), self._tandem.after(told.group)
+        mode = _MACHINE if after.privilege is None else after.privilege
+        handler, status = self._tandem.index.pcs[told.group], after.register(csrs.MSTATUS)
+        delegated = mode == _SUPERVISOR
+        presumed = [(csrs.MIDELEG if trap.interrupt else _MEDELEG, 1 << trap.cause, delegated << trap.cause)]
+        if trap.interrupt:
+            presumed += [(csrs.MIE, 1 << trap.cause, 1 << trap.cause), (csrs.MSTATUS, 1 << mode, 1 << mode)]
+        if mode in _VECTORS and handler != NOWHERE:
+            presumed.append((_VECTORS[mode], (1 << self._xlen) - 1, handler & ~3))
+        for regno, bits, value in presumed:
+            if trap.cause >= 0 and before.register(regno) is None:
+                self._presume(regno, bits, value)
+        if before.privilege is None and status is not None:
+            self._mirror.set(PRIVILEGE, status >> 8 & 1 if delegated else status >> 11 & 3)
+
+    def _presume(self, regno: int, bits: int, value: int) -> None:
+        """These bits of a CSR of the model."""
+        found = self._mirror.get(regno)
+        if found is not None and found & bits != value:
+            self._mirror.set(regno, found & ~bits | value)
+
+    def about(self, told: GroupState, trap: Trapped | None) -> bool:
+        """Whether what a group does depends on something that is not known."""
+        word = 0 if told.instr is None else told.instr.word
+        if self._registers and word and not self._registers.isdisjoint(sources(word, self._xlen)):
+            return True
+        return self.lost and self._is_lost(told, trap, self._tandem.after(told.group - 1), word)
+
+    def _is_lost(self, told: GroupState, trap: Trapped | None, state: State, word: int) -> bool:
+        needed = self._needed(word, trap)
+        if any(state.register(regno) is None for regno in needed):
+            return True
+        address = told.effective if told.effective is not None else told.physical
+        if address is None or not word or not is_load(word, self._xlen):
+            return False
+        found = reach(word, self._xlen)
+        size = found.size if found is not None and found.size else 1
+        return None in state.memory(address, size, loads=True)
+
+    def _needed(self, word: int, trap: Trapped | None) -> list[int]:
+        """The CSRs that decide what an instruction, or a trap, does; of those the trace tells at all, most."""
+        if trap is not None:
+            return [regno for regno in _TRAPPING if regno in self._columns]
+        if word in csrs.XRETS:
+            return [regno for regno in _RETURNING if regno in self._columns]
+        if word & 0x7F == _OPCODE_FP or word & 0x7F in _FUSED_OPCODES:
+            return [csrs.FCSR]
+        found = reach(word, self._xlen) if word else None
+        return [found.number] if found is not None and found.kind == CSR else []

@@ -1,0 +1,365 @@
+"""The tandem verifier: a model runs in step with a trace, and after each group both must be in the same state.
+
+Source: Trace Protocol Specification, version 2018-11-20, 3.1 (Tandem Verification) and 3.2 (Partial Trace). The
+shadow state is `decode.tandem`'s; what is compared are the changes on both sides, which 3.1 allows, and everything
+at the end: what steps of a model did not tell comes to light there (`Everything`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import MTIME, PRIVILEGE, parts
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.index import Break
+from rvtrace_gdb.decode.tandem.protocol import FPR_END, GPR
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL
+from rvtrace_gdb.session.verify.compare import Comparing, GroupState
+from rvtrace_gdb.session.verify.execution import Ahead, Executing, Outcome, same
+from rvtrace_gdb.session.verify.masks import ALL, STORES, Masks, absent_of, inputs
+from rvtrace_gdb.session.verify.model import PC, Counts, Difference, Divergence, Kind, Mirror, Model, Step, Trap
+from rvtrace_gdb.session.verify.nondeterminism import Doubts, Inputs
+from rvtrace_gdb.support.errors import Progress, silent
+
+_LINE, _MOST = 64, 1 << 14  # bytes of memory compared at a time, and how many of those
+
+
+class Everything:
+    """Compares what the shadow state and the model have, all of it.
+
+    reported  by register the bits a divergence was told of. They are not told of again, and neither are those that the
+              model did not take when they were copied: who reads them will differ
+    """
+
+    def __init__(self, tandem: Tandem, model: Model, mirror: Mirror, masks: Masks, counts: Counts) -> None:
+        self._tandem, self._model, self._mirror = tandem, model, mirror
+        self._masks, self._counts = masks, counts
+        self.reported: dict[int, int] = {}
+
+    def both(self, group: int) -> tuple[tuple[int, int | None, int | None], ...]:
+        """(number, trace, model) of all registers one of them has; the shadow state is that after *group*."""
+        state = self._tandem.after(group)
+        columns = self._tandem.index.registers.columns
+        told = sorted(regno for regno in columns if regno < GPR)
+        rows = [(PC, state.pc, self._model.read_register(PC))]
+        for regno in (PRIVILEGE, *range(GPR + 1, FPR_END), *told):
+            row = (regno, state.register(regno), self._read(regno))
+            if row[1] is not None or row[2] is not None:
+                rows.append(row)
+        return tuple(rows)
+
+    def differences(self, group: int) -> list[Difference]:
+        """Of everything that is known after a group."""
+        self._counts.full += 1
+        self._mirror.settle()
+        return [*self._registers(group), *self._memory(group)]
+
+    def _registers(self, group: int) -> Iterator[Difference]:
+        state = self._tandem.after(group)
+        whole = parts(self._tandem.trace.parameters.xlen)
+        for regno in (*range(GPR + 1, FPR_END), PRIVILEGE, *state.csrs()):
+            if regno in whole and whole[regno].whole != regno and state.register(whole[regno].whole) is not None:
+                continue
+            trace = state.register(regno) if inputs(regno) != ALL else None
+            if trace is None:
+                continue
+            model = self._read(regno)
+            bits = ALL if model is None else (trace ^ model) & ~self._soft(regno)
+            bits &= ~(self.reported.get(regno, 0) | self._mirror.refused.get(regno, 0))
+            if bits:
+                yield Difference(Kind.LATER, regno, None, trace, model, bits)
+
+    def _read(self, regno: int) -> int | None:
+        """A register of the model; of a view it does not have, the bits of its whole."""
+        found = self._model.read_register(regno)
+        part = parts(self._tandem.trace.parameters.xlen).get(regno)
+        if found is not None or part is None or part.delegated:
+            return found
+        whole = self._model.read_register(part.whole)
+        return None if whole is None else (whole & part.mask) >> part.shift
+
+    def _soft(self, regno: int) -> int:
+        """Bits that need not be the same; those of a view are its whole's."""
+        views = {csrs.SSTATUS: csrs.MSTATUS, csrs.SIP: csrs.MIP, csrs.SIE: csrs.MIE}
+        return self._masks.soft(regno) | self._masks.soft(views.get(regno, regno))
+
+    def _memory(self, group: int) -> Iterator[Difference]:
+        """Bytes that were stored, as far as they are at known physical addresses."""
+        if STORES in self._masks.absent:
+            return
+        state = self._tandem.after(group)
+        for line in self._lines():
+            model = self._model.read_memory(line, _LINE)
+            if model is None:
+                continue
+            for at, byte in enumerate(state.memory(line, _LINE, space=PHYSICAL)):
+                if byte is not None and byte != model[at]:
+                    yield Difference(Kind.LATER, line + at, None, byte, model[at], size=1)
+
+    def _lines(self) -> list[int]:
+        """The last pieces of memory that were stored to."""
+        found: dict[int, None] = {}
+        writes = self._tandem.index.physical.writes
+        for number in range(len(writes) - 1, -1, -1):
+            found.setdefault(writes.addresses[number] & ~(_LINE - 1))
+            if len(found) == _MOST:
+                break
+        return sorted(found)
+
+    def copy(self, group: int) -> None:
+        """All that is known after a group, into the model."""
+        state = self._tandem.after(group)
+        for regno in (*range(GPR + 1, FPR_END), *state.csrs(), PRIVILEGE):
+            value = state.register(regno)
+            if value is not None and inputs(regno) != ALL:
+                self._mirror.set(regno, value)
+        if state.pc is not None:
+            self._mirror.go(state.pc)
+        for line in self._lines():
+            for at, byte in enumerate(state.memory(line, _LINE, space=PHYSICAL)):
+                if byte is not None:
+                    self._model.write_memory(line + at, bytes([byte]))
+
+
+_TRAP_STATE = frozenset(regno for taken in csrs.TRAPS for regno in taken[:4])
+"""What a step that traps changes, and may have to be undone."""
+_REPORTED = 0x100  # groups between two reports of progress
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How to verify.
+
+    masks    what is not compared
+    every    groups between two comparisons of everything; 0: only at the end
+    states   divergences have all registers, not only those that differ
+    devices  (address, bytes) whose loads are not compared
+    start, stop   groups, counted from 0; stop None: all
+    """
+
+    masks: Masks
+    every: int = 0
+    states: bool = False
+    devices: Sequence[tuple[int, int]] = ()
+    start: int = 0
+    stop: int | None = None
+
+
+class Verifier:
+    """Holds a trace against a model. *program*: what is loaded in it; *code*: what ran besides (address, bytes).
+
+    counts   of all groups up to now
+    missing  what the trace never tells, of `masks.ABSENT`: it is not compared
+    masked   what is not compared because the user said so, in words
+    """
+
+    def __init__(
+        self,
+        tandem: Tandem,
+        model: Model,
+        choices: Choices,
+        program: Image | None = None,
+        code: Sequence[tuple[int, bytes]] = (),
+    ) -> None:
+        self._tandem, self._model, self._choices, self._code = tandem, model, choices, code
+        self._index, self._trace = tandem.index, tandem.trace
+        self._pc_register = tandem.trace.parameters.dialect.pc_register
+        self.missing = absent_of(tandem) - choices.masks.absent
+        masks = Masks(choices.masks.ignored, choices.masks.absent | self.missing)
+        self.masked = tuple(choices.masks.described())
+        losses, groups = self._trace.losses, range(1, len(self._trace))
+        holes = sum(loss.group in groups for loss in losses)
+        self.counts = Counts(losses=len(losses), holes=holes, lost_bytes=self._trace.accounting.skipped)
+        self._mirror = Mirror(model, tandem.trace.parameters.xlen)
+        self._comparing = Comparing(tandem, self._mirror, masks, self.counts)
+        self._inputs = Inputs(tandem, model, self._mirror, self.counts, choices.devices, program)
+        self._doubts = Doubts(tandem, self._mirror)
+        self._executing = Executing(tandem, model, self._mirror, self._comparing, self._inputs, self._doubts)
+        self._ahead = Ahead(tandem, model, self._mirror, self._comparing, self._inputs)
+        self._everything = Everything(tandem, model, self._mirror, masks, self.counts)
+        self._traps = {trapped.group: trapped for trapped in self._index.traps}
+        self._breaks = {gap.group: gap for gap in sorted(self._index.breaks, key=lambda gap: gap.loss)}
+
+    def run(self, progress: Progress = silent) -> Iterator[Divergence]:
+        """The divergences, one after the other. Raises ModelFailed, and what *progress* raises."""
+        start, every = self._choices.start, self._choices.every
+        stop = len(self._trace) if self._choices.stop is None else min(self._choices.stop, len(self._trace))
+        self._begin(start)
+        group = start
+        while group < stop:
+            if not (group - start) % _REPORTED:
+                progress("verifying (groups)", group - start, stop - start)
+            agreed = self._agreed(group, self._until(group - start, stop - start))
+            found = None if agreed else self._group(group)
+            if found is not None:
+                yield found
+            group += agreed or 1
+            if every and not (group - start) % every:
+                yield from self._compare_everything(group - 1)
+        if stop > start and (not every or (stop - start) % every):
+            yield from self._compare_everything(stop - 1)
+        self._mirror.settle()
+
+    @property
+    def refused(self) -> dict[int, int]:
+        """By register the bits a model did not take as the trace has them: it cannot be like the hart there."""
+        reported = self._everything.reported
+        found = {regno: bits & reported.get(regno, 0) for regno, bits in self._mirror.refused.items()}
+        return {regno: bits for regno, bits in sorted(found.items()) if bits}
+
+    def _until(self, done: int, size: int) -> int:
+        """How many groups there are up to where something else is to be done than to go on."""
+        steps = [size - done, _REPORTED - done % _REPORTED]
+        return min([*steps, self._choices.every - done % self._choices.every] if self._choices.every else steps)
+
+    def _agreed(self, group: int, limit: int) -> int:
+        """How many of the next groups, *limit* at most, the model did at once, each exactly as it is told."""
+        agreed = self._ahead.run(group, limit)
+        self.counts.groups += len(agreed)
+        self.counts.instructions += len(agreed)
+        self.counts.executed += len(agreed)
+        for told in agreed:
+            self._doubts.told(told)
+        return len(agreed)
+
+    def _begin(self, start: int) -> None:
+        self._model.reset()
+        self._refresh()
+        first = (
+            GroupState(start, self._trace.elements(start), self._tandem, self._pc_register)
+            if len(self._trace)
+            else None
+        )
+        known = start == 0 and first is not None and (first.reset or first.initializes)
+        self._doubts.begin(lost=not known)
+        if start:
+            self._everything.copy(start - 1)
+            self._doubts.known(start - 1)
+
+    def _refresh(self) -> None:
+        for address, data in self._code:
+            self._model.write_memory(address, data)
+        self._mirror.refresh({*_TRAP_STATE, *(regno for regno in self._index.registers.columns if regno < GPR)})
+
+    def _compare_everything(self, group: int) -> Iterator[Divergence]:
+        differences = self._everything.differences(group)
+        if differences:
+            told = GroupState(group, self._trace.elements(group), self._tandem, self._pc_register)
+            yield self._divergence(told, None, None, differences)
+            for found in differences:
+                self._mend(found)
+
+    def _mend(self, found: Difference) -> None:
+        if found.trace is not None and found.size:
+            self._model.write_memory(found.place, found.trace.to_bytes(found.size, "little"))
+        elif found.trace is not None:
+            self._mirror.set(found.place, found.trace)
+
+    def _group(self, group: int) -> Divergence | None:
+        """One group; the divergence behind it."""
+        told = self._ahead.told(group)
+        self._executing.made, self._ahead.step = self._ahead.step, None
+        self.counts.groups += 1
+        gap = self._breaks.get(group)
+        if gap is not None and not self._is_unexplained(gap):
+            self._doubts.begin(lost=True)
+            gap = None
+        trap = self._traps.get(group)
+        if told.reset:
+            self._reset(told)
+            return None
+        if told.initializes or (told.instr is None and trap is None):
+            self._outside(told)
+            return None
+        self._count(trap)
+        outcome = self._executing.attempt(told, trap, gap)
+        self.counts.executed += outcome.executed
+        found = self._found(told, trap, outcome)
+        self._executing.resume(told, outcome)
+        return found
+
+    def _is_unexplained(self, gap: Break) -> bool:
+        """Whether nothing was lost and yet something is missing."""
+        return not gap.loss and not self._trace.parameters.dialect.untraced_below
+
+    def _reset(self, told: GroupState) -> None:
+        self.counts.resets += 1
+        self._model.reset()
+        self._refresh()
+        self._comparing.begin(told.group)
+        self._doubts.begin(lost=False)
+        self._copy(told)
+
+    def _outside(self, told: GroupState) -> None:
+        """What comes from outside of the hart is copied to the model."""
+        if told.initializes:
+            self.counts.initializations += 1
+        else:
+            self.counts.loose += 1
+        self._copy(told)
+        self._doubts.told(told)
+
+    def _copy(self, told: GroupState) -> None:
+        """Everything a group tells, into the model."""
+        for regno, value in told.registers.items():
+            if value is not None and (inputs(regno) != ALL or regno == MTIME):
+                self._mirror.set(regno, value & ~inputs(regno) if regno == csrs.MIP else value)
+        if told.pc and self._index.pcs[told.group] != NOWHERE:
+            self._mirror.go(self._index.pcs[told.group])
+        self._executing.copy_stores(told)
+
+    def _count(self, trap: Trapped | None) -> None:
+        if trap is None:
+            self.counts.instructions += 1
+        elif trap.interrupt:
+            self.counts.interrupts += 1
+        else:
+            self.counts.traps += 1
+
+    def _found(self, told: GroupState, trap: Trapped | None, outcome: Outcome) -> Divergence | None:
+        differences = outcome.result.differences
+        if not differences:
+            return None
+        if self._doubts.about(told, trap):
+            differences = [found for found in differences if found.kind is Kind.ORDER]
+            if not differences:
+                self.counts.uncomparable += 1
+                return None
+        return self._divergence(told, trap, outcome.step, differences)
+
+    def _divergence(
+        self, told: GroupState, trap: Trapped | None, step: Step | None, differences: Sequence[Difference]
+    ) -> Divergence:
+        counts, group = self.counts, told.group
+        counts.divergences += 1
+        counts.by_kind.update(found.kind for found in differences)
+        reported = self._everything.reported
+        for found in differences:
+            if found.kind in (Kind.CSR, Kind.LATER):
+                reported[found.place] = reported.get(found.place, 0) | found.bits
+        origin = self._index.origin(group)
+        other = None if step is None or step.instr is None or told.instr is None else step.instr
+        return Divergence(
+            counts.divergences,
+            group,
+            self._trace.offsets[group],
+            self._position(group),
+            step.pc if step is not None else None if origin == NOWHERE else origin,
+            told.instr,
+            other if other is not None and told.instr is not None and not same(told.instr, other) else None,
+            None if trap is None else Trap(trap.cause, trap.interrupt),
+            None if step is None else step.trap,
+            tuple(differences),
+            self._everything.both(group) if self._choices.states else (),
+        )
+
+    def _position(self, group: int) -> int | None:
+        """Where the instruction of a group is in the history: behind the gap before it, if there is one."""
+        if not self._index.retired[group]:
+            return None
+        position = self._tandem.position_of(group)
+        while self._tandem.group_of(position + 1) == group:
+            position += 1
+        return position

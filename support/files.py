@@ -1,0 +1,211 @@
+"""Files that are written whole or not at all, and folders in which nobody else can put anything.
+
+A file that is written is for the same people to read as before. Private folders are for code that is loaded, and for
+sockets.
+"""
+
+import errno
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BufferedWriter, FileIO
+from pathlib import Path
+from typing import BinaryIO
+
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import is_file_name
+
+_UNMAPPED = 65534  # owners that a container does not know are shown as this one
+
+
+class NotPrivate(RvtraceError):
+    """*folder* is not only ours; *problem*: why."""
+
+    def __init__(self, folder: Path, problem: str) -> None:
+        self.folder, self.problem = folder, problem
+        super().__init__(f"{folder}: {problem}")
+
+
+def private_folder(folder: Path) -> Path:
+    """*folder*, made if it is not there, for its owner alone. Raises NotPrivate, OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.lstat(folder)
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and found.st_mode & 0o022:
+        os.chmod(folder, stat.S_IMODE(found.st_mode) & ~0o022)
+    check_private(folder)
+    return folder
+
+
+def check_private(folder: Path) -> None:
+    """Raises NotPrivate where somebody else can put something into *folder*, or another folder in its place; OSError.
+
+    Root can anyway. In a folder with the sticky bit, as /tmp is, what others own stays where it is.
+    """
+    real = Path(os.path.realpath(folder))
+    for place in (real, *real.parents):
+        found = os.stat(place)
+        if found.st_uid not in ((0, os.geteuid()) if place == real else (0, os.geteuid(), _UNMAPPED)):
+            raise NotPrivate(folder, f"{place} belongs to somebody else (user {found.st_uid})")
+        if found.st_mode & stat.S_IWOTH and (place == real or not found.st_mode & stat.S_ISVTX):
+            raise NotPrivate(folder, f"everybody can write to {place}")
+
+
+def is_ours(file: Path) -> bool:
+    """Whether *file* is a plain file that nobody else can have written."""
+    try:
+        found = os.lstat(file)
+    except OSError:
+        return False
+    ours = found.st_uid in (0, os.geteuid()) and not found.st_mode & stat.S_IWOTH
+    return ours and stat.S_ISREG(found.st_mode)
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where what can be made again is kept (XDG Base Directory Specification); it may not be there, nor be private."""
+    named, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
+    if named.startswith("/"):
+        return Path(named, "rvtrace")
+    if home.startswith("/"):
+        return Path(home, ".cache", "rvtrace")
+    return Path(tempfile.gettempdir(), f"rvtrace-{os.geteuid()}")
+
+
+class OutputError(RvtraceError):
+    """A file that cannot be written. *path*: its name; *problem*, *why*: what the system says."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        self.path = path
+        self.why = error.strerror or str(error)
+        self.problem = f"cannot be written: {self.why}"
+        super().__init__(f"{path}: {self.problem}")
+
+
+class _File(FileIO):
+    """Raises OutputError where it cannot be written: what else goes wrong meanwhile is not taken for it."""
+
+    def __init__(self, file: str | Path, mode: str, path: str, opener: Callable[[str, int], int] | None = None) -> None:
+        self._path = path
+        super().__init__(file, mode, opener=opener)
+
+    def write(self, data, /):  # type: ignore[no-untyped-def]
+        with _of(self._path):
+            return super().write(data)
+
+    def close(self) -> None:
+        with _of(self._path):
+            super().close()
+
+
+@contextmanager
+def _of(path: str) -> Iterator[None]:
+    """What the system refuses here is of the file *path*. Raises OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(path, error) from None
+
+
+@contextmanager
+def replacing(path: str, like: str | None = None) -> Iterator[BinaryIO]:
+    """A file to write to, which becomes *path* when the context ends without an exception; `-` is standard output.
+
+    Pipes and devices are written to as they are, and never replaced; of a symbolic link, what it leads to is. A file
+    that was there keeps its mode and, where that can be, its owner and group; a new one has those of *like*, if that is
+    there, else what the umask says. Raises OutputError, of that file alone: what else
+    goes wrong meanwhile is passed on.
+    """
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if not is_file_name(path):
+        raise OutputError(path, OSError(errno.EINVAL, "that is no name of a file"))
+    if os.path.exists(path) and not os.path.isfile(path):
+        with _of(path):
+            device = BufferedWriter(_File(path, "w", path))
+        with device:
+            yield device
+    else:
+        yield from _through_temporary(path, like)
+
+
+def keep(path: str | None, inputs: Iterable[str | None]) -> None:
+    """What is read stays: *path*, None for no file, is not written if it is one of *inputs*. Raises OutputError."""
+    for name in inputs:
+        with suppress(OSError, ValueError):
+            if path and name and os.path.isfile(path) and os.path.samefile(path, name):
+                raise OutputError(path, OSError(None, "it is one of the files that are read"))
+
+
+def write(path: str, content: bytes) -> None:
+    """The whole of a file, as `replacing`. Raises OutputError."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+def opener_beside(path: str) -> Callable[[str, int], int]:
+    """An `opener` for a new file that holds what *path* will: whoever cannot read the one cannot read the other."""
+    before = _status(path)
+    return _by_umask if before is None else lambda name, flags: _opened(name, flags, before)
+
+
+def _through_temporary(path: str, like: str | None) -> Iterator[BinaryIO]:
+    real = Path(os.path.realpath(path))
+    temporary = real.with_name(f".{real.name[:32]}.{os.getpid()}.tmp")
+    before = _status(real) or (_status(like) if like else None)
+    try:
+        with _of(path):
+            file = BufferedWriter(_File(temporary, "x", path, _by_umask if before is None else _private))
+        with file:
+            yield file
+            file.flush()
+            with _of(path):
+                if before is not None:
+                    _keep_access(file.fileno(), before)
+                os.fsync(file.fileno())
+        with _of(path):
+            os.replace(temporary, real)
+    finally:
+        with _of(path):
+            temporary.unlink(missing_ok=True)
+
+
+def _status(path: str | Path) -> os.stat_result | None:
+    """Of a file, if it is there."""
+    with suppress(OSError, ValueError):
+        found = os.stat(path)
+        return found if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
+def _by_umask(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o666)
+
+
+def _private(name: str, flags: int) -> int:
+    """Nobody else reads what is being written: who may, is known when it is whole."""
+    return os.open(name, flags, 0o600)
+
+
+def _opened(name: str, flags: int, before: os.stat_result) -> int:
+    file = _private(name, flags)
+    _keep_access(file, before)
+    return file
+
+
+def _keep_access(file: int, before: os.stat_result) -> None:
+    """Owner, group and mode as they were. A group that cannot be kept gets no more than everybody has."""
+    mode = stat.S_IMODE(before.st_mode)
+    for owner in (before.st_uid, -1):  # only root gives files away; a group, who is in it
+        with suppress(OSError):
+            os.fchown(file, owner, before.st_gid)
+            break
+    now = os.fstat(file)
+    if now.st_gid != before.st_gid:
+        mode &= ~0o070 | (mode & 0o007) << 3
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        mode &= 0o777
+    os.fchmod(file, mode)

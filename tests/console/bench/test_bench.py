@@ -1,0 +1,231 @@
+"""The Python API of scripted captures, `import rvtrace_gdb`, on the simulated target."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import rvtrace_gdb
+from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.console.scripts.runner import Lines, Report, Runner
+from rvtrace_gdb.console.scripts.runner import load as load_script
+from rvtrace_gdb.session.capture.file import load
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
+from tests.console.interruption import busy, interrupt, meanwhile
+from tests.console.scripts.script_runs import Truth
+from tests.gdbext.gdb_process import HOME
+from tests.helpers.cross_compiler import compile_program, demo
+from tests.helpers.wait import until
+
+
+class Past(NamedTuple):
+    """A bench with a capture, and what the hart says that it retired."""
+
+    bench: rvtrace_gdb.Bench
+    truth: Truth
+    capture: Path
+    elf: Path
+
+
+class Live(NamedTuple):
+    """A bench with a target, and what it told of its progress."""
+
+    bench: rvtrace_gdb.Bench
+    drawn: list[tuple[str, int, int | None]]
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
+    """The demo program was traced up to `finish`."""
+    folder = tmp_path_factory.mktemp("past")
+    elf, log, capture = demo(folder), folder / "retired.log", folder / "a file.rvt"
+    with (
+        Rig(elf, folder / "rig", "--log-retired", str(log)) as rig,
+        rvtrace_gdb.Bench(elf, target=rig.target_file) as bench,
+    ):
+        bench.connect(f":{rig.gdb_port}")
+        assert bench.load() > 400
+        assert bench.start("-timestamps")[0].startswith("tracing: ")
+        assert str(bench.run_until("finish", within=60)) == "finish (demo.c:50)"
+        assert bench.stop()[0] == "Tracing stopped."
+        saved = bench.save(capture)
+        assert saved.size == capture.stat().st_size and saved.messages[0].startswith("Saved ")
+        assert bench.status().captured == len(load(capture).sinks[0].data)
+    with rvtrace_gdb.Bench(elf) as bench:
+        assert bench.open(capture)
+        yield Past(bench, Truth(elf, log).until("finish"), capture, elf)
+
+
+def test_type_checkers_read_the_same_names() -> None:
+    """What they take from `if TYPE_CHECKING` is what the names lead to where the program runs."""
+    tree = ast.parse(Path(rvtrace_gdb.__file__).read_text())
+    (checked,) = [node for node in tree.body if isinstance(node, ast.If)]
+    taken = {
+        name.asname or name.name: getattr(importlib.import_module(node.module or ""), name.name)
+        for node in checked.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }  # fmt: skip
+    assert taken == {name: getattr(rvtrace_gdb, name) for name in rvtrace_gdb.__all__}
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """The demo program has come to its end."""
+    folder = tmp_path_factory.mktemp("live")
+    drawn: list[tuple[str, int, int | None]] = []
+
+    def draw(label: str, done: int, total: int | None = None) -> None:
+        drawn.append((label, done, total))
+
+    elf = demo(folder)
+    with Rig(elf, folder / "rig") as rig, rvtrace_gdb.Bench(elf, target=rig.target_file, progress=draw) as bench:
+        bench.connect(f":{rig.gdb_port}")
+        bench.break_at("finish")
+        assert bench.run(within=60).function == "finish"
+        bench.gdb("finish")
+        bench.delete()
+        bench.run_until("done", within=60)
+        yield Live(bench, drawn)
+
+
+def test_what_ran(past: Past) -> None:
+    bench, truth = past.bench, past.truth
+    assert bench.decode() == len(truth.pcs)
+    assert bench.ran("on_trap") and not bench.ran("finish")
+    assert bench.calls("fib") == len(truth.entries("fib"))
+    assert bench.losses() == []
+    assert [row.position for row in bench.events("interrupt")] == truth.entries("on_trap")
+    rows = bench.history(100, 50)
+    assert [row.address for row in rows] == list(truth.pcs[99:149])
+    assert [row.number for row in rows] == list(range(100, 150)) and not any(row.is_gap for row in rows)
+    assert [row.address for row in bench.history(count=3)] == list(truth.pcs[-3:])
+    latency = bench.latency("on_trap")  # traps lead there by themselves
+    assert [one.position for one in latency.each] == truth.entries("on_trap") and latency.instructions == 0
+    assert latency.ticks == 0
+
+
+def test_what_is_not_as_expected_is_an_error_of_its_own(past: Past) -> None:
+    bench = past.bench
+    with pytest.raises(rvtrace_gdb.CheckFailed, match=r"^fib ran first @"):
+        bench.check_order("classify", "fib")
+    bench.check_order("fib", "classify")
+    with pytest.raises(rvtrace_gdb.CheckFailed, match="no interrupt that led to fib is in the trace"):
+        _ = bench.latency("fib").instructions
+    with pytest.raises(RvtraceError, match='No symbol "nonsense" in current context') as wrong:
+        bench.ran("nonsense")
+    assert not isinstance(wrong.value, rvtrace_gdb.CheckFailed)
+
+
+def test_a_place_that_is_not_reached(live: Live) -> None:
+    with pytest.raises(rvtrace_gdb.NotReached, match=r"^main was not reached within 0.2 s: ") as caught:
+        live.bench.run_until("main", within=0.2)
+    assert caught.value.stop.function == "done"
+    with pytest.raises(rvtrace_gdb.NotReached, match=r"^no breakpoint was reached within 0.1 s: .* is in done"):
+        live.bench.run(within=0.1)
+    number = live.bench.break_at("*$pc")
+    with pytest.raises(
+        rvtrace_gdb.NotReached, match=r"^the program stopped after \d+\.\d s of 60 s, at done \(start.S:25\)$"
+    ):
+        live.bench.run_for(60)
+    live.bench.delete(number)
+
+
+def test_expressions(live: Live) -> None:
+    bench = live.bench
+    assert bench.number("result") == 257735 and bench.value("(char)65") == "65 'A'"
+    assert bench.number("(char)65") == 65 and bench.number("1 == 1") == 1 and bench.number("&ticks") > 0x80000000
+    bench.set("mine", "result + 1")
+    assert bench.number("$mine") == 257736
+    with pytest.raises(RvtraceError, match=r"^\$never_set has no value$"):
+        bench.number("$never_set")
+
+
+def test_interrupted_from_another_thread(live: Live, tmp_path: Path) -> None:
+    bench, begun = live.bench, tmp_path / "begun"
+
+    def when(begins: Callable[[], object]) -> None:
+        until(begins, "what is to be interrupted begins")
+        interrupt(bench.engine)
+
+    with meanwhile(lambda: when(lambda: bench.engine.state.running)), pytest.raises(Cancelled):
+        bench.run_until("main", within=60)
+    assert not bench.engine.state.running
+    with meanwhile(lambda: when(begun.exists)), pytest.raises(Cancelled):
+        bench.gdb(f"python {busy(begun)}")
+    assert bench.gdb("echo still here\\n") == "still here\n"
+
+
+def test_interrupted_between_two_commands_of_a_step(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the breakpoint was set, before the program runs: it does not, and the script ends."""
+    bench, report, script = live.bench, Report("x.rvts", {}), tmp_path / "x.rvts"
+    runner, insert, inserted = Runner(bench, report, Lines(shown=False)), bench._inserted, []
+    script.write_text("run until main within 60s\necho not here\n")
+
+    def and_cancelled(location: str, *, temporary: bool) -> dict[str, Any]:
+        inserted.append(insert(location, temporary=temporary))
+        runner.cancel()
+        return inserted[-1]
+
+    monkeypatch.setattr(bench, "_inserted", and_cancelled)
+    before = bench.engine.state.stops
+    runner.run(load_script(script))
+    assert report.problem is not None and report.problem["message"] == "interrupted"
+    assert len(inserted) == 1 and bench.engine.state.stops == before
+    assert bench.gdb("info breakpoints") == "No breakpoints or watchpoints.\n"
+    bench.interrupt()
+    assert bench.gdb("echo too late\\n") == "too late\n"
+
+
+def test_long_work_tells_how_far_it_is(live: Live, tmp_path: Path) -> None:
+    """Filling the buffer takes the program some time; reading it out is long work."""
+    bench, drawn = live
+    bench.load(compile_program(tmp_path, HOME / "tests" / "programs" / "dense.c"))
+    bench.start("-all-jumps")
+    assert bench.pull().tracing  # of nothing
+    until(lambda: bench.run_for(0.6) and (bench.status().captured or 0) > 5_000, "the program fills the buffer")
+    assert "waiting for the program (ms)" in {label for label, _, _ in drawn}
+    drawn.clear()
+    state = bench.pull()
+    assert state.tracing and state.captured is not None and state.captured > 5_000
+    reports = [(done, total) for label, done, total in drawn if label == "reading trace"]
+    assert reports == sorted(reports) and len(reports) > 1 and {total for _, total in reports} == {state.captured}
+    drawn.clear()
+    bench.load(bench.engine.elf)
+    assert [label for label, _, _ in drawn if label.startswith("loading .")]
+
+
+def test_the_worst_latency_is_of_those_that_are_known() -> None:
+    """One that the trace cuts off has at least the latency up to there; alone it says nothing."""
+    reached, slow = rvtrace_gdb.Latency(1, 11, 10, 7), rvtrace_gdb.Latency(50, 70, 20, None, reached=False)
+    assert rvtrace_gdb.Latencies("h", [reached, slow]).instructions == 20
+    assert rvtrace_gdb.Latencies("h", [reached, slow]).ticks == 7
+    for each, problem in (([], "no interrupt that led to h is in"), ([slow], "no interrupt reached its handler")):
+        with pytest.raises(rvtrace_gdb.CheckFailed, match=problem):
+            _ = rvtrace_gdb.Latencies("h", each).instructions
+        with pytest.raises(rvtrace_gdb.CheckFailed, match=problem):
+            _ = rvtrace_gdb.Latencies("h", each).ticks
+    with pytest.raises(rvtrace_gdb.CheckFailed, match="the trace has no times"):
+        _ = rvtrace_gdb.Latencies("h", [reached._replace(ticks=None)]).ticks
+
+
+def test_importing_is_cheap_and_names_are_there() -> None:
+    """What scripted captures need is loaded when it is asked for."""
+    code = "import rvtrace_gdb, sys; assert not any(name.startswith('rvtrace_gdb.') for name in sys.modules); "
+    code += "from rvtrace_gdb import *; Bench, Rig, Stop, History; assert 'pygdbmi' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=HOME, check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = rvtrace_gdb.nonsense
+
+
+def test_the_example(tmp_path: Path) -> None:
+    words = [sys.executable, str(HOME / "examples" / "scripts" / "bench.py"), str(demo(tmp_path))]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 interrupts, at most 0 instructions to the handler" and lines[-1].startswith("Saved ")

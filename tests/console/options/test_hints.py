@@ -1,0 +1,160 @@
+"""Forgotten and wrong options: what the user is told of real captures, of which the right options are known."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.main import main
+from tests.decode.ntrace.messages import groups
+from tests.helpers import reference_streams
+from tests.helpers.core_captures import sifive
+
+FITS = "hint:     the trace fits far better "
+SENSE = "hint:     the messages make far more sense "
+
+
+def hint(capsys: pytest.CaptureFixture[str], *words: object) -> str | None:
+    """The hint of a command, which is the last thing it says but for an error."""
+    main([str(word) for word in words])
+    _, err = capsys.readouterr()
+    said = [line for line in err.splitlines() if not line.startswith("rvtrace: ")]
+    assert sum(line.startswith("hint:") for line in said) == (bool(said) and said[-1].startswith("hint:"))
+    return said[-1] if said and said[-1].startswith("hint:") else None
+
+
+def of_sifive(capsys: pytest.CaptureFixture[str], name: str, options: str) -> str | None:
+    words = options.split()
+    return hint(capsys, "decode", sifive(f"{name}.rtd"), "--ntrace", "--elf", sifive(f"{name}.elf"), *words)
+
+
+COUNTER = "--implicit-return counter"
+E31 = f"--dialect sifive {COUNTER}"
+
+
+@pytest.mark.parametrize("name", ["propertiesfile", "dv-uaddr1", "e31_hello_debug", "itc_printf"])
+def test_there_is_no_hint_where_all_is_well(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert of_sifive(capsys, name, E31) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "told"),
+    [
+        ("e31_hello_debug", COUNTER, "with --dialect sifive"),
+        ("e31_hello_debug", "--dialect sifive", "with --implicit-return full"),
+        ("e31_hello_debug", "", "with --dialect sifive and with --implicit-return full"),
+        ("e31_hello_debug", f"{E31} --btm", "without --btm"),
+        ("e31_hello_debug", f"{E31} --all-jumps", "without --all-jumps"),
+        ("e31_hello_debug", f"{E31} --src-bits 2", "without --src-bits"),
+        ("e31_coremark_release", "", "with --dialect sifive and with --implicit-return full"),
+        ("dv-uaddr1", "--dialect sifive", "with --implicit-return full"),
+        ("timestamp", E31, "with --timestamps"),
+        ("timestamp", COUNTER, "with --dialect sifive and with --timestamps"),
+        ("ca-vector-gemm", "--btm", "with --dialect sifive"),
+        ("ca-vector-gemm", "--dialect sifive", "with --btm"),
+    ],
+)
+def test_the_option_is_named(name: str, said: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert of_sifive(capsys, name, said) == FITS + told
+
+
+@pytest.mark.parametrize("program", ["median", "qsort"])
+@pytest.mark.parametrize(
+    ("mode", "told"), [(0, "with --btm"), (1, None), (2, None), (3, "with --implicit-return full")]
+)
+def test_the_option_of_the_reference_streams_is_named(
+    program: str, mode: int, told: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream, elf = reference_streams.FOLDER / f"{program}.{mode}.nex", reference_streams.FOLDER / f"{program}.elf"
+    assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) == (told and FITS + told)
+
+
+@pytest.mark.parametrize("mode", range(5))
+def test_no_option_makes_up_for_the_wrong_program(mode: int, capsys: pytest.CaptureFixture[str]) -> None:
+    stream, elf = reference_streams.FOLDER / f"median.{mode}.nex", reference_streams.FOLDER / "towers.elf"
+    assert hint(capsys, "decode", stream, "--ntrace", "--elf", elf) is None
+
+
+def without_flow(kind: str) -> bytes:
+    """Traces of SiFive's encoders that hold nothing but their own messages: PC samples, or text the program writes."""
+    if kind == "text":
+        return b"".join(groups((7, 6), (0, 0), (letter, 0)) for letter in b"Hello, World!" * 3)
+    first = groups((35, 6), (15, 4), (0, 2), (0x10001AC0, 0))
+    return first + b"".join(groups((34, 6), (15, 4), (0, 2), (0x28 + i, 0)) for i in range(40))
+
+
+@pytest.mark.parametrize("kind", ["samples", "text"])
+@pytest.mark.parametrize("command", ["decode", "import", "dump"])
+def test_a_trace_without_flow_leads_to_the_dialect_that_has_its_messages(
+    kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "raw.bin").write_bytes(without_flow(kind))
+    program = () if command == "dump" else ("--elf", reference_streams.FOLDER / "median.elf")
+    output = ("-o", tmp_path / "x.rvt") if command == "import" else ()
+    words = [str(word) for word in (command, tmp_path / "raw.bin", "--ntrace", *program, *output)]
+    main(words)
+    said = "".join(capsys.readouterr())
+    assert "with --dialect sifive\n" in said
+    main([*words[:-2], "--dialect", "sifive", *words[-2:]])
+    assert "hint:" not in "".join(capsys.readouterr())
+
+
+def test_a_trace_that_contradicts_itself_has_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert of_sifive(capsys, "dv-850", f"{E31} --timestamps") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("--dialect sifive --src-bits 2", None),
+        ("--src-bits 2", "with --dialect sifive"),
+        ("--dialect sifive", "with --src-bits 2"),
+        ("", "with --dialect sifive and with --src-bits 2"),
+        ("--dialect sifive --src-bits 3", "with --src-bits 2"),
+    ],
+)
+def test_the_option_is_named_where_code_is_missing_too(
+    said: str, told: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = sifive("linux-static")
+    words = ["--maps", f"738={folder / 'gtod.map'}", "--kernel-pages", folder / "kmem", "--elf", folder / "gtod"]
+    found = hint(capsys, "decode", sifive("linux-static.rtd"), "--ntrace", "--events", *words, *said.split())
+    assert found == (told and FITS + told)
+
+
+def test_the_hint_comes_with_the_import_and_with_what_was_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--elf", str(sifive("e31_hello_debug.elf")), "--dialect", "sifive"]
+    assert main(["import", str(sifive("e31_hello_debug.rtd")), *words, "-o", str(tmp_path / "x.rvt")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"{FITS}with --implicit-return full"
+    assert [line for line in lines if line.startswith("history:  93 instructions, 1 gap; 748 bytes: ")]
+    assert [line for line in lines if line.endswith("is this the program that ran?")]
+    assert hint(capsys, "decode", tmp_path / "x.rvt") == f"{FITS}with --implicit-return full"
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "told"),
+    [
+        ("linux-static", "", "with --src-bits 2"),
+        ("linux-static", "--src-bits 4 --timestamps", "with --src-bits 2"),
+        ("linux-static", "--src-bits 2 --dialect sifive", None),
+        ("timestamp", "", "with --timestamps"),
+        ("timestamp", "--timestamps", None),
+        ("itc_printf", "", "with --dialect sifive"),
+        ("itc_printf", "--src-bits 2", "with --dialect sifive and without --src-bits"),
+        ("e31_hello_debug", "", None),
+    ],
+)
+def test_the_messages_alone_tell_how_they_are_laid_out(
+    name: str, said: str, told: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hint(capsys, "dump", sifive(f"{name}.rtd"), "--ntrace", *said.split()) == (told and SENSE + told)
+
+
+@pytest.mark.parametrize("command", ["decode", "dump"])
+def test_noise_has_no_hint(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(20_000))
+    words = ["--elf", reference_streams.FOLDER / "median.elf", "--events"] if command == "decode" else []
+    assert hint(capsys, command, tmp_path / "noise", "--ntrace", *words) is None

@@ -1,0 +1,287 @@
+"""The procedures on the simulated devices, which were written from the document: traces of two harts through funnels.
+
+What the harts executed is what the decoded trace of each source ID has.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import (
+    ComponentAccess,
+    ComponentTimeout,
+    SettingRefused,
+    UnsupportedVersion,
+    WrongComponent,
+)
+from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
+from rvtrace_gdb.controlregs.trace_control import procedures
+from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
+from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
+from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.transport.simulated.bus import BusError
+from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild, TraceComponent
+from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
+from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink
+from tests.transport.simulated.devices.rig import SIZE, Log, Rig
+from tests.transport.simulated.devices.test_component import BUFFER, Registers
+from tests.transport.simulated.encoder.traces import compiled
+from tests.transport.simulated.nexus import messages
+
+SECOND = 0x4000_0000  # added to addresses of the second machine's bus
+REQUEST = GraphRequest(
+    TraceRequest(buffer_start=BUFFER, buffer_size=SIZE), pins={"pib0": Pins(PibMode.PARALLEL_4)}, atb_ids={"atb0": 3}
+)
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("graph"), "rv64imac")
+
+
+class Refused(RvtraceError):
+    def __init__(self, address: int) -> None:
+        self.address = address
+        super().__init__(f"bus error at {address:#x}")
+
+
+class TwoBuses:
+    """A Target with the buses of two machines."""
+
+    def __init__(self, rigs: list[Rig]) -> None:
+        self.rigs = rigs
+
+    def read32(self, address: int) -> int:
+        bus = self.rigs[address >= SECOND + 0x2000_0000].bus
+        try:
+            return bus.read(address % SECOND, 4)
+        except BusError as error:
+            raise Refused(address) from error
+
+    def write32(self, address: int, value: int) -> None:
+        bus = self.rigs[address >= SECOND + 0x2000_0000].bus
+        try:
+            bus.write(address % SECOND, 4, value)
+        except BusError as error:
+            raise Refused(address) from error
+
+    def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
+        return self.rigs[0].bus.read_bytes(address, nbytes)
+
+
+class Chip:
+    """Two harts with encoders; devices are added in start order, then the ways between them are told."""
+
+    def __init__(self, elf: Path) -> None:
+        self.rigs = [Rig(elf), Rig(elf)]
+        self.logs = [Log(3, 0), Log(3, 0)]
+        self.target = TwoBuses(self.rigs)
+        self.components: dict[str, Component] = {}
+
+    def add(self, name: str, kind: str, device: TraceComponent) -> None:
+        self._known(name, kind, self.rigs[0].add(device), 0)
+
+    def ram(self, name: str, **options: Any) -> Any:
+        sink, registers = self.rigs[0].sink(**options)
+        self._known(name, "ram_sink", registers, 0)
+        return sink
+
+    def encoder(self, number: int, output: Any, **options: Any) -> None:
+        encoder, registers = self.rigs[number].encoder(output, **options)
+        encoder.watch = self.logs[number]
+        self._known(f"enc{number}", "encoder", registers, SECOND * number)
+
+    def _known(self, name: str, kind: str, registers: Registers, offset: int) -> None:
+        self.components[name] = Component(self.target, registers.base + offset, RATIFIED[kind], name, 0.05)
+
+    def graph(self, edges: Iterable[tuple[str, str]], inputs: Mapping[str, Mapping[str, int]]) -> Graph:
+        return Graph.of(self.components.values(), edges, inputs)
+
+    def run(self) -> None:
+        for _ in range(10):
+            self.rigs[0].run(300)
+            self.rigs[1].run(200)
+
+    def decoded(self, data: bytes, got: GraphInForce) -> None:
+        """Each source ID has what its hart executed."""
+        for encoder, log in zip(got.encoders, self.logs, strict=True):
+            options = Options(src_bits=encoder.src_bits, src_id=encoder.src_id, timestamps=encoder.timestamps)
+            history = decode(data, self.rigs[0].image, options)
+            assert list(history.pcs(0, len(history))) == [step.pc for step in log.steps if step.trap is None]
+
+
+def two_levels(elf: Path, **builds: ComponentBuild) -> tuple[Chip, Graph]:
+    chip = Chip(elf)
+    sink = chip.ram("ram0", build=builds.get("ram0"))
+    hart = chip.rigs[0].hart
+    top = Funnel([sink], inputs=4, system_clock=lambda: hart.elapsed, build=builds.get("top"))
+    low = Funnel([top.inputs[2]], inputs=2, above=top.timestamps, build=builds.get("low"))
+    chip.add("top", "funnel", top)
+    chip.add("low", "funnel", low)
+    chip.encoder(0, low.inputs[1], time_from=low.timestamps, build=builds.get("enc0"))
+    chip.encoder(1, top.inputs[0], time_from=top.timestamps, build=builds.get("enc1"))
+    edges = [("top", "ram0"), ("low", "top"), ("enc0", "low"), ("enc1", "top")]
+    return chip, chip.graph(edges, {"top": {"low": 2, "enc1": 0}, "low": {"enc0": 1}})
+
+
+def stop(graph: Graph) -> None:
+    stopped = procedures.stop(graph)
+    assert (stopped.lost, stopped.notes) == ((), ())
+    procedures.check(stopped)
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_two_harts_through_two_funnels(elf: Path, timestamps: bool) -> None:
+    chip, graph = two_levels(elf)
+    request = GraphRequest(TraceRequest(buffer_start=BUFFER, buffer_size=SIZE, timestamps=timestamps))
+    got = procedures.start(graph, request)
+    assert got.notes == ()
+    assert [(encoder.src_id, encoder.src_bits) for encoder in got.encoders] == [(0, 1), (1, 1)]
+    assert got.clocks == ({"enc0": "top", "enc1": "top"} if timestamps else {})
+    chip.run()
+    stop(graph)
+    drained = procedures.drain_all(graph, got).drained["ram0"]
+    assert not drained.wrapped
+    chip.decoded(drained.data, got)
+
+
+def test_read_out_and_gone_on(elf: Path) -> None:
+    chip, graph = two_levels(elf)
+    got = procedures.start(graph, REQUEST)
+    chip.run()
+    stop(graph)
+    first = procedures.drain_all(graph, got).drained["ram0"].data
+    procedures.resume(graph, got)
+    chip.run()
+    stop(graph)
+    whole = procedures.drain_all(graph, got).drained["ram0"].data
+    assert whole.startswith(first) and len(whole) > len(first)
+
+
+def test_components_that_take_their_time(elf: Path) -> None:
+    slow = ComponentBuild(flush_polls=5, powered_down=True)
+    chip, graph = two_levels(elf, ram0=slow, top=slow, low=slow, enc0=slow)
+    got = procedures.start(graph, REQUEST)
+    chip.run()
+    stop(graph)
+    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
+
+
+def test_hard_wired_sources(elf: Path) -> None:
+    fixed = ComponentBuild(fixed={"trTeSrcID": 0x21, "trTeSrcBits": 8})
+    chip, graph = two_levels(elf, enc0=fixed)
+    got = procedures.start(graph, REQUEST)
+    assert [(encoder.src_id, encoder.src_bits) for encoder in got.encoders] == [(0x21, 8), (1, 8)]
+    chip.run()
+    stop(graph)
+    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
+
+
+@pytest.mark.parametrize("name", ["ram0", "top", "low", "enc0"])
+@pytest.mark.parametrize(
+    ("build", "error"),
+    [
+        (ComponentBuild(version=(0, 0)), UnsupportedVersion),
+        (ComponentBuild(version=(2, 0)), UnsupportedVersion),
+        (ComponentBuild(comp_type=5), WrongComponent),
+        (ComponentBuild(stuck={"Active": 0}), ComponentTimeout),
+        (ComponentBuild(stuck={"Enable": 0}), ComponentTimeout),
+        (ComponentBuild(faults={4}), ComponentAccess),
+    ],
+    ids=["version-0", "version-2", "type", "never-active", "never-enabled", "bus-error"],
+)
+def test_what_cannot_be_started(elf: Path, name: str, build: ComponentBuild, error: type[Exception]) -> None:
+    _, graph = two_levels(elf, **{name: build})
+    with pytest.raises(error, match=f"^{name} at 0x"):
+        procedures.start(graph, REQUEST)
+    for component in graph.order:
+        bit = component.block.prefix + "Enable"
+        assert not component.get(component.block.control, bit), component.name
+
+
+@pytest.mark.parametrize("version", [(1, 1), (1, 15)])
+def test_newer_minor_versions(elf: Path, version: tuple[int, int]) -> None:
+    _, graph = two_levels(elf, low=ComponentBuild(version=version))
+    (note,) = procedures.start(graph, REQUEST).notes
+    assert note.startswith("low at 0x") and f"interface {version[0]}.{version[1]} is" in note
+
+
+def test_never_empty(elf: Path) -> None:
+    chip, graph = two_levels(elf, low=ComponentBuild(stuck={"Empty": 0}))
+    got = procedures.start(graph, REQUEST)
+    chip.run()
+    stopped = procedures.stop(graph)
+    assert [failure.component for failure in stopped.failures] == ["low"]
+    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)
+
+
+def test_pins_and_atb(elf: Path) -> None:
+    """A funnel to a trace probe, and beside it an encoder of its own on ATB."""
+
+    class Probe:
+        data = b""
+
+        def write(self, data: bytes) -> None:
+            self.data += data
+
+    chip, probe, bus = Chip(elf), Probe(), []
+    pib, bridge = PibSink(probe), AtbBridge(lambda atid, data: bus.append((atid, data)))
+    chip.add("pib0", "pib_sink", pib)
+    chip.add("atb0", "atb_bridge", bridge)
+    funnel = Funnel([pib], inputs=1)
+    chip.add("f0", "funnel", funnel)
+    chip.encoder(0, funnel.inputs[0])
+    chip.encoder(1, bridge)
+    graph = chip.graph([("f0", "pib0"), ("enc0", "f0"), ("enc1", "atb0")], {"f0": {"enc0": 0}})
+    got = procedures.start(graph, REQUEST)
+    assert got.notes == ()
+    chip.run()
+    stop(graph)
+    assert {atid for atid, _ in bus} == {3}
+    for log, data in zip(chip.logs, (probe.data, b"".join(data for _, data in bus)), strict=True):
+        history = decode(data, chip.rigs[0].image, Options())
+        assert list(history.pcs(0, len(history))) == [step.pc for step in log.steps if step.trap is None]
+
+
+def test_stop_on_wrap_below_a_funnel(elf: Path) -> None:
+    """The buffer fills up; what could not be stored is no failure of those that still hold it."""
+    chip, graph = two_levels(elf)
+    request = GraphRequest(TraceRequest(stop_on_wrap=True), {"ram0": Buffer(BUFFER, 256)})
+    got = procedures.start(graph, request)
+    chip.run()
+    stopped = procedures.stop(graph)
+    assert stopped.failures == ()
+    assert "enc0" in stopped.lost and "enc1" in stopped.lost
+    drained = procedures.drain_all(graph, got).drained["ram0"]
+    assert (len(drained.data), drained.wrapped) == (256, True)
+    assert messages(drained.data[:200], src_bits=1)
+
+
+def test_what_cannot_be_cut(elf: Path) -> None:
+    chip, _ = two_levels(elf, top=ComponentBuild(fixed={"trFunnelDisInput": 1}))
+    edges = [("top", "ram0"), ("low", "top"), ("enc0", "low"), ("enc1", "top")]
+    with pytest.raises(SettingRefused, match=r"top at .*: its input 0 stays cut \(trFunnelDisInput reads 0x0001\)"):
+        procedures.start(chip.graph(edges, {"top": {"low": 2, "enc1": 0}, "low": {"enc0": 1}}), REQUEST)
+
+
+def test_capabilities(elf: Path) -> None:
+    chip, graph = two_levels(elf)
+    has = {component.name: capabilities(component).has for component in graph.order}
+    assert "its own SRAM of 262144 bytes" in has["ram0"]
+    assert "inputs that can be cut: 0 to 3" in has["top"] and "inputs that can be cut: 0, 1" in has["low"]
+    assert any(words.startswith("timestamps of") and "internal system" in words for words in has["top"])
+    assert {"N-Trace 1.0", "BTM", "HTM", "source IDs of up to 12 bits"} <= set(has["enc0"])
+    got = procedures.start(graph, REQUEST)
+    with pytest.raises(SettingRefused, match="is in use"):
+        capabilities(chip.components["enc0"])
+    chip.run()
+    stop(graph)
+    for component in graph.order:
+        assert capabilities(component).has == has[component.name] or component.name == "ram0"
+    chip.decoded(procedures.drain_all(graph, got).drained["ram0"].data, got)

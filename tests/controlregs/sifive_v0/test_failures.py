@@ -1,0 +1,331 @@
+"""Components of version 0 that are not what they should be, do not answer, or never come to an end."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.controlregs.component import Component
+from rvtrace_gdb.controlregs.errors import (
+    ComponentAccess,
+    ComponentTimeout,
+    DrainFailed,
+    SettingRefused,
+    SinkNotReadable,
+    WrongComponent,
+)
+from rvtrace_gdb.controlregs.generations import capabilities, procedures
+from rvtrace_gdb.controlregs.graph import RATIFIED, Graph
+from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, TraceRequest
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.sifive_v0.component import V0Build
+from tests.controlregs.sifive_v0.test_procedures import BUFFER, asked
+from tests.transport.simulated.encoder.traces import compiled
+from tests.transport.simulated.sifive_v0.chip import (
+    APART,
+    ENCODERS,
+    FUNNELS,
+    MEMORY,
+    SIZE,
+    TIMEOUT,
+    Chip,
+    Refused,
+    decoded,
+    p550,
+)
+
+RP, DATA = 0x20, 0x24
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("v0"), "rv64imac")
+
+
+def all_off(chip: Chip) -> bool:
+    return not any(device.enabled for device in chip.devices.values())
+
+
+@pytest.mark.parametrize("name", ["enc0", "enc1", "funnel0"])
+@pytest.mark.parametrize(
+    ("build", "error", "text"),
+    [
+        (V0Build(stuck={"Active": 0}), ComponentTimeout, r"did not come to t[ef]Active=1 within 0\.05 s"),
+        (V0Build(stuck={"Enable": 0}), ComponentTimeout, r"did not come to t[ef]Enable=1 within"),
+        (V0Build(version=(1, 0)), SettingRefused, r"its trace control interface is 1\.0, .* correct `version`"),
+        (V0Build(version=(1, 15)), SettingRefused, r"its trace control interface is 1\.15, not that of before 1\.0"),
+        (V0Build(version=(2, 0)), SettingRefused, r"its trace control interface is 2\.0, not"),
+        (V0Build(faults={0x00}), ComponentAccess, r"t[ef]Control \(0x[0-9a-f]+\) cannot be read: bus error"),
+        (V0Build(faults={0x04}), ComponentAccess, r"t[ef]Impl \(0x[0-9a-f]+\) cannot be read: bus error"),
+        (V0Build(faults={0x40}), ComponentAccess, r"tsControl \(0x[0-9a-f]+\) cannot be (read|written): bus error"),
+    ],
+    ids=["never-active", "never-enabled", "1.0", "1.15", "2.0", "no-control", "no-impl", "no-time"],
+)
+def test_what_cannot_be_started(elf: Path, name: str, build: V0Build, error: type[RvtraceError], text: str) -> None:
+    """One line names it, and nothing stays on."""
+    builds: dict[str, Any] = {name.replace("0", "") if name == "funnel0" else name: build}
+    chip = p550(elf, **builds)
+    graph = chip.graph()
+    with pytest.raises(error, match=rf"^{name} at 0x[0-9a-f]+: .*{text}") as caught:
+        procedures(graph).start(graph, asked(timestamps=True))
+    assert "\n" not in str(caught.value)
+    assert all_off(chip)
+
+
+@pytest.mark.parametrize("name", ["enc0", "funnel0"])
+def test_never_reset(elf: Path, name: str) -> None:
+    """Somebody else has used it, and it does not let go."""
+    build = V0Build(stuck={"Active": 1})
+    chip = p550(elf, funnel=build) if name == "funnel0" else p550(elf, enc0=build)
+    for _ in range(2):
+        chip.target.write32(chip.component(name).base, 1)
+    graph = chip.graph()
+    with pytest.raises(ComponentTimeout, match=rf"^{name} at .* did not come to t[ef]Active=0 within 0\.05 s"):
+        procedures(graph).start(graph, BUFFER)
+
+
+@pytest.mark.parametrize("offset", [0x10, 0x14, 0x18, 0x1C])
+def test_sink_registers_that_do_not_answer(elf: Path, offset: int) -> None:
+    chip = p550(elf, funnel=V0Build(faults={offset}))
+    graph = chip.graph()
+    with pytest.raises(ComponentAccess, match=rf"^ram0 at 0x18000: teSink\w+ \({FUNNELS + offset:#x}\) cannot be"):
+        procedures(graph).start(graph, BUFFER)
+    assert all_off(chip)
+
+
+def test_nobody(elf: Path) -> None:
+    """Buses that answer for those that are not there give zeros, or ones."""
+
+    class Zeros:
+        def read(self, offset: int, nbytes: int) -> int:
+            return 1 if offset == 0 else 0  # even one that seems to wake
+
+        def write(self, offset: int, nbytes: int, value: int) -> None:
+            """It is gone."""
+
+    chip = p550(elf)
+    chip.target.devices[ENCODERS] = Zeros()  # type: ignore[assignment]
+    graph = chip.graph()
+    with pytest.raises(WrongComponent, match=r"^enc0 at 0x100000: no pre-ratified trace encoder answers here"):
+        procedures(graph).start(graph, BUFFER)
+
+
+def test_each_at_the_others_address(elf: Path) -> None:
+    chip = p550(elf, 1)
+    devices = chip.target.devices
+    devices[ENCODERS], devices[FUNNELS] = devices[FUNNELS], devices[ENCODERS]
+    graph = chip.graph()
+    with pytest.raises(WrongComponent, match=r"^funnel0 at 0x18000: this is a pre-ratified trace encoder, not a"):
+        procedures(graph).start(graph, BUFFER)
+    devices[FUNNELS] = devices[ENCODERS]
+    with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: .*(is it a funnel|cannot send trace to the funnel)"):
+        procedures(graph).start(graph, BUFFER)
+
+
+@pytest.mark.parametrize("name", ["enc0", "funnel0"])
+def test_never_empty(elf: Path, name: str) -> None:
+    """The others are stopped, and what they have sent can be read."""
+    build = V0Build(stuck={"Empty": 0})
+    chip = p550(elf, funnel=build) if name == "funnel0" else p550(elf, enc0=build)
+    graph = chip.graph()
+    got = procedures(graph).start(graph, BUFFER)
+    chip.run()
+    stopped = procedures(graph).stop(graph)
+    (failure,) = stopped.failures
+    assert isinstance(failure, ComponentTimeout) and failure.component == name
+    assert re.search(r"did not come to t[ef]Enable=0 t[ef]Empty=1 within 0\.05 s", str(failure))
+    with pytest.raises(ComponentTimeout):
+        procedures(graph).check(stopped)
+    assert all_off(chip)
+    data = procedures(graph).drain_all(graph, got).drained["ram0"].data
+    found = decoded(chip, data, got.encoders)
+    assert [found[hart] for hart in range(2)] == [chip.retired(hart) for hart in range(2)]
+
+
+def test_never_off(elf: Path) -> None:
+    chip = p550(elf)
+    graph = chip.graph()
+    got = procedures(graph).start(graph, BUFFER)
+    chip.devices["funnel0"]._always = 2  # from now on tfEnable reads 1
+    stopped = procedures(graph).stop(graph)
+    assert [failure.component for failure in stopped.failures] == ["funnel0"]
+    (failure,) = procedures(graph).drain_all(graph, got).failures.values()
+    assert isinstance(failure, SinkNotReadable) and "is still storing trace" in str(failure)
+
+
+def test_a_funnel_that_takes_nothing_any_more(elf: Path) -> None:
+    """Its encoders cannot be rid of their last messages: that is loss, and what was stored before can be read."""
+    chip = p550(elf)
+    graph = chip.graph()
+    got = procedures(graph).start(graph, BUFFER)
+    chip.run(2)
+    chip.devices["funnel0"].jammed = True
+    chip.run(2)
+    stopped = procedures(graph).stop(graph)
+    assert stopped.lost == ("enc0", "enc1")
+    assert procedures(graph).drain_all(graph, got).drained["ram0"].data
+
+
+def test_bus_errors_while_stopping(elf: Path) -> None:
+    """One that does not answer any more does not keep the others on."""
+    chip = p550(elf)
+    graph = chip.graph()
+    procedures(graph).start(graph, BUFFER)
+    encoder = chip.target.devices.pop(ENCODERS)
+    stopped = procedures(graph).stop(graph)
+    assert [failure.component for failure in stopped.failures] == ["enc0"]
+    assert [name for name, device in chip.devices.items() if device.enabled] == ["enc0"]
+    found = procedures(graph).look(graph)
+    assert list(found.problems) == ["enc0"] and [status.name for status in found.encoders] == ["enc1"]
+    chip.target.devices[ENCODERS] = encoder
+
+
+def test_memory_that_cannot_be_read(elf: Path) -> None:
+    """What was read before is kept."""
+    chip = p550(elf)
+    graph = chip.graph()
+    got = procedures(graph).start(graph, BUFFER)
+    chip.run()
+    procedures(graph).stop(graph)
+    whole = procedures(graph).drain_all(graph, got).drained["ram0"].data
+
+    class Part:
+        def read_bytes(self, address: int, nbytes: int) -> bytes:
+            error = Refused(MEMORY + 64)
+            error.partial = bytes(chip.bus.read_bytes(MEMORY, 64))  # type: ignore[attr-defined]
+            raise error
+
+    chip.target.memory = Part()
+    (failure,) = procedures(graph).drain_all(graph, got).failures.values()
+    assert isinstance(failure, DrainFailed) and failure.partial == whole[:64] and failure.wanted == len(whole)
+
+
+def sram(elf: Path, build: V0Build | None = None) -> tuple[Chip, Graph]:
+    chip = Chip(elf, 1)
+    chip.encoder(0, sink="ram0", memory=chip.memory(sram_size=1 << 14, system=False), build=build)
+    return chip, chip.graph()
+
+
+def test_sram_that_cannot_be_read(elf: Path) -> None:
+    for at, text in (
+        (4, "teSinkRP reads 0x10 after 0x0 was written"),
+        (0, "teSinkRP stays 0x0 while teSinkData is read"),
+    ):
+        chip, graph = sram(elf, V0Build(fixed={"teSinkRP": at}))
+        got = procedures(graph).start(graph, GraphRequest(TraceRequest()))
+        chip.run(1)
+        procedures(graph).stop(graph)
+        (failure,) = procedures(graph).drain_all(graph, got).failures.values()
+        assert str(failure) == f"ram0 at 0x100000: {text}: its SRAM cannot be read"
+
+
+def test_sram_whose_window_does_not_answer(elf: Path) -> None:
+    chip, graph = sram(elf, V0Build(faults={DATA}))
+    got = procedures(graph).start(graph, GraphRequest(TraceRequest()))
+    chip.run(1)
+    procedures(graph).stop(graph)
+    (failure,) = procedures(graph).drain_all(graph, got).failures.values()
+    assert isinstance(failure, DrainFailed) and failure.partial == b""
+
+
+def test_sram_without_size(elf: Path) -> None:
+    _, graph = sram(elf, V0Build(fixed={"teSinkWP": 0}))
+    with pytest.raises(SettingRefused, match=r"^ram0 at 0x100000: .*its size cannot be found out"):
+        procedures(graph).start(graph, GraphRequest(TraceRequest()))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            lambda chip: chip.target.write32(FUNNELS, 0),
+            r"is in reset, its trace is lost \(tfControl reads 0x00000008\)",
+        ),
+        (lambda chip: chip.target.write32(FUNNELS + 0x1C, SIZE + 8), "its write pointer .* is outside the buffer"),
+    ],
+    ids=["reset", "pointer"],
+)
+def test_a_sink_without_its_trace(elf: Path, change: Callable[[Chip], None], text: str) -> None:
+    chip = p550(elf)
+    graph = chip.graph()
+    got = procedures(graph).start(graph, BUFFER)
+    chip.run(1)
+    procedures(graph).stop(graph)
+    change(chip)
+    (failure,) = procedures(graph).drain_all(graph, got).failures.values()
+    assert isinstance(failure, SinkNotReadable) and re.search(rf"^ram0 at 0x18000: {text}", str(failure))
+
+
+class TestGraphs:
+    def test_of_both_versions(self, elf: Path) -> None:
+        chip = p550(elf, 1)
+        other = Component(chip.target, 0x20_0000, RATIFIED["encoder"], "enc9", TIMEOUT)
+        line = r"^enc9 at 0x200000: has the trace control interface 1\.0, ram0 has that of before 1\.0: trace with"
+        with pytest.raises(SettingRefused, match=line):
+            Graph.of([*chip.components, other], [*chip.edges, ("enc9", "funnel0")], chip.inputs)
+
+    def test_the_other_way_round(self, elf: Path) -> None:
+        chip = p550(elf, 1)
+        sink = Component(chip.target, 0x20_0000, RATIFIED["ram_sink"], "ram9", TIMEOUT)
+        encoder = chip.component("enc0")
+        with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has the trace control interface of before 1\.0"):
+            Graph.of([sink, encoder], [("enc0", "ram9")])
+
+    def test_versions(self, elf: Path) -> None:
+        assert p550(elf, 1).graph().version == 0
+        sink = Component(p550(elf, 1).target, 0x20_0000, RATIFIED["ram_sink"], "ram9", TIMEOUT)
+        assert Graph.of([sink], []).version == 1
+
+    def test_two_places_at_once(self, elf: Path) -> None:
+        chip = Chip(elf, 1)
+        chip.funnel("funnel0", sink="ram0", memory=chip.memory())
+        chip.encoder(0, to="funnel0", sink="ram1", memory=chip.memory())
+        graph = chip.graph()
+        line = r"^enc0 at 0x100000: sends its trace to one place at a time, not to funnel0 and ram1: choose one of them"
+        with pytest.raises(SettingRefused, match=line):
+            procedures(graph).start(graph, BUFFER)
+
+    def test_either_of_two_places(self, elf: Path) -> None:
+        """What is not in the graph gets nothing."""
+        chip = Chip(elf, 1)
+        chip.funnel("funnel0", sink="ram0", memory=chip.memory())
+        chip.encoder(0, to="funnel0", sink="ram1", memory=chip.memory())
+        graph = Graph.of([chip.component("ram1"), chip.component("enc0")], [("enc0", "ram1")])
+        got = procedures(graph).start(graph, BUFFER)
+        chip.run()
+        assert procedures(graph).stop(graph).failures == ()
+        data = procedures(graph).drain_all(graph, got).drained["ram1"].data
+        assert list(decoded(chip, data, got.encoders).values()) == [chip.retired(0)]
+        assert not chip.devices["funnel0"].active
+
+    def test_a_sink_elsewhere(self, elf: Path) -> None:
+        chip = p550(elf, 1)
+        next(component for component in chip.components if component.name == "ram0").base += APART
+        graph = chip.graph()
+        with pytest.raises(SettingRefused, match=r"^ram0 at 0x19000: a sink of before 1\.0 is inside of the"):
+            procedures(graph).start(graph, BUFFER)
+
+    def test_those_that_are_not_traced_are_kept_off(self, elf: Path) -> None:
+        chip = p550(elf)
+        whole = chip.graph()
+        procedures(whole).start(whole, BUFFER)
+        unused = chip.component("enc1")
+        graph = Graph.of(
+            [component for component in chip.components if component is not unused],
+            [edge for edge in chip.edges if "enc1" not in edge],
+            chip.inputs,
+            [unused],
+        )
+        assert procedures(graph).start(graph, BUFFER).notes == ()
+        assert not chip.devices["enc1"].enabled
+        del chip.target.devices[ENCODERS + APART]
+        (note,) = procedures(graph).start(graph, BUFFER).notes
+        assert note.startswith("enc1 is not traced, and cannot be kept off: enc1 at 0x101000: teControl")
+
+
+def test_capabilities_of_nobody(elf: Path) -> None:
+    chip = p550(elf, enc0=V0Build(stuck={"Active": 0}))
+    with pytest.raises(ComponentTimeout, match=r"^enc0 at 0x100000: teControl did not come to teActive=1"):
+        capabilities(chip.component("enc0"))

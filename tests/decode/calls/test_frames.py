@@ -1,0 +1,81 @@
+"""The calls under way at every position of random executions: what a naive interpreter finds, however it is asked."""
+
+from itertools import islice
+
+import pytest
+
+import rvtrace_gdb.decode.calls.frames as frames_module
+from rvtrace_gdb.decode.calls import call_history
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.stack import UNKNOWN, Kind
+from tests.decode.calls.call_histories import history_of
+from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
+from tests.decode.calls.test_call_history_properties import Case
+
+HOW = {Kind.CALL: "call", Kind.TRAP: "trap"}
+
+
+def told(frames: list[CallFrame]) -> list[Waiting]:
+    found = []
+    for frame in frames:
+        left = None if frame.call is None else (frame.call, HOW[frame.kind])
+        found.append(Waiting(frame.pc, None if frame.function == UNKNOWN else frame.function, frame.level, left))
+    return found
+
+
+class Asked:
+    """A case, and what is expected at each of its positions."""
+
+    def __init__(self, seed: int) -> None:
+        self.case = Case(seed)
+        self.expected = list(NaiveCalls(self.case.image, self.case.starts, self.case.chains).frames(self.case.pcs))
+        self.frames = CallFrames(self.case.history, self.case.calls)
+
+    def check(self, position: int) -> None:
+        """All frames, and some of them."""
+        assert told(list(self.frames.frames(position))) == self.expected[position], position
+        first, count = self.case.rng.randint(0, 4), self.case.rng.randint(1, 4)
+        some = list(islice(self.frames.frames(position, first), count))
+        assert told(some) == self.expected[position][first : first + count]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few entries make many blocks, of which few are kept."""
+    monkeypatch.setattr(call_history, "_BLOCK", 3)
+    monkeypatch.setattr(frames_module, "_SPAN", 4)
+    monkeypatch.setattr(frames_module, "_BLOCKS", 3)
+
+
+@pytest.mark.parametrize("seed", range(500, 516))
+def test_as_a_naive_interpreter(seed: int) -> None:
+    """Step by step, forward or backward."""
+    asked = Asked(seed)
+    order = range(len(asked.case.pcs))
+    for position in order if seed % 2 else reversed(order):
+        asked.check(position)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("seed", range(540, 600))
+def test_anywhere_in_many_blocks(seed: int) -> None:
+    asked = Asked(seed)
+    for _ in range(60):
+        asked.check(asked.case.rng.randrange(len(asked.case.pcs)))
+
+
+@pytest.mark.parametrize("seed", range(740, 770))
+def test_at_the_end_with_what_runs_next(seed: int) -> None:
+    """A history that ends in the middle of an execution, and where the program is then."""
+    case = Case(seed)
+    ends = [end for end in range(1, len(case.pcs)) if GAP not in case.pcs[end - 1 : end + 1] and end not in case.chains]
+    for end in case.rng.sample(ends, min(len(ends), 8)):
+        history = history_of(case.pcs[:end], [event for event in case.events if event.position < end], case.rng)
+        frames = CallFrames(history, CallHistory(history, case.image))
+        naive = NaiveCalls(case.image, case.starts, case.chains)
+        *_, before, after = naive.frames(case.pcs[: end + 1]) if end else [[], []]
+        assert told(list(frames.frames(end, pc=case.pcs[end]))) == after
+        assert told(list(frames.frames(end - 1))) == before
+        unknown = told(list(frames.frames(end)))
+        assert unknown[0].pc == UNKNOWN and unknown[1:] == before[1:]

@@ -1,0 +1,121 @@
+"""Recording that a debugger starts, in all modes and of special kinds, and what a debugger does meanwhile.
+
+The programs of tests/programs/ctr are built without their own writes of CTR registers here.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.ctr_model.model import Instruction, Model, Write
+from tests.ctr_model.programs import build
+from tests.endtoend.ctr.gdb_run import HISTORY, SHOW, Expected, Run, Shown, check
+from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers.cross_compiler import HOME, compile_program, demo
+from tests.helpers.qemu10 import CPU, RV32_CPU, running
+
+U, S, M, RASEMU, STE, MTE, BPFRZ, LCOFIFRZ = (1 << bit for bit in (0, 1, 2, 7, 8, 9, 11, 12))
+FREEZES = f"rv64,{CPU},sscofpmf=true"
+NESTED = HOME / "tests" / "programs" / "ctr" / "nested.c"
+
+STARTS = [
+    ("modes", "", "look_modes_1", M | S | U),
+    ("modes", "-modes u", "look_modes_1", U),
+    ("modes", "-modes u -external m,s", "look_modes_1", U | MTE | STE),
+    ("modes", "-modes u -external m", "look_modes_1", U | MTE),
+    ("modes", "-modes s,u -external m", "look_modes_1", S | U | MTE),
+    ("modes", "-modes s", "look_modes_1", S),
+    ("modes", "-modes m", "look_modes_1", M),
+    ("freeze", "-freeze breakpoint", "look_bp_m", M | S | U | BPFRZ),
+    ("freeze", "-freeze lcofi", "look_bp_m", M | S | U | LCOFIFRZ),
+    ("freeze", "-freeze breakpoint,lcofi -modes s", "look_bp_m", S | BPFRZ | LCOFIFRZ),
+    ("freeze", "-ras -freeze breakpoint", "look_bp_m", M | S | U | RASEMU | BPFRZ),
+]
+
+
+IDS = [name + options.replace(" ", "") for name, options, *_ in STARTS]
+
+
+@pytest.mark.parametrize(("name", "options", "stop", "control"), STARTS, ids=IDS)
+def test_modes_external_traps_and_freezing(tmp_path: Path, name: str, options: str, stop: str, control: int) -> None:
+    elf = build(tmp_path, name, "none")
+    run = Run(elf, tmp_path, [f"trace ctr start {options}"], stop, control, begin="exercise", cpu=FREEZES)
+    run.check()
+    assert run.expected.valid > 0
+
+
+def test_rv32(tmp_path: Path) -> None:
+    """Transfer types cannot be chosen there, and it is said; everything else is as with RV64."""
+    elf = demo(tmp_path, "rv32imac_zicsr")
+    start = "trace ctr start -without branches"
+    run = Run(elf, tmp_path, [start], "finish", M | S | U, cpu=RV32_CPU)
+    assert run.check() > 200
+    assert "taken branch" in {row.kind for row in run.shown.rows}
+    assert "it cannot leave out taken branches" in run.said[start]
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_stops_and_steps_leave_no_trace(tmp_path: Path, gdb: str) -> None:
+    way = [*(f"stepi {n}" for n in range(1, 9)), "next", "step", "break classify", "continue  ", "next 2", "delete"]
+    looked = ["trace ctr show", "trace history", "next 3"]
+    run = Run(demo(tmp_path), tmp_path, ["trace ctr start"], "finish", M | S | U, gdb=gdb, on_the_way=[*way, *looked])
+    assert run.check() > 200
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_gdb_goes_back_in_the_records(tmp_path: Path, gdb: str) -> None:
+    back = [word for n in range(1, 60) for word in (f"reverse-stepi{' ' * n}", f"print/x $pc  {' ' * n}")]
+    run = Run(
+        demo(tmp_path), tmp_path, ["trace ctr start"], "finish", M | S | U, gdb=gdb, connect="trace connect", after=back
+    )
+    run.check()
+    ran = [event.pc for event in run.events if isinstance(event, Instruction)]
+    ran = ran[: len(ran) - ran[::-1].index(run.shown.history[max(run.shown.history)] or 0)]
+    assert [int(run.said[word].split()[-1], 16) for word in back[1::2]] == ran[::-1][:59]
+
+
+@pytest.mark.parametrize("depth", [16, 64])
+def test_the_calls_under_way(tmp_path: Path, depth: int) -> None:
+    """RAS emulation: what the hart keeps are the calls that gdb finds, as far as its entries go."""
+    elf = compile_program(tmp_path, NESTED)
+    run = Run(
+        elf, tmp_path, [f"trace ctr start -ras -depth {depth}"], "deepest", M | S | U | RASEMU, depth,
+        after=["trace ctr stack", "backtrace"],
+    )  # fmt: skip
+    run.check()
+    frame = re.compile(r"^#(\d+) +(?:0x([0-9a-f]+) in )?(\w+)", re.M)
+    shown, gdb = frame.findall(run.said["trace ctr stack"]), frame.findall(run.said["backtrace"])
+    calls = len(gdb) - 1
+    assert calls == 42 and run.expected.valid == min(depth, calls)
+    assert [name for _, _, name in shown][: depth + 1] == [name for _, _, name in gdb][: depth + 1]
+    sources = [int(pc, 16) for _, pc, _ in shown[1 : run.expected.valid + 1]]
+    assert sources == [source for source, _, _ in run.expected.rows]
+
+
+def test_registers_are_put_back(tmp_path: Path) -> None:
+    """What the program had configured is there again after `trace ctr stop`."""
+    elf = build(tmp_path, "ras")
+    registers = ["$mctrctl", "$sctrdepth", "$siselect", "$sctrstatus >> 31", "$priv"]
+    looks = [[f"print {register}{' ' * n}" for register in registers] for n in range(2)]
+    commands = ["trace ctr start -modes u,s -depth 256 -without calls", "trace ctr status", "trace ctr stop"]
+    with running(elf, tmp_path) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}", "tbreak look_jumps", "continue", "set $siselect = 0x42"]
+        said = run_gdb(elf, [*begin, *looks[0], *commands, *looks[1], "disconnect"])
+    before, after = ([said[look].split()[-1] for look in words] for words in looks)
+    assert before == after and int(before[0]) == M | RASEMU | 0xFF3E << 32
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_each_hart_has_its_own(tmp_path: Path, gdb: str) -> None:
+    elf = compile_program(tmp_path, HOME / "tests" / "programs" / "reverse" / "two_harts.c")
+    looks = [[f"thread {n}", f"print/x $pc{' ' * n}", SHOW + " " * n, HISTORY + " " * n] for n in (1, 2)]
+    with running(elf, tmp_path, harts=2, logged=True) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}", "trace ctr start -all -depth 64", "break finish", "continue"]
+        said = run_gdb(elf, [*begin, *looks[0], *looks[1], "trace ctr stop", "disconnect"], gdb=gdb)
+        events = [machine.events(hart) for hart in (0, 1)]
+    for hart, (_, where, show, history) in enumerate(looks):
+        model = Model(elf, "1.0")
+        pc = int(said[where].split()[-1], 16)
+        expected = Expected(model, [Write(0x15F, 2), Write(0x34E, M | S | U), *events[hart]], pc, 3)
+        assert check(Shown.of(said[show], said[history]), expected) >= 63

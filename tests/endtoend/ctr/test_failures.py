@@ -1,0 +1,156 @@
+"""Control Transfer Records when things do not go as planned: odd orders, resets, other targets, lost connections."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.ctr_model.programs import SOURCES, build
+from tests.endtoend.ctr.gdb_run import Run
+from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers.cross_compiler import HOME, compile_program, demo
+from tests.helpers.qemu10 import running
+
+NOT_RECORDING = "there are no records, and none are made: no privilege mode is enabled"
+
+
+def youngest(said: str) -> str:
+    """What the first row of `trace ctr show` says."""
+    found = re.search(r"^0\t.*<(\w+)\+\d+>.* -> .*<(\w+)\+\d+>", said, re.M)
+    assert found, said
+    return f"{found[1]} -> {found[2]}"
+
+
+def test_records_of_nothing_but_branches_not_taken(tmp_path: Path) -> None:
+    elf = demo(tmp_path)
+    only, none = "trace ctr start -only not-taken-branch", "trace ctr start -without calls,returns,jumps,branches,traps"
+    with running(elf, tmp_path) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}"]
+        said = run_gdb(elf, [*begin, only, none, "trace ctr status", "trace ctr stop"])
+    assert ", only not-taken branches\n" in said[only]
+    assert ", no kind of transfer\n" in said[none] and ", no kind of transfer\n" in said["trace ctr status"]
+
+
+def test_stopped_twice(tmp_path: Path) -> None:
+    elf = demo(tmp_path)
+    commands = ["trace ctr start", "tbreak main", "continue", "trace ctr stop", "trace ctr stop ", "print/x $mctrctl"]
+    with running(elf, tmp_path) as machine:
+        said = run_gdb(elf, [SOURCE, f"target remote :{machine.port}", *commands])
+    assert said["trace ctr stop"].startswith("Tracing stopped.\n")
+    assert said["trace ctr stop "].startswith("The trace had ended already.\n")
+    assert "not started here" not in said["trace ctr stop "]
+    assert said["print/x $mctrctl"].split()[-1] == "0x0"
+
+
+def test_what_a_program_records_is_looked_at_again_after_stop(tmp_path: Path) -> None:
+    elf = build(tmp_path, "jumps")
+    to = [word for name in ("look_all", "look_filter_33") for word in (f"tbreak {name}", "continue " + name[-2:])]
+    shows = ["trace ctr show", "trace ctr stop", "trace ctr show 0,0"]
+    with running(elf, tmp_path) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}"]
+        said = run_gdb(elf, [*begin, *to[:2], *shows[:2], *to[2:], shows[2], "trace ctr status"])
+    assert "the program goes on recording" in said["trace ctr stop"]
+    assert "-> 0x0000000080000030 <look_all+0>" in said["trace ctr show"]
+    assert "<look_filter_33+0>" in said["trace ctr show 0,0"] and "state:" in said["trace ctr status"]
+
+
+def test_reset_while_recording(tmp_path: Path) -> None:
+    """By `monitor`, of which gdb sees nothing."""
+    elf = demo(tmp_path)
+    looks = ["trace ctr show", "trace ctr stack", "trace ctr status"]
+    again = ["monitor reset halt", *(f"{look} " for look in looks)]
+    with Rig(elf, tmp_path / "rig", "--ctr", "1.0") as rig:
+        begin = [SOURCE, f"trace connect :{rig.gdb_port}", "trace ctr start", "tbreak finish", "continue"]
+        said = run_gdb(elf, [*begin, *looks, *again, "info registers pc"])
+    assert youngest(said["trace ctr show"]) == "main -> finish"
+    assert NOT_RECORDING in said["trace ctr show "]
+    assert "finish" not in said["trace ctr stack "]
+    assert "records nothing" in said["trace ctr status "]
+    assert "_start" in said["info registers pc"]
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_runs_are_told_apart_before_and_after_connecting(tmp_path: Path, gdb: str) -> None:
+    """gdb and the proxy count them each for itself; the same number does not mean that nothing ran."""
+    elf = demo(tmp_path)
+    with running(elf, tmp_path) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}", "trace ctr start", "tbreak main", "continue"]
+        more = ["trace ctr show 0,0", f"trace connect :{machine.port}", "tbreak classify", "continue "]
+        said = run_gdb(elf, [*begin, *more, "trace history", "info registers pc"], gdb=gdb)
+    assert youngest(said["trace ctr show 0,0"]) == "_start -> main"
+    assert "<main+58>" in said["trace history"].splitlines()[-1], said["trace history"]
+
+
+@pytest.mark.parametrize("connect", ["target remote", "trace connect"])
+def test_another_target_has_its_registers_elsewhere(tmp_path: Path, connect: str) -> None:
+    """QEMU numbers its CSRs by what else the hart has: nothing is read or written by the numbers of another target."""
+    elf = demo(tmp_path)
+    looks = ["trace history", "trace status", "trace ctr show", "trace ctr stop"]
+    with running(elf, tmp_path) as machine, running(elf, tmp_path, cpu="max") as other:
+        begin = [SOURCE, f"{connect} :{machine.port}", "trace ctr start", "tbreak main", "continue"]
+        again = ["trace ctr show 0,0", "disconnect", f"{connect} :{other.port}", *looks]
+        back = ["disconnect ", f"{connect} :{machine.port} ", "trace ctr show 0,0 ", "print/x $mctrctl"]
+        said = run_gdb(elf, [*begin, *again, *back])
+    assert youngest(said["trace ctr show 0,0"]) == "_start -> main"
+    assert "<_start+44>" in said["trace history"], "what was read out is kept"
+    assert "hart 0 did not record as it was set up when gdb was connected anew" in said["trace status"]
+    assert NOT_RECORDING in said["trace ctr show"] and "cannot be" not in "".join(said[look] for look in looks)
+    assert youngest(said["trace ctr show 0,0 "]) == "_start -> main", "it goes on recording"
+    assert said["print/x $mctrctl"].split()[-1] == "0x7"
+
+
+def test_the_same_target_connected_again(tmp_path: Path) -> None:
+    elf = demo(tmp_path)
+    with running(elf, tmp_path) as machine:
+        connect = f"target remote :{machine.port}"
+        begin = [SOURCE, connect, "trace ctr start", "tbreak main", "continue", "disconnect", f"{connect} "]
+        said = run_gdb(elf, [*begin, "trace ctr show", "trace ctr stop", "print/x $mctrctl"])
+    assert youngest(said["trace ctr show"]) == "_start -> main"
+    assert said["trace ctr stop"].startswith("Tracing stopped.") and "warning" not in said["trace ctr stop"]
+    assert said["print/x $mctrctl"].split()[-1] == "0x0"
+
+
+def test_stopped_while_disconnected_and_started_again(tmp_path: Path) -> None:
+    """What the hart had before is put back although `trace ctr stop` could not the first time."""
+    elf = demo(tmp_path)
+    with running(elf, tmp_path) as machine:
+        connect = f"target remote :{machine.port}"
+        begin = [SOURCE, connect, "set $mctrctl = 0x100", "trace ctr start", "disconnect", "trace ctr stop"]
+        said = run_gdb(elf, [*begin, f"{connect} ", "trace ctr start ", "trace ctr stop ", "print/x $mctrctl"])
+    assert "warning" in said["trace ctr stop"]
+    assert "recorded already" not in said["trace ctr start "]
+    assert said["print/x $mctrctl"].split()[-1] == "0x100"
+
+
+def test_a_hart_that_is_not_recorded(tmp_path: Path) -> None:
+    """What is shown beside its thread is another one's: that is said, and a stack of it would be wrong."""
+    elf = compile_program(tmp_path, HOME / "tests" / "programs" / "reverse" / "two_harts.c")
+    looks = ["trace ctr show 0,0", "trace ctr stack"]
+    with running(elf, tmp_path, harts=2) as machine:
+        begin = [SOURCE, f"target remote :{machine.port}", "thread 2", "trace ctr start", "tbreak finish", "continue"]
+        said = run_gdb(elf, [*begin, *looks, "thread 1", *(f"{look} " for look in looks)])
+    assert youngest(said[looks[0]]) == youngest(said[f"{looks[0]} "]) == "work -> finish"
+    assert "note:" not in said[looks[0]]
+    assert said[f"{looks[0]} "].startswith("note:     hart 0 is not in this trace: this is hart 1\n")
+    assert said[looks[1]].startswith("#0  finish")
+    assert said[f"{looks[1]} "].startswith("the records are of hart 1, and hart 0 is selected")
+
+
+NONE, CALLS, BRANCHES = 0, 1 << 32 + 9 | 1 << 32 + 13, 1 << 32 + 5
+
+
+@pytest.mark.parametrize(("stop", "known"), [("filtered", 30), ("all_again", 30), ("thawed", 1)])
+@pytest.mark.parametrize(
+    ("options", "filters"), [("", NONE), ("-not-taken", CALLS), ("", BRANCHES)], ids=["all", "calls", "branches"]
+)
+def test_a_program_that_changes_what_is_recorded(
+    tmp_path: Path, options: str, filters: int, stop: str, known: int
+) -> None:
+    """What ran before it did is doubtful; it is not the ELF that is wrong."""
+    switching = SOURCES / "switching.c"
+    elf = compile_program(tmp_path, switching, options=(f"-DFILTERS={filters:#x}ull", "-Wl,--no-gc-sections"))
+    control = 7 | (1 << 36 if options else 0)
+    run = Run(elf, tmp_path, [f"trace ctr start {options}"], stop, control, begin="main")
+    assert run.check() >= known
+    assert not [row for row in run.shown.rows if "does not match" in (row.ran or "")]

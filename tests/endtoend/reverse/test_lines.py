@@ -1,0 +1,117 @@
+"""Real gdb in the past of a program with everything source lines are about: where next, step and the like may lead.
+
+What ran is QEMU's log; what is right is worked out from it, the line table and calls
+(`tests.endtoend.reverse.line_rules`).
+"""
+
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.endtoend.reverse.line_rules import Lines, LineWalk
+from tests.endtoend.reverse.qemu_session import captures, ran
+from tests.endtoend.reverse.test_commands import WALKER, Reached
+from tests.endtoend.reverse.walk_model import Code, Walk
+from tests.gdbext.gdb_process import GDBS, SOURCE, run_gdb
+from tests.helpers.cross_compiler import HOME, compile_program
+from tests.session.replay import qemu
+
+PROGRAMS = HOME / "tests" / "programs" / "reverse"
+BEGINNINGS = 70
+
+
+class Ground:
+    """A program, optimized as *optimization* says, that ran to `finish` in QEMU; its capture."""
+
+    def __init__(self, folder: Path, optimization: str) -> None:
+        self.folder = folder
+        options = (optimization, "-DPERIOD=2")
+        self.elf = compile_program(folder, PROGRAMS / "lines.c", PROGRAMS / "bare.S", options=options)
+        with qemu.running(self.elf, folder) as machine:
+            run_gdb(self.elf, [f"target extended-remote :{machine.port}", "break finish", "continue", "kill"])
+        log = folder / "qemu.log"
+        subprocess.run(["bash", "-c", captures(self.elf, log, folder, [0])], check=True)
+        self.code = Code(self.elf)
+        self.pcs = ran(log)
+        self.walk = Walk(self.code, self.pcs, frozenset([self.code.symbols["on_trap"]]))
+        self.lines = LineWalk(self.walk, Lines(self.elf), optimization=optimization)
+
+    def reached(self, commands: Sequence[str], gdb: str) -> list[tuple[str, int, int]]:
+        """(command, position before, position after) of those that no `trace goto` is."""
+        script, result = self.folder / "commands.txt", self.folder / "result.txt"
+        script.write_text("\n".join(commands))
+        begin = [SOURCE, f"trace open {self.folder / 'now.rvt'}", "trace replay", WALKER]
+        run_gdb(self.elf, begin, gdb=gdb, WALK_COMMANDS=str(script), WALK_RESULT=str(result))
+        rows = [line.split("\t") for line in result.read_text().splitlines()]
+        found, here, reverse = [], len(self.pcs) - 1, ""
+        for it in (Reached(row[0], int(row[1]), int(row[2], 16), row[3]) for row in rows):
+            there = it.number - 1
+            assert it.pc == self.pcs[there], it
+            if it.command.startswith("set exec-direction"):
+                reverse = "reverse-" if it.command.endswith("reverse") else ""
+            elif not it.command.startswith("trace goto"):
+                found.append((reverse + it.command, here, there))
+            here = there
+        return found
+
+
+@pytest.fixture(scope="module", params=["-O0", "-Og", "-O2"])
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    return Ground(tmp_path_factory.mktemp("lines"), request.param)
+
+
+def everywhere(ground: Ground, chance: random.Random, kinds: Sequence[Sequence[str]]) -> list[str]:
+    """Commands from places all over the history, each followed by those that undo it."""
+    found = []
+    for _ in range(BEGINNINGS):
+        found += [f"trace goto {chance.randrange(60, len(ground.pcs))}", *chance.choice(kinds)]
+    return found
+
+
+KINDS = [
+    ["next", "next", "reverse-next", "reverse-next"],
+    ["reverse-next", "reverse-next", "next"],
+    ["step", "step", "reverse-step"],
+    ["reverse-step", "reverse-step", "step"],
+    ["reverse-next", "reverse-step", "next", "step"],
+    ["until", "reverse-until", "until"],
+    ["set exec-direction reverse", "next", "step", "set exec-direction forward"],
+]
+
+
+@pytest.mark.parametrize("gdb", GDBS)
+def test_lines_are_stepped_through(ground: Ground, gdb: str) -> None:
+    commands = everywhere(ground, random.Random(5), KINDS)
+    reached = ground.reached(commands, gdb)
+    wrong = [(it, ground.lines.wrong(*it)) for it in reached]
+    assert [it for it in wrong if it[1]] == []
+    assert min(Counter(command for command, _, _ in reached).values()) >= 5
+
+
+PLACES = ["leaf", "twice", "sum_to", "round_of", "on_trap", "bare"]
+
+
+@pytest.mark.parametrize("gdb", GDBS[:1])
+def test_advance_leads_to_the_place_or_out_of_the_function(ground: Ground, gdb: str) -> None:
+    kinds = [[f"{back}advance *{ground.code.symbols[name]:#x}"] for name in PLACES for back in ("", "reverse-")]
+    reached = ground.reached(everywhere(ground, random.Random(6), kinds), gdb)
+    assert [(it, expected) for it in reached if (expected := advanced(ground, *it)) != it[2]] == []
+
+
+def advanced(ground: Ground, command: str, here: int, there: int) -> int:
+    """Where advance leads: to the address, or to where the caller goes on, in the call that called; else to an end."""
+    walk, pcs = ground.walk, ground.pcs
+    wanted = int(command.partition("*")[2], 16)
+    calls = walk.called_at[here]
+    out = next((p for p in range(here + 1, len(pcs)) if len(walk.called_at[p]) < len(calls)), None)
+    after = None if out is None else pcs[out]
+    steps = range(here - 1, -1, -1) if command.startswith("reverse-") else range(here + 1, len(pcs))
+    for p in steps:
+        # gdb takes calls of a function from the same depth for the same: their frames are at one place of the stack
+        if pcs[p] == wanted or (pcs[p] == after and len(walk.called_at[p]) == len(calls) - 1):
+            return p
+    return 0 if command.startswith("reverse-") else len(pcs) - 1

@@ -1,0 +1,76 @@
+"""What the tests of hard programs share: a session on a program of tests/programs/hard, and what came out of it."""
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.endtoend.command_line import printed
+from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.cross_compiler import compile_program
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs" / "hard"
+GAP = re.compile(r"^\d+\t\[(.*)\]$", re.M)
+WARNING = re.compile(r"^warning: .*$", re.M)
+ALL = "trace history /a 1,100000000"
+_TCL_PORT = "(the Tcl port)"
+"""In commands for a rig that is not there yet."""
+
+
+class Outcome(NamedTuple):
+    """*said*: what each gdb command printed. *retired*: what the hart retired while traced. *decoded*: what
+    `rvtrace decode` lists of the capture, with nothing but the capture and the ELF."""
+
+    said: dict[str, str]
+    retired: list[int]
+    decoded: str
+
+    @property
+    def listing(self) -> str:
+        return self.said[ALL]
+
+    @property
+    def gaps(self) -> list[str]:
+        return GAP.findall(self.listing)
+
+    @property
+    def warnings(self) -> str:
+        return "\n".join(line for text in self.said.values() for line in WARNING.findall(text))
+
+    def same_elsewhere(self) -> bool:
+        """Addresses, not texts: gdb reads the instruction that is there now, a capture holds the one that ran."""
+        return instructions(self.decoded) == instructions(self.listing)
+
+
+def instructions(listing: str) -> list[int]:
+    """The addresses of a listing that may have gaps and warnings in it."""
+    rows = [line for line in listing.splitlines() if re.match(r"\d+\t(?!\[)", line)]
+    addresses = [re.search(r"0x([0-9a-f]+)", row) for row in rows]
+    return [int(address[1], 16) for address in addresses if address]
+
+
+def session(program: str, folder: Path, commands: list[str], *sim: str, march: str = "rv64gc") -> Outcome:
+    """Run gdb commands on a program under the simulator, then list all and save it."""
+    elf = compile_program(folder, PROGRAMS / program, march=march)
+    log, capture = folder / "retired.log", folder / "x.rvt"
+    with Rig(elf, folder / "rig", "--log-retired", str(log), *sim) as rig:
+        commands = [command.replace(_TCL_PORT, str(rig.tcl_port)) for command in commands]
+        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        said = run_gdb(elf, [*begin, *commands, ALL, f"trace save {capture}", "trace status"])
+    for text in said.values():
+        assert "Traceback" not in text and "Python Exception" not in text and "internal error" not in text, text
+    return Outcome(said, retired_pcs(log), printed("decode", capture, "--elf", elf, failing=True))
+
+
+def interrupted_after(seconds: float) -> list[str]:
+    """`continue`, and Ctrl-C after so long; each call its own spelling, as `run_gdb` wants it."""
+    interrupt = f"{sys.executable} -I {Path(__file__).with_name('interrupting.py')} {_TCL_PORT} $PPID {seconds}"
+    return [f"shell {interrupt} &", "continue" + " " * int(1000 * seconds)]
+
+
+def complete(outcome: Outcome) -> None:
+    """All that retired is listed, in gdb and elsewhere, without a gap."""
+    assert listed_pcs(outcome.listing) == outcome.retired
+    assert instructions(outcome.decoded) == outcome.retired

@@ -1,0 +1,129 @@
+"""The whole way: real gdb-multiarch, real openocd, simulated target. What gdb lists is what the hart retired."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.endtoend.retired_instructions import listed_pcs, retired_pcs
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.cross_compiler import demo
+
+Outcome = tuple[dict[str, str], list[int]]
+"""What each gdb command printed, and the addresses the hart itself retired while traced."""
+REFERENCE = Path(__file__).resolve().parents[2] / "data" / "ntrace-reference"
+# t1 is linked to addresses the simulated target has no memory at
+REFERENCE_PROGRAMS = ["dhrystone", "median", "mt-matmul", "multiply", "qsort", "rsort", "towers", "vvadd"]
+
+TO_THE_END = ["trace start", "hbreak tohost_exit", "continue", "trace history", "trace status"]
+
+
+def trace(elf: Path, folder: Path, commands: list[str], *sim_options: str) -> Outcome:
+    """Run gdb commands on a program under trace: what each printed, and what the hart retired while traced."""
+    log = folder / "retired.log"
+    with Rig(elf, folder / "rig", "--log-retired", str(log), *sim_options) as rig:
+        begin = [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+        outputs = run_gdb(elf, begin + commands)
+    return outputs, retired_pcs(log)
+
+
+@pytest.fixture(scope="module", params=["rv64imac_zicsr", "rv64gc", "rv32imac_zicsr", "rv32gc"])
+def demo_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("demo")
+    commands = [
+        "trace start", "break finish", "continue", "trace history", "trace history /a 1,1000000", "trace status",
+        f"trace save {folder}/x.rvt", "trace stop",
+    ]  # fmt: skip
+    elf = demo(folder, request.param)
+    outputs, retired = trace(elf, folder, commands)
+    outputs["decode"] = decode_elsewhere(folder / "x.rvt", elf, folder)
+    return outputs, retired
+
+
+def decode_elsewhere(capture: Path, elf: Path, folder: Path) -> str:
+    """`rvtrace decode` in another folder, with nothing but the two files."""
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    for file in (capture, elf):
+        (elsewhere / file.name).write_bytes(file.read_bytes())
+    command = [sys.executable, "-m", "rvtrace_gdb", "decode", capture.name, "--elf", elf.name]
+    return subprocess.run(command, cwd=elsewhere, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_the_listing_is_what_the_hart_retired(demo_session: Outcome) -> None:
+    outputs, retired = demo_session
+    assert len(retired) > 1500
+    assert listed_pcs(outputs["trace history /a 1,1000000"]) == retired
+
+
+def test_the_first_listing_is_the_newest_ten(demo_session: Outcome) -> None:
+    outputs, retired = demo_session
+    rows = outputs["trace history"].splitlines()
+    assert listed_pcs("\n".join(rows)) == retired[-10:]
+    assert rows[-1].split("\t")[0] == str(len(retired))
+
+
+def test_the_timer_interrupt_is_in_it(demo_session: Outcome) -> None:
+    outputs, _ = demo_session
+    assert "<on_trap+0>:" in outputs["trace history /a 1,1000000"]
+    assert " traps" in outputs["trace status"]
+
+
+def test_the_capture_gives_the_same_listing_elsewhere(demo_session: Outcome) -> None:
+    outputs, _ = demo_session
+    # inside gdb the current pc is marked, outside there is none
+    assert outputs["decode"] == outputs["trace history /a 1,1000000"].replace("\t=> ", "\t   ")
+
+
+@pytest.mark.parametrize("program", REFERENCE_PROGRAMS)
+def test_reference_programs_to_their_end(program: str, tmp_path: Path) -> None:
+    """Programs nobody wrote for this: they end by writing to `tohost`; the ring keeps all or the newest part."""
+    capture = tmp_path / "x.rvt"
+    elf = REFERENCE / f"{program}.elf"
+    commands = [*TO_THE_END, f"trace save {capture}", "trace history /a 1,3000"]
+    outputs, retired = trace(elf, tmp_path, commands, "--trace-size", "262144")
+    assert "0 gaps" in outputs["trace status"], outputs
+    listing = decode(capture, elf)
+    decoded = listed_pcs(listing)
+    assert len(decoded) > 5000
+    assert decoded == retired
+    assert listing.startswith(outputs["trace history /a 1,3000"].replace("\t=> ", "\t   "))
+
+
+@pytest.mark.parametrize("size", [1024, 4096])
+def test_a_buffer_that_wraps_keeps_the_newest(size: int, tmp_path: Path) -> None:
+    capture = tmp_path / "x.rvt"
+    elf = REFERENCE / "qsort.elf"
+    commands = [*TO_THE_END, f"trace save {capture}"]
+    outputs, retired = trace(elf, tmp_path, commands, "--trace-size", str(size))
+    assert "older trace was overwritten" in outputs["trace status"]
+    decoded = listed_pcs(decode(capture, elf))
+    assert len(decoded) > 1000
+    assert decoded == retired[-len(decoded) :]
+
+
+def decode(capture: Path, elf: Path) -> str:
+    command = [sys.executable, "-m", "rvtrace_gdb", "decode", str(capture), "--elf", str(elf)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_stop_on_wrap_keeps_the_oldest(tmp_path: Path) -> None:
+    capture = tmp_path / "x.rvt"
+    elf = REFERENCE / "qsort.elf"
+    commands = ["trace start -stop-on-wrap", *TO_THE_END[1:], f"trace save {capture}"]
+    outputs, retired = trace(elf, tmp_path, commands, "--trace-size", "1024")
+    assert "stopped" in outputs["trace status"]
+    decoded = listed_pcs(decode(capture, elf))
+    assert len(decoded) > 1000
+    assert decoded == retired[: len(decoded)]
+
+
+def test_stepping_and_several_runs_are_one_history(tmp_path: Path) -> None:
+    """Halts in between are no gaps, single steps are part of it, and asking for the history does not disturb it."""
+    commands = ["trace start", "break fib", "continue", "trace history", "stepi 7", "trace history 1,20", "next"]
+    commands += ["delete", "finish", "break finish", "continue 1", "trace stop", "trace history /a 1,1000000"]
+    outputs, retired = trace(demo(tmp_path), tmp_path, [*commands, "trace status"])
+    assert listed_pcs(outputs["trace history /a 1,1000000"]) == retired
+    assert "0 gaps" in outputs["trace status"]

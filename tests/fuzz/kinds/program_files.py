@@ -1,0 +1,197 @@
+"""What stands beside a trace: ELF files, maps of processes, core dumps, device trees."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump, read_core_dump, read_snapshot
+from rvtrace_gdb.decode.program.debug_info import CallFrames, SourceLines, symbol_names, symbols
+from rvtrace_gdb.decode.program.elf import machine
+from rvtrace_gdb.decode.program.image import CodeMissing, ContextImages, Image
+from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
+from rvtrace_gdb.decode.program.linux import Files, process_image, read_maps
+from rvtrace_gdb.decode.tandem.protocol import Parameters
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.sources import esp32_memory
+from tests.decode.etrace.esp32 import images
+from tests.decode.etrace.esp32.images import Described
+from tests.decode.program import elves
+from tests.fuzz.damage import mutations, texts
+from tests.fuzz.exercise import Exercise, Input
+
+_ADDRESSES = 24  # instructions looked at
+
+
+class InFolder(Exercise):
+    """A kind that is read from files, in a folder of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="rvtrace-fuzz-")
+        self.folder = Path(self._folder.name)
+
+    def written(self, data: bytes, name: str = "it") -> Path:
+        """A file with these bytes."""
+        path = self.folder / name
+        path.write_bytes(data)
+        return path
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+
+_SOURCE = """
+    .globl main, leaf
+    .type main, @function
+main: .cfi_startproc
+    addi sp, sp, -16
+    .cfi_def_cfa_offset 16
+    sd ra, 8(sp)
+    .cfi_offset ra, -8
+    call leaf
+    ld ra, 8(sp)
+    ret
+    .cfi_endproc
+    .size main, . - main
+leaf: .cfi_startproc
+    nop
+    ret
+    .cfi_endproc
+    .data
+    .globl words
+words: .word 1, 2
+"""
+
+
+class ElfFile(InFolder):
+    """A program: its symbols, code, call frame information, lines and attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        elf = elves.build(self.folder, _SOURCE, "-g", "-Wl,--build-id", "-Wl,-z,max-page-size=16", "-Wl,-Ttext=0x1000")
+        whole = elf.read_bytes()
+        self.seeds = [Input(way, data) for data in (whole, elves.strip(elf).read_bytes()) for way in _OF_ELF]
+
+    def run(self, variant: str, data: bytes) -> None:
+        _OF_ELF[variant](self.written(data))
+
+
+def _code(path: Path) -> None:
+    image = Image.from_elf(path)
+    for elf, bias in image.elves:
+        places = [elf.entry, *(symbol.address for section in elf.sections for symbol in section.symbols)]
+        for place in places[:_ADDRESSES]:
+            image.symbol(place + bias)
+            _instructions(image, place + bias)
+
+
+def _instructions(image: Image, address: int) -> None:
+    try:
+        for _ in range(4):
+            address += image.instruction(address).length
+    except (CodeMissing, UndecodableInstruction):
+        pass
+
+
+def _symbols(path: Path) -> None:
+    machine(path)
+    symbol_names(path)
+    symbols(path)
+    Parameters.of_elf(path)
+
+
+def _debug(path: Path) -> None:
+    image = Image.from_elf(path)
+    frames, lines = CallFrames(image), SourceLines(image.elves)
+    for address in range(0x1000, 0x1020, 2):
+        frames.at(address)
+        lines.at(address)
+
+
+_OF_ELF: Mapping[str, Callable[[Path], None]] = {"code": _code, "symbols": _symbols, "debug": _debug}
+
+_MAPS = b"""00010000-00012000 r-xp 00001000 08:01 131 /usr/bin/it
+00012000-00013000 rw-p 00003000 08:01 131 /usr/bin/it
+3ff7e000-3ff80000 r-xp 00000000 00:00 0 [vdso]
+3ff80000-3ff90000 r-xp 00000000 08:01 77 /lib/libc.so.6 (deleted)
+"""
+
+
+class Maps(InFolder):
+    """A copy of /proc/PID/maps, with files that it names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        elf = elves.build(self.folder, _SOURCE, "-Wl,-Ttext=0x11000")
+        self._files = Files({"it": elf, "[vdso]": elf}, None)
+        self.seeds = [Input("", _MAPS)]
+
+    def mutated(self, rng: random.Random, data: bytes) -> bytes:
+        return texts.mutated(rng, data, _MAPS, ("r-xp", "/usr/bin/it", "[vdso]", "(deleted)", "ffffffffffffffff"))
+
+    def run(self, variant: str, data: bytes) -> None:
+        image = process_image(read_maps(self.written(data)), self._files, 64)
+        ContextImages(Image(64)).attach(image)
+        _instructions(image, 0x11000)
+
+
+class CoreDump(Exercise):
+    """Core dumps of ESP-IDF, in each form in which they come, and the trace in them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        small = images.stream("pt10")[:300]
+        linear = Described(small, head=len(small), mode=images.LINEAR)
+        ring = Described(images.as_et20()[:200] + bytes(16), 200, 1, packets=images.ET20,
+                         address=0x4083_0000, overflow=1)  # fmt: skip
+        whole = [images.elf_core([linear]), images.elf_core([ring])]
+        whole += [images.flash_image(whole[0], partition=1 << 11), images.serial_log(whole[1])]
+        self._image = Image.from_elf(images.ELF)
+        self.seeds = [Input(way, data) for data in whole for way in ("read", "capture", "decode")]
+
+    def mutated(self, rng: random.Random, data: bytes) -> bytes:
+        if data.startswith(b"Guru") and rng.random() < 0.7:
+            return texts.mutated(rng, data, data)
+        return mutations.mutated(rng, data, rng.choice(self.seeds).data)
+
+    def run(self, variant: str, data: bytes) -> None:
+        if not is_core_dump(data):
+            return
+        if variant == "read":
+            read_core_dump(data)
+            return
+        capture = esp32_memory.capture_of_core_dump(data, "core.elf", self._image)
+        if variant == "decode":
+            session = Session()
+            session.look_at(capture, "x.rvt", str(images.ELF))
+            session.harts()
+
+
+class ChipMemory(Exercise):
+    """The memory of a live ESP32, in which the firmware describes its trace: everything it has, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        small = images.stream("pt10")[:300]
+        linear = Described(small, head=len(small), mode=images.LINEAR)
+        running = Described(small, 100, 1, state=2, address=0x4083_0000)
+        for name, cores in {"one": [linear], "two": [linear, running]}.items():
+            content = images.memory(cores)
+            self._places[name] = [(start, len(data)) for start, data in content.items()]
+            self.seeds.append(Input(name, b"".join(content.values())))
+
+    def run(self, variant: str, data: bytes) -> None:
+        content, at = {}, 0
+        for start, size in self._places[variant]:
+            content[start] = data[at : at + size]
+            at += size
+        reading = read_snapshot(images.ROOT)
+        asked = next(reading)
+        with suppress(StopIteration):
+            while True:
+                asked = reading.send([images.read(content, address, size) for address, size in asked])

@@ -1,0 +1,170 @@
+"""Requests to the session: JSON objects with any method and parameters, about a trace of any format."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.replay.backend import Csrs
+from rvtrace_gdb.session.replay.debugger import Debugger
+from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.record_btrace import Btrace
+from rvtrace_gdb.session.rpc.protocol import CannotAsk
+from rvtrace_gdb.session.rpc.server import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import silent
+from tests.decode.program import elves
+from tests.fuzz.damage import containers, mutations
+from tests.fuzz.exercise import Input, refused
+from tests.fuzz.kinds.captures import captures
+from tests.fuzz.kinds.program_files import InFolder
+from tests.session.queries.register_target import Registers
+
+Request = tuple[str, dict[str, Any]]
+
+_PAGE: dict[str, Any] = {"begin": 1, "end": 9}
+_HISTORY: Request = ("history", {"args": "1,9", "size": 10})
+_FOUND: dict[str, Any] = {"what": "executions", "name": "main", "first": 0x8000_0000, "function": None, "others": []}
+_BOARD_TOO = {"context": {"elf": "x.elf", "target_file": "board.toml"}}
+ASKED: tuple[tuple[Request, ...], ...] = (
+    (("hello", {}),),
+    (("status", {"context": {}}), ("history", {"args": "", "size": 10, "context": {}}), ("rows", _PAGE)),
+    (_HISTORY, ("between", {**_PAGE, "times": 1}), ("history", {"args": "-", "size": 3})),
+    (("dump", {"args": "", "size": 10, "offset": 5}), ("messages", {**_PAGE, "raw": 1})),
+    (("find", {"what": "events", "kinds": ["trap"], "args": ""}), ("found", _PAGE)),
+    (("find", {"what": "gaps"}), ("found", _PAGE), ("find", {**_FOUND, "last": 0x8000_0040}), ("found", _PAGE)),
+    (("find", {**_FOUND, "others": [0x8000_0004]}), ("found", _PAGE), ("goto", {"pc": 4, **_FOUND, "nth": 1})),
+    (("functions", {"args": "", "size": 10}), ("function_rows", {**_PAGE, "lines": 1})),
+    (("calls", {"depth": 3}), ("call_rows", _PAGE)),
+    (("accesses", {"where": [0x8000_1000, 8], "args": "", "size": 9}), ("access_rows", _PAGE)),
+    (("interleaved", {"args": "", "size": 9, "at": 3}), ("interleaved_rows", {**_PAGE, "hart": 0, "events": 1})),
+    (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
+    (("page", {"what": "events", "begin": 1, "count": 5, "kinds": []}), ("page", {"what": "functions", "count": 3}),
+     ("page", {"what": "calls", "depth": 2, "count": 3}),),
+    (("glance", {"most": 100, "anew": 1}), ("past", {"thread_hart": 0, "prompt": 1}), ("notes", {})),
+    (("enter", {"pc": 0x8000_0000}), ("goto", {"number": 3}), ("frames", {"number": 3, "first": 0, "count": 9})),
+    (("goto", {"from_end": 1}), ("told", {"number": 1, "registers": ["sp"]}), ("entered_at", {"number": 2})),
+    (("goto", {"to": "begin"}), ("goto", {"to": "live"}), ("native", {"limit": 10, "seconds": 1})),
+    (("who_wrote", {"name": "a0", "register": "a0", "at": 5, "below": None}),),
+    (("who_wrote", {"name": "it", "where": [0x8000_1000, 4], "at": None}), ("who_wrote", {"name": "x", "at": 2})),
+    (("regs", {"name": "encoder0", "everything": 1}), ("info", {}), ("components", {}), ("choices", {})),
+    (("start", {"options": {"format": "etrace", "data": True}, **_BOARD_TOO}),
+     ("stop", {})),
+    (("info", _BOARD_TOO), ("regs", _BOARD_TOO)),
+    (("ctr_start", {**_BOARD_TOO, "access": {"way": "named"}, "options": {"depth": 16}}), ("ctr_status", {})),
+    (("ctr_show", {**_BOARD_TOO, "access": {"way": "packets", "openocd": False}, "args": ""}), ("ctr_rows", _PAGE)),
+    (("ctr_stack", {**_BOARD_TOO, "access": {"way": "monitor", "version": "1.0"}}), ("ctr_clear", {}),
+     ("ctr_stop", {})),
+    (("save", {"path": "y.rvt"}), ("open", {"path": "y.rvt", "elf": None}), _HISTORY, ("rows", _PAGE)),
+    (("snapshot", {"context": {"elf": "x.elf"}, "elves": [], "address": 4}), ("snapshot", {"answer": ["00", None]})),
+)  # fmt: skip
+_ANSWERS: tuple[Any, ...] = ("0000000000000000", ["0d00000000000000"], {"a0": 1}, None, "E01", [None], "", 7, [[]])
+_BOARD = (
+    '[target]\nname = "it"\n[[component]]\nname = "encoder0"\ntype = "encoder"\nbase = 0x20000000\n'
+    '[[component]]\nname = "ram0"\ntype = "ram_sink"\nbase = 0x20001000\nmode = "SMEM"\nstart = 0x30000000\n'
+    "size = 4096\n"
+)
+
+
+class Requests(InFolder):
+    """A variant is the number of a capture; an input a list of requests, and what gdb answers in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.captures: list[Capture] = list(captures())
+        elves.build(self.folder, "nop\nret\n", name="x")
+        self.written(_BOARD.encode(), "board.toml")
+        for number in range(len(self.captures)):
+            self.seeds += [Input(str(number), _text(asked)) for asked in ASKED]
+        self.seeds.append(Input("none", _text(ASKED[1])))
+
+    def isolate(self) -> None:
+        os.chdir(self.folder)
+        socket.socket.connect = _nobody  # type: ignore[method-assign,assignment] # nobody else's target is disturbed
+
+    def mutated(self, rng: random.Random, data: bytes) -> bytes:
+        return containers.mutated_json(rng, data)
+
+    def run(self, variant: str, data: bytes) -> None:
+        try:
+            asked = json.loads(data)
+            requests, answers = list(asked["requests"]), list(asked["answers"])
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return
+        session = self.session(None if variant == "none" else self.captures[int(variant)])
+        session.ask = lambda need: _answer(answers)
+        wanted = [request for request in requests[:8] if isinstance(request, list) and len(request) == 2]
+        self.call(session, [request for request in wanted if request[0] != "connect"])
+
+    def call(self, session: Session, requests: Sequence[Sequence[Any]]) -> None:
+        """Some requests, and what is done while nobody asks for anything."""
+        methods = Methods(session)
+        for method, params in requests:
+            with refused:
+                json.dumps(methods.call(method, params, silent))
+        with refused:
+            session.prepare(silent)
+
+    def session(self, capture: Capture | None) -> Session:
+        """One that looks at a capture, connected to a gdb."""
+        session = Session(lambda host, port: Registers({}), {})
+        if capture is not None:
+            session.look_at(capture, "x.rvt", None)
+            debugger = Debugger(session, Context(), (Btrace(session), Csrs()))
+            debugger._proxy = Proxy(debugger.places, session.lock, None)
+            debugger._proxy.connected = True
+            session.debugger = debugger
+        return session
+
+
+class RequestsOnDamage(Requests):
+    """Sound requests about a damaged trace. A variant: the numbers of a capture and of a list of requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeds = [
+            Input(f"{number} {asked}", capture.captured[0].data)
+            for number, capture in enumerate(self.captures)
+            for asked in range(len(ASKED))
+        ]
+
+    def mutated(self, rng: random.Random, data: bytes) -> bytes:
+        return mutations.mutated(rng, data, rng.choice(self.seeds).data)
+
+    def run(self, variant: str, data: bytes) -> None:
+        number, _, asked = variant.partition(" ")
+        session = self.session(_with(self.captures[int(number)], data))
+        self.call(session, [(method, {"context": {}, **params}) for method, params in ASKED[int(asked)]])
+
+
+def _with(capture: Capture, data: bytes) -> Capture:
+    """The same of another trace."""
+    if capture.sinks:
+        return replace(capture, sinks=(replace(capture.sinks[0], data=data),))
+    if capture.tandem:
+        return replace(capture, tandem=(replace(capture.tandem[0], data=data),))
+    whole = data[: len(data) - len(data) % ENTRY_BYTES]
+    return replace(capture, records=(replace(capture.records[0], data=whole),))
+
+
+def _text(asked: Sequence[Request]) -> bytes:
+    requests = [[method, {"context": {}, **params}] for method, params in asked]
+    return json.dumps({"requests": requests, "answers": list(_ANSWERS)}).encode()
+
+
+def _answer(answers: list[Any]) -> Any:
+    if not answers:
+        raise CannotAsk
+    return answers.pop(0)
+
+
+def _nobody(self: socket.socket, address: Any) -> None:
+    raise ConnectionRefusedError("nobody is there")

@@ -1,0 +1,168 @@
+"""What the program shows of a trace, and what is always true of it: for all formats alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.registry import AnyHow
+from rvtrace_gdb.session.formats.stream import Arrived, Following, Source
+from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.queries.search import Accesses, Events, Executions, Found, Gaps
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.views import dump, json_rows, listing
+from rvtrace_gdb.views.disassembly import Disassembler
+from rvtrace_gdb.views.instruction_text import Text
+from tests.fuzz.exercise import Exercise, Input, first, refused
+
+ROWS = 40
+"""Of each list so many are looked at."""
+
+
+class Trace(NamedTuple):
+    """A sound trace, and how it is read."""
+
+    data: bytes
+    program: ContextImages
+    how: AnyHow
+    wrapped: bool = False
+
+
+class Traces(Exercise):
+    """Traces by name, each looked at in each way: a variant is a name and a way."""
+
+    def __init__(self, traces: Mapping[str, Trace]) -> None:
+        super().__init__()
+        self._traces = traces
+        self.seeds = [Input(f"{name} {way}", trace.data) for name, trace in traces.items() for way in WAYS]
+
+    def run(self, variant: str, data: bytes) -> None:
+        name, _, way = variant.rpartition(" ")
+        WAYS[way](self._traces[name]._replace(data=data))
+
+
+class NoDisassembler(Disassembler):
+    """The addresses stand for the text: disassemblers are programs of their own, which take long to start."""
+
+    def texts(self, addresses: Iterable[int], progress: Progress = silent) -> Mapping[int, Text]:
+        return {address: Text(self._image.symbol(address), hex(address)) for address in addresses}
+
+
+class Disassembled:
+    """The disassemblers of a program."""
+
+    def __init__(self, program: ContextImages) -> None:
+        self._program, self._known = program, dict[int, NoDisassembler]()
+
+    def of(self, context: Context) -> NoDisassembler:
+        image = self._program.image_of(context)
+        return self._known.setdefault(id(image), NoDisassembler(image))
+
+
+def decoded(trace: Trace) -> dict[int, History]:
+    """Raises AssertionError where bytes are not accounted for."""
+    found = registry.decode(trace.data, trace.program, trace.how, wrapped=trace.wrapped)
+    check_accounting(found.accounting, len(trace.data))
+    for history in found.histories.values():
+        check_accounting(history.accounting, None)
+    return found.histories
+
+
+def check_accounting(accounting: tuple[int, int, int, int], size: int | None) -> None:
+    """That every byte was decoded, skipped or idle. *size*: how many there were."""
+    total, used, idle, skipped = accounting
+    assert min(accounting) >= 0 and total == used + idle + skipped, f"bytes are not accounted for: {accounting}"
+    assert size is None or total == size, f"{size} bytes, and {total} are accounted for"
+
+
+def _listing(trace: Trace) -> None:
+    source = Disassembled(trace.program)
+    for history in decoded(trace).values():
+        size = len(history)
+        for shape in (listing.Modifiers(True, False), json_rows.HistoryRows()):
+            for begin, end in ((1, min(size, ROWS) + 1), (max(size - ROWS, 0) + 1, size + 1)):
+                list(listing.lines(history, source, trace.program.xlen, begin, end, shape))
+
+
+def _events(trace: Trace) -> None:
+    histories = decoded(trace)
+    first(listing.event_lines(histories), ROWS)
+    first(json_rows.events(histories, trace.program), ROWS)
+
+
+def _data(trace: Trace) -> None:
+    for hart, history in decoded(trace).items():
+        first(listing.access_lines(history, trace.program), ROWS)
+        first(json_rows.accesses(hart, history, trace.program), ROWS)
+        of_history = Accesses(history, trace.program)
+        with refused:
+            of_history.select("", 10)
+        of_history.rows(1, ROWS)
+
+
+def _calls(trace: Trace) -> None:
+    for history in decoded(trace).values():
+        if len(history):
+            functions = Functions(history, trace.program)
+            functions.rows(1, ROWS, lines=len(history) < 1 << 16)
+            functions.tree(3)
+            functions.tree_rows(1, ROWS)
+
+
+def _find(trace: Trace) -> None:
+    for history in decoded(trace).values():
+        if not len(history):
+            continue
+        calls = Functions(history, trace.program).calls
+        pc = next((pc for pc in history.pcs(0, min(len(history), ROWS)) if pc != GAP), 0)
+        for question in (Events(), Gaps(), Executions("it", pc), Executions("it", pc, pc + 16)):
+            found = Found(history, trace.program, question, calls=lambda calls=calls: calls)  # type: ignore[misc]
+            found.rows(1, ROWS)
+            if len(found):
+                found.rows(len(found) - 1, len(found) + 1)
+
+
+def _follow(trace: Trace) -> None:
+    """As it arrives, in small pieces."""
+    if isinstance(trace.how, CtrInForce):
+        return
+    following = Following(Source(trace.how, None, alone=False), trace.program, wrapped=trace.wrapped)
+    for at in range(0, len(trace.data), 37):
+        _pieces(following.feed(trace.data[at : at + 37]))
+    _pieces(following.finish())
+
+
+def _pieces(arrived: Iterable[Arrived]) -> None:
+    """What is shown of them: their numbers go on."""
+    for _, piece in arrived:
+        first(piece.history.pcs(piece.begin, min(piece.end, piece.begin + ROWS)))
+        for event in piece.events[:ROWS]:
+            listing.event_line(piece.history, event)
+
+
+def _dump(trace: Trace) -> None:
+    """The messages, in words and as JSON, which need no program."""
+    xlen, data = trace.program.xlen, trace.data
+    itemizer = registry.itemizer(trace.how, xlen, wrapped=trace.wrapped)
+    wording, half = registry.wording(trace.how), len(data) // 2
+    for number, item, line in dump.lines_of([data[:half], data[half:]], itemizer, wording, raw=True):
+        if number < ROWS:
+            json_rows.message("it", number, item.offset, line.partition(" ")[2])
+            registry.source_of(item)
+            wording.is_odd(item)
+
+
+WAYS: Mapping[str, Callable[[Trace], None]] = {
+    "listing": _listing, "events": _events, "data": _data, "calls": _calls, "find": _find, "follow": _follow,
+    "dump": _dump,
+}  # fmt: skip
+
+
+def nowhere(xlen: int = 64) -> ContextImages:
+    """A program of which nothing is known."""
+    return ContextImages(Image(xlen))

@@ -1,0 +1,53 @@
+"""`trace who-wrote` of a data trace, in the real gdb: what Spike says qsort stored. Registers it does not have."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.decode.program.image import read_elf
+from rvtrace_gdb.decode.program.instructions import STORE
+from tests.gdbext.commands.test_data import ELF, capture, in_program
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+
+__all__ = ["capture"]
+
+ROW = re.compile(r"^(\d+)\t   0x", re.M)
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[int, int]:
+    """Where verify_data is, and how long."""
+    symbols = (symbol for section in read_elf(ELF).sections for symbol in section.symbols)
+    return next((symbol.address, symbol.size) for symbol in symbols if symbol.name == "verify_data")
+
+
+def last_store(address: int, size: int, before: int) -> tuple[int, int]:
+    """Of Spike's: the number of the instruction as gdb shows it, and the value."""
+    rom, accesses = in_program()
+    stores = [it for it in accesses if it.kind == STORE and it.position is not None and it.position - rom + 1 < before]
+    found = next(
+        it for it in reversed(stores) if it.address is not None and address - it.size < it.address < address + size
+    )
+    return (found.position or 0) - rom + 1, found.value or 0
+
+
+def test_the_last_store_is_spikes(capture: Path, table: tuple[int, int]) -> None:
+    address, size = table
+    number, value = last_store(address, size, 1 << 40)
+    earlier, earlier_value = last_store(address, size, number)
+    fifth = last_store(address + 20, 4, 20000)
+    commands = ["trace who-wrote verify_data", "trace who-wrote -before", "trace replay", "trace goto 20000"]
+    commands += [
+        f"trace who-wrote *(int *){address + 20:#x}",
+        f"trace who-wrote {address + 20:#x},4",
+        "trace who-wrote $a0",
+    ]
+    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", *commands])
+    for command, expected in zip(commands[:2], [(number, value), (earlier, earlier_value)], strict=True):
+        assert [int(it) for it in ROW.findall(out[command])] == [expected[0]]
+        assert f": 0x{expected[1]:08x}, written" in out[command]
+    for command in commands[4:6]:
+        assert [int(it) for it in ROW.findall(out[command])] == [fifth[0]]
+    assert f": 0x{fifth[1]:08x}, written {20000 - fifth[0]} instructions ago" in out[commands[5]]
+    assert out["trace who-wrote $a0"].strip().startswith("this trace does not say what was written to registers")

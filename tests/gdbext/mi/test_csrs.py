@@ -1,0 +1,47 @@
+"""Going back as an IDE does: gdb's machine interface asks rvtrace's commands nothing before it steps back.
+
+The records are then read by the proxy's own thread, while gdb waits for an answer to a packet (bs).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.ctr_model.programs import build
+from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.helpers.qemu10 import running
+
+BACK = 'interpreter-exec mi "-exec-step-instruction --reverse"'
+STRAIGHT = 32  # bytes into exercise: behind its second jump come two instructions of four bytes
+WAYS = [("qemu", "packets"), ("qemu", "named"), ("openocd", "auto"), ("openocd", "openocd")]
+
+
+@contextmanager
+def target(stub: str, elf: Path, folder: Path) -> Iterator[tuple[int, int | None]]:
+    """The ports of the stub and of OpenOCD's Tcl server."""
+    if stub == "qemu":
+        with running(elf, folder) as machine:
+            yield machine.port, None
+    else:
+        with Rig(elf, folder / "rig", "--ctr", "1.0") as rig:
+            yield rig.gdb_port, rig.tcl_port
+
+
+@every_gdb
+@pytest.mark.parametrize(("stub", "way"), WAYS)
+def test_a_step_back_reads_the_records(gdb: str, stub: str, way: str, tmp_path: Path) -> None:
+    elf = build(tmp_path, "jumps")
+    with target(stub, elf, tmp_path) as (port, tcl_port):
+        commands = [SOURCE, f"trace connect localhost:{port}", f"set trace ctr-access {way}"]
+        commands += [f"set trace openocd-port {tcl_port}"] if way == "openocd" else []
+        commands += [f"break *((char *) &exercise + {STRAIGHT + 8})",
+                     "trace ctr start", "continue", BACK, f"{BACK} ", "print (char *) $pc - (char *) &exercise",
+                     "print $trace_pos > 1", "stepi", "stepi ", "print (char *) $pc - (char *) &exercise "]  # fmt: skip
+        outputs = run_gdb(elf, commands, gdb=gdb)
+    assert outputs["trace ctr start"].startswith("ctr0:"), outputs
+    assert outputs["print (char *) $pc - (char *) &exercise"].strip() == f"$1 = {STRAIGHT}", outputs
+    assert outputs["print $trace_pos > 1"].strip() == "$2 = 1", "it is in the past"
+    assert outputs["print (char *) $pc - (char *) &exercise "].strip() == f"$3 = {STRAIGHT + 8}", outputs

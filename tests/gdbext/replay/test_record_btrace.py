@@ -1,0 +1,291 @@
+"""`trace native` in the real gdb, real OpenOCD, simulated target: gdb's own record commands, against what retired.
+
+gdb numbers and prints by itself here; the addresses must be those of the simulated hart's own log.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.program.image import Image
+from tests.decode.ntrace.messages import split
+from tests.endtoend.retired_instructions import retired_pcs
+from tests.gdbext.gdb_process import GDBS, SOURCE, every_gdb, run_gdb
+from tests.helpers import reference_streams
+from tests.helpers.cross_compiler import demo
+from tests.session.replay.qemu import running
+
+ROW = re.compile(r"^(\d+)\t(?:=> |   )0x([0-9a-f]+)", re.M)
+FUNCTION = re.compile(r"^(\d+)\t(\S+)\tinst (\d+),(\d+)", re.M)
+ALL = "record instruction-history 1,1000000"
+FUNCTIONS = "record function-call-history /i 1,1000000"
+PC = re.compile(r"= 0x([0-9a-f]+)")
+GAP = "[decode error (1): instruction overflow]"
+RECORDED = re.compile(r"Recorded (\d+) instructions in (\d+) functions \((\d+) gaps\)")
+
+
+def beginning(rig: Rig) -> list[str]:
+    """Connected through the proxy, at `finish`."""
+    commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect localhost:{rig.gdb_port}"]
+    return [*commands, "trace start", "break finish", "continue"]
+
+
+def listed(output: str) -> list[int]:
+    """The addresses of a listing of gdb's, all of whose lines are instructions that count from 1."""
+    rows = ROW.findall(output)
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) == len(output.strip().splitlines()), output
+    return [int(pc, 16) for _, pc in rows]
+
+
+def pc_of(output: str) -> int:
+    match = PC.search(output)
+    assert match, output
+    return int(match[1], 16)
+
+
+def recorded(output: str) -> tuple[int, ...]:
+    match = RECORDED.search(output)
+    assert match, output
+    return tuple(map(int, match.groups()))
+
+
+class Session:
+    """The demo up to `finish`, recorded by gdb, and everything gdb's own commands say of it."""
+
+    def __init__(self, folder: Path, gdb: str) -> None:
+        self.elf = demo(folder)
+        log = folder / "retired.log"
+        with Rig(self.elf, folder / "rig", "--log-retired", str(log)) as rig:
+            commands = [*beginning(rig), "info registers pc", "trace native", ALL, FUNCTIONS, "info record"]
+            commands += ["record goto 100", "p/x $pc", "backtrace"]
+            commands += ["stepi", "p/x $pc + 0", "reverse-stepi 5", "p/x $pc + 0 + 0"]
+            commands += ["tbreak classify", "reverse-continue", "continue", "p/x (long)$pc"]
+            commands += ["trace goto 5", "trace native 10", "record instruction-history 1,100"]
+            commands += [
+                "trace native off",
+                "info record ",
+                "trace native off ",
+                "trace native junk",
+                "trace native 1 2",
+            ]
+            commands += ["reverse-stepi", "p/x $pc+0", "trace native ", "trace live", "help trace native"]
+            commands += ["complete trace native o", "show trace native-limit"]
+            self.said = run_gdb(self.elf, commands, gdb=gdb)
+        self.pcs = retired_pcs(log)
+
+
+@pytest.fixture(scope="module", params=GDBS)
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    yield Session(tmp_path_factory.mktemp("native"), request.param)
+
+
+def test_the_instruction_history_is_what_retired(session: Session) -> None:
+    assert len(session.pcs) > 1000
+    assert listed(session.said[ALL]) == session.pcs
+
+
+def test_the_function_history_has_every_instruction(session: Session) -> None:
+    """gdb begins a function where the symbol changes, which is how it is put together here."""
+    image = Image.from_elf(session.elf)
+    names = [(image.symbol(pc) or ("??", 0))[0] for pc in session.pcs]
+    expected, number = [], 1
+    for name, same in groupby(names):
+        count = len(list(same))
+        expected.append((name, str(number), str(number + count - 1)))
+        number += count
+    assert [it[1:] for it in FUNCTION.findall(session.said[FUNCTIONS])] == expected
+
+
+def test_gdb_says_what_it_recorded(session: Session) -> None:
+    """At once, when the recording begins; and of what it does not know on this architecture."""
+    said = session.said["trace native"]
+    assert recorded(said) == recorded(session.said["info record"])
+    assert recorded(said)[0] == len(session.pcs) and recorded(said)[2] == 0
+    assert "gdb knows no calls on RISC-V" in said and "warning" not in said
+
+
+def test_going_back_and_forth(session: Session) -> None:
+    assert pc_of(session.said["p/x $pc"]) == session.pcs[99]
+    assert pc_of(session.said["p/x $pc + 0"]) == session.pcs[100]
+    assert pc_of(session.said["p/x $pc + 0 + 0"]) == session.pcs[95]
+
+
+def test_breakpoints_backward(session: Session) -> None:
+    """From instruction 96 on there is no classify before: the beginning; then forward to the first one."""
+    assert "No more reverse-execution history" in session.said["reverse-continue"] or (
+        "Reached end of recorded history" in session.said["reverse-continue"]
+    )
+    image = Image.from_elf(session.elf)
+    first = next(pc for pc in session.pcs if (image.symbol(pc) or ("",))[0] == "classify")
+    assert pc_of(session.said["p/x (long)$pc"]) == first
+
+
+def test_our_own_past_is_not_used_meanwhile(session: Session) -> None:
+    assert "`record goto`" in session.said["trace goto 5"] and "`trace native off`" in session.said["trace goto 5"]
+    assert session.said["trace native "].strip() == (
+        "gdb is in the past, and its own recording begins in the present: `trace live` first"
+    )
+
+
+def test_only_the_newest(session: Session) -> None:
+    said = session.said["trace native 10"]
+    assert f"gdb gets the newest 10 of {len(session.pcs)} instructions" in said
+    assert f"its number 1 is number {len(session.pcs) - 9} of `trace history`" in said
+    assert recorded(said)[0] == 10 and "gdb knows no calls" not in said
+    assert listed(session.said["record instruction-history 1,100"]) == session.pcs[-10:]
+
+
+def test_off(session: Session) -> None:
+    """Then our own way back is there again."""
+    assert "gdb records no longer" in session.said["trace native off"]
+    assert "No record" in session.said["info record "] or "No recording" in session.said["info record "]
+    assert session.said["trace native off "].strip() == "gdb does not record: there is nothing to end."
+    assert pc_of(session.said["p/x $pc+0"]) == session.pcs[-1]
+
+
+def test_words(session: Session) -> None:
+    usage = "Usage: trace native [N | off]"
+    for words in ("junk", "1 2"):
+        said = session.said[f"trace native {words}"].strip()
+        assert said == f"trace native: {words} is neither a number of instructions nor off. {usage}"
+    assert usage in session.said["help trace native"]
+    assert session.said["complete trace native o"].strip() == "trace native off"
+    assert session.said["show trace native-limit"].strip() == "`trace native` gives gdb at most 100000 instructions."
+
+
+@every_gdb
+def test_what_runs_later_is_recorded_too(gdb: str, tmp_path: Path) -> None:
+    """gdb asks for more at each command: it is read out meanwhile. Numbers go on, nothing is warned of."""
+    elf, log = demo(tmp_path), tmp_path / "retired.log"
+    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
+        commands = [*beginning(rig)[:-2], "break classify", "continue", "trace native", "info record"]
+        for i in range(5):
+            commands += [f"continue {i + 1}", f"info record {' ' * i}"]
+        commands += ["reverse-stepi", "record goto end", "stepi", ALL]
+        said = run_gdb(elf, commands, gdb=gdb)
+    pcs = retired_pcs(log)
+    counts = [recorded(said[f"info record {' ' * i}"])[0] for i in range(5)]
+    assert all(before < after for before, after in pairwise(counts))
+    assert not [command for command, text in said.items() if "warning" in text or "corrupted" in text]
+    assert listed(said[ALL]) == pcs
+
+
+@every_gdb
+def test_a_loss_is_a_line_of_its_own(gdb: str, tmp_path: Path) -> None:
+    """Bytes of the trace are destroyed in its buffer: gdb's list has what `trace history` has, with a gap there."""
+    elf, log = demo(tmp_path), tmp_path / "retired.log"
+    ours = "trace history /a 1,100000"
+    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
+        commands = [*beginning(rig), "monitor mww 0x30000050 0xffffffff", "monitor mww 0x30000054 0xffffffff"]
+        said = run_gdb(elf, [*commands, "trace native", ALL, FUNCTIONS, ours], gdb=gdb)
+    rows = said[ALL].strip().splitlines()
+    [gap] = [i for i, row in enumerate(rows) if row.endswith(GAP)]
+    mine = [line for line in said[ours].splitlines() if re.match(r"\d+\t", line)]
+    assert len(mine) == len(rows) and mine[gap].startswith(f"{gap + 1}\t[")
+    assert [ROW.findall(row) for row in rows] == [ROW.findall(row) for row in mine]
+    assert said[FUNCTIONS].count(GAP) == 1
+    assert recorded(said["trace native"])[2] == 1
+    pcs, found = retired_pcs(log), [int(pc, 16) for _, pc in ROW.findall(said[ALL])]
+    assert found[:gap] == pcs[:gap] and found[gap:] == pcs[gap - len(found) :]
+
+
+@every_gdb
+def test_what_was_not_traced_is_a_gap(gdb: str, tmp_path: Path) -> None:
+    """The trace has ended and the program ran on."""
+    elf, log = demo(tmp_path), tmp_path / "retired.log"
+    with Rig(elf, tmp_path / "rig", "--log-retired", str(log)) as rig:
+        commands = [*beginning(rig)[:-2], "break classify", "continue", "trace stop", "break finish", "delete 1"]
+        commands += ["continue ", "trace native", ALL, "stepi", "record instruction-history 1,1000001"]
+        said = run_gdb(elf, commands, gdb=gdb)
+    pcs = retired_pcs(log)
+    before, after = said[ALL].strip().splitlines(), said["record instruction-history 1,1000001"].strip().splitlines()
+    assert listed("\n".join(before[:-1])) == pcs and before[-1] == f"{len(pcs) + 1}\t{GAP}"
+    rest = [line for line in after if re.match(r"\d+\t", line)]
+    assert rest[: len(before)] == before
+    assert "<finish+0>" in rest[-2] and rest[-1] == f"{len(pcs) + 3}\t{GAP}"
+
+
+@every_gdb
+def test_each_hart_has_its_own(gdb: str, tmp_path: Path) -> None:
+    """Two harts of QEMU that stand at reset, and a trace of two in which the second one ran half as much."""
+    elf = reference_streams.FOLDER / "median.elf"
+    stream = (reference_streams.FOLDER / "median.1.nex").read_bytes()
+    half = b"".join(list(split(stream))[:40])
+    raw = reference_streams.in_turn(
+        reference_streams.from_source(stream, 2, 0), reference_streams.from_source(half, 2, 1)
+    )
+    (tmp_path / "raw").write_bytes(raw)
+    words = [str(tmp_path / "raw"), "--src-bits", "2", "--elf", str(elf)]
+    assert main(["import", *words, "-o", str(tmp_path / "x.rvt")]) == 0
+    with running(elf, tmp_path, 2, logged=False) as qemu:
+        commands = [SOURCE, f"trace open {tmp_path / 'x.rvt'}", f"trace connect localhost:{qemu.port}", "trace native"]
+        for hart in (0, 1):
+            commands += [f"thread {hart + 1}", f"record instruction-history 1,{10**6 + hart}"]
+        said = run_gdb(elf, commands, gdb=gdb)
+    ran: list[list[int]] = []
+    for hart in (0, 1):
+        lines = said[f"record instruction-history 1,{10**6 + hart}"].strip().splitlines()
+        *rows, gap = [line for line in lines if not line.startswith("warning: Recorded trace may be corrupted")]
+        assert gap == f"{len(rows) + 1}\t{GAP}", "QEMU's harts stand in its boot ROM, to which nothing leads"
+        ran.append(listed("\n".join(rows)))
+    assert (len(ran[0]), reference_streams.fingerprint(ran[0])) == reference_streams.golden("median")
+    assert 100 < len(ran[1]) < len(ran[0]) and ran[1] == ran[0][: len(ran[1])]
+
+
+def test_a_hart_that_was_not_traced_has_no_recording(tmp_path: Path) -> None:
+    elf = reference_streams.FOLDER / "median.elf"
+    words = [str(reference_streams.FOLDER / "median.1.nex"), "--elf", str(elf)]
+    assert main(["import", *words, "-o", str(tmp_path / "x.rvt")]) == 0
+    listing = "record instruction-history"
+    with running(elf, tmp_path, 2, logged=False) as qemu:
+        commands = [SOURCE, f"trace open {tmp_path / 'x.rvt'}", f"trace connect localhost:{qemu.port}", "thread 2"]
+        commands += ["trace native 5", listing, "thread 1", f"{listing} 1,100", "trace native off"]
+        said = run_gdb(elf, commands)
+    assert said["trace native 5"].splitlines()[:2] == [
+        "note:     hart 1 is not in this trace: gdb has nothing of it, only of other threads",
+        "Recorded 0 instructions in 0 functions (0 gaps) for thread 2 (Thread 1.2).",
+    ]
+    assert said[listing].strip() == "No trace."
+    assert len(ROW.findall(said[f"{listing} 1,100"])) == 5
+    assert "gdb records no longer" in said["trace native off"]
+
+
+def walk(rng: random.Random, length: int, steps: int) -> Iterator[tuple[str, int]]:
+    """Commands, and where they lead: positions 0 to *length* - 1 are the past."""
+    at = length
+    for _ in range(steps):
+        kind, count = rng.choice(("stepi", "reverse-stepi", "reverse-stepi", "goto")), rng.randint(1, 60)
+        if at == length:
+            kind = rng.choice(("reverse-stepi", "goto"))
+        if kind == "goto":
+            at = rng.randrange(length)
+            yield f"record goto {at + 1}", at
+        elif kind == "stepi":
+            at = min(at + count, length)
+            yield f"stepi {count}", at
+        else:
+            at = max(at - count, 0)
+            yield f"reverse-stepi {count}", at
+
+
+@every_gdb
+def test_a_random_walk_ends_where_the_log_says(gdb: str, tmp_path: Path) -> None:
+    elf, log = demo(tmp_path), tmp_path / "retired.log"
+    with Rig(elf, tmp_path / "rig") as rig:
+        before = run_gdb(elf, [*beginning(rig), "trace native", "print/x $pc"], gdb=gdb)
+    length = recorded(before["trace native"])[0]
+    steps = list(walk(random.Random(5), length, 400))
+    (tmp_path / "walk").write_text("".join(f"{command}\necho @\noutput/x $pc\necho @\\n\n" for command, _ in steps))
+    with Rig(elf, tmp_path / "rig2", "--log-retired", str(log)) as rig:
+        said = run_gdb(elf, [*beginning(rig), "delete", "trace native", f"source {tmp_path / 'walk'}"], gdb=gdb)
+    pcs = [*retired_pcs(log), pc_of(before["print/x $pc"])]
+    found = [int(pc, 16) for pc in re.findall("@(0x[0-9a-f]+)@", said[f"source {tmp_path / 'walk'}"])]
+    assert len(pcs) == length + 1
+    assert list(zip(steps, found, strict=True)) == [((command, at), pcs[at]) for command, at in steps]

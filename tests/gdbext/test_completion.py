@@ -1,0 +1,43 @@
+"""What gdb offers at the end of a `trace` command that is not finished: its words, and where the program has code."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.helpers.cross_compiler import demo
+
+KINDS = ["context", "exception", "interrupt", "loss", "mismatch", "note", "overflow", "sync"]
+KINDS += ["trace-off", "trace-on", "trap"]
+OFFERED = {
+    "goto e": ["end", "event"],
+    "goto -": ["-next", "-wrote"],
+    "goto f": ["fib", "finish"],
+    "goto event ": KINDS,
+    "goto -next event trace": ["trace-off", "trace-on"],
+    "goto -next f": ["fib", "finish"],
+    "goto -wrote oper": ["operation", "operations"],
+    "coverage -": ["-all"],
+    "coverage f": ["fib", "finish"],
+    "connect -": ["-listen"],
+    "events ex": ["exception"],
+}
+BESIDES = {"goto ": {"begin", "end", "event", "live", "-next", "fib"}, "goto -next ": {"event", "fib"},
+           "coverage ": {"-all", "fib"}}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo(tmp_path_factory.mktemp("completing"))
+
+
+@every_gdb
+def test_words_and_places(gdb: str, elf: Path) -> None:
+    commands = {typed: f"complete trace {typed}" for typed in (*OFFERED, *BESIDES)}
+    out = run_gdb(elf, [SOURCE, *commands.values()], gdb=gdb)
+    said = {typed: out[command].strip().splitlines() for typed, command in commands.items()}
+    for typed, offered in OFFERED.items():
+        before = f"trace {typed.rpartition(' ')[0]} "
+        assert said[typed] == [before + word for word in offered], typed
+    for typed, offered_too in BESIDES.items():
+        assert {f"trace {typed}{word}" for word in offered_too} <= set(said[typed]), typed

@@ -1,0 +1,275 @@
+"""CSRs of QEMU 10 through a real gdb: by name, by number, and through rvtrace's proxy.
+
+What is read was written by a plain client of the remote protocol, and the other way round
+(tests.helpers.remote_protocol).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ctr_model.programs import build
+from tests.gdbext.csr_questions import MCTRCTL, SCTRCTL, SCTRDEPTH, SIREG, SISELECT, Request, ask, entries
+from tests.gdbext.gdb_process import GDB, every_gdb
+from tests.helpers.qemu10 import CPU, QEMU10, Qemu10, running
+from tests.helpers.remote_protocol import Rsp
+
+CONNECTIONS = {"direct": "target extended-remote :{}", "proxy": "trace connect localhost:{}"}
+WAYS = ("packets", "named")
+DEEPEST = 4
+U_MODE = 0
+
+every_way = pytest.mark.parametrize("way", WAYS)
+every_connection = pytest.mark.parametrize("connect", list(CONNECTIONS))
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("programs"), "jumps")
+
+
+@pytest.fixture(scope="module")
+def machine(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qemu10]:
+    """Stopped at reset; its 256 entries hold numbers."""
+    with running(elf, tmp_path_factory.mktemp("qemu")) as machine:
+        with Rsp(machine.port) as stub:
+            stub.set_csr(SCTRDEPTH, DEEPEST)
+            for entry in range(256):
+                stub.set_csr(SISELECT, 0x200 + entry)
+                for register, value in enumerate(content(entry)):
+                    stub.set_csr(SIREG + register, value)
+            stub.set_csr(SISELECT, 0)
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def largest(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qemu10]:
+    """With Smstateen, which closes CSRs, and with vector registers, which the stub numbers before them."""
+    with running(elf, tmp_path_factory.mktemp("max"), cpu="max") as machine:
+        yield machine
+
+
+def content(entry: int) -> tuple[int, int, int]:
+    """Every bit that ctrsource, ctrtarget and ctrdata of QEMU keep is used somewhere."""
+    return entry << 56 | 0x1234_5678 | 1, entry << 48 | 0x0EAD_BEEE, entry & 0xF | 1 << 15
+
+
+@every_gdb
+@every_connection
+@every_way
+def test_all_256_entries(gdb: str, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+    batches = [entries(range(first, first + 16)) for first in range(0, 256, 16)]
+    request = Request(*batches, [[SISELECT, 0]], way=way)
+    found = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), request).answer()
+    read = [answers[5 * n + 2 : 5 * n + 5] for answers in found["answers"][:-1] for n in range(16)]
+    assert read == [list(content(entry)) for entry in range(256)]
+    selected = [answers[5 * n + 1] for answers in found["answers"][:-1] for n in range(16)]
+    assert selected == list(range(0x200, 0x300))
+
+
+@every_gdb
+def test_auto_takes_packets_where_there_is_no_openocd(gdb: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+    asked = ask(gdb, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), Request([["pc", None]]))
+    assert asked.answer()["name"] == "gdb's register packets"
+
+
+@every_connection
+def test_reading_everything_takes_few_packets(connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+    """One question to gdb for each batch; the proxy has each of them as one packet (tests/session/proxy/test_csrs)."""
+    batches = [[["pc", None]], *(entries(range(first, first + 16)) for first in range(0, 256, 16)), [[SISELECT, 0]]]
+    connection = CONNECTIONS[connect].format(machine.port)
+    few, many = Request(batches[0], batches[-1], way="packets"), Request(*batches, way="packets")
+    asked = ask(GDB, elf, tmp_path, connection, few, many)
+    assert len(asked.answer(1)["asked"]) - len(asked.answer(0)["asked"]) == len(batches) - 2
+
+
+@every_gdb
+@every_connection
+@every_way
+def test_pc_mode_width_and_writes(gdb: str, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+    batch = [["pc", None], ["priv", None], [MCTRCTL, 0x3_0000_0007], [MCTRCTL, None]]
+    found = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way)).answer()
+    with Rsp(machine.port) as stub:
+        assert found["answers"] == [[stub.pc, 3, 0, 0x2_0000_0007]], "bit 32 does not exist"
+        assert stub.csr(MCTRCTL) == 0x2_0000_0007
+    assert found["xlen"] == 64
+
+
+@every_gdb
+@every_connection
+def test_numbers_are_derived_and_not_assumed(
+    gdb: str, connect: str, largest: Qemu10, elf: Path, tmp_path: Path
+) -> None:
+    """Here CSRs begin at 98, and some are not named at all because Smstateen hides them."""
+    with Rsp(largest.port) as stub:
+        assert stub.csr_base == 98
+        stub.set_csr(SCTRDEPTH, 3)
+    request = Request([[SCTRDEPTH, None], [SCTRCTL, 3], [SCTRCTL, None]], way="packets")
+    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(largest.port), request)
+    assert asked.answer()["answers"] == [[3, 0, 3]]
+
+
+@every_gdb
+def test_an_unknown_name_is_refused_and_makes_no_variable(gdb: str, largest: Qemu10, elf: Path, tmp_path: Path) -> None:
+    """For gdb `set $sctrctl = 3` makes a variable where there is no such register."""
+    before = Request([[SCTRCTL, 0], [SCTRCTL, None]], way="packets")
+    request = Request([[SCTRCTL, 3], [SCTRCTL, None]], way="named")
+    after = Request([[SCTRCTL, None]], way="packets")
+    connection = CONNECTIONS["direct"].format(largest.port)
+    asked = ask(gdb, elf, tmp_path, connection, before, request, "print $sctrctl", after)
+    assert asked.answer(1)["answers"] == [["gdb has no such register"]]
+    assert asked.printed("print $sctrctl") == "$1 = void"
+    assert asked.answer(2)["answers"] == [[0]]
+
+
+@every_gdb
+@every_connection
+def test_a_refused_write_may_be_answered_ok_and_a_refused_read_is_an_error(
+    gdb: str, connect: str, largest: Qemu10, elf: Path, tmp_path: Path
+) -> None:
+    """In U mode Smstateen closes siselect."""
+    steps = [["priv", U_MODE], ["priv", None], [SISELECT, 0x201], [SISELECT, None]]
+    request = Request(steps, [["priv", 3], [SISELECT, None]], way="packets")
+    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(largest.port), request).answer()
+    assert asked["answers"] == [[0, U_MODE, 0, "refused by the stub (E14)"], [0, 0]]
+
+
+@every_gdb
+@every_way
+@every_connection
+def test_nothing_is_done_behind_a_refusal(
+    gdb: str, way: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
+) -> None:
+    with Rsp(machine.port) as stub:
+        stub.set_csr(SISELECT, 0)
+        stub.set_csr(MCTRCTL, 1)
+    batch = [[SIREG, None], [MCTRCTL, 7]]
+    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), Request(batch, way=way))
+    (answers,) = asked.answer()["answers"]
+    assert len(answers) == 1 and "14" in answers[0]
+    with Rsp(machine.port) as stub:
+        assert stub.csr(MCTRCTL) == 1
+
+
+@every_gdb
+@every_connection
+def test_gdb_shows_the_new_values_once_it_forgets_the_old_ones(
+    gdb: str, connect: str, machine: Qemu10, elf: Path, tmp_path: Path
+) -> None:
+    steps: tuple[Request | str, ...] = (
+        "print/x $mctrctl", Request([[MCTRCTL, 5]], way="packets"), "python csrs.forget()", "print /x $mctrctl",
+    )  # fmt: skip
+    with Rsp(machine.port) as stub:
+        stub.set_csr(MCTRCTL, 1)
+    asked = ask(gdb, elf, tmp_path, CONNECTIONS[connect].format(machine.port), *steps)
+    assert asked.printed("print/x $mctrctl") == "$1 = 0x1"
+    assert asked.printed("print /x $mctrctl") == "$2 = 0x5"
+
+
+@every_gdb
+@every_way
+def test_a_hart_that_runs(gdb: str, way: str, elf: Path, tmp_path: Path) -> None:
+    with running(elf, tmp_path) as machine:
+        connection = CONNECTIONS["direct"].format(machine.port)
+        requests = [Request([["pc", None]], way=way, hart=hart) for hart in (None, 0)]
+        asked = ask(gdb, elf, tmp_path, connection, "continue &", *requests)
+    for number in range(2):
+        assert asked.line(number).startswith("the hart runs: stop it first")
+
+
+@every_gdb
+@every_way
+@every_connection
+def test_each_hart_has_its_own(gdb: str, way: str, connect: str, elf: Path, tmp_path: Path) -> None:
+    """Also with another thread selected than the one that is meant; it stays selected."""
+    with running(elf, tmp_path, harts=2) as machine:
+        for hart, depth in ((0, 2), (1, 3)):
+            write = Request([[SCTRDEPTH, depth], [SCTRDEPTH, None]], way=way, hart=hart)
+            read = [Request([[SCTRDEPTH, None]], way=way, hart=number) for number in (0, 1, None)]
+            connection = CONNECTIONS[connect].format(machine.port)
+            thread, shown = f"thread {2 - hart}", ("print $_thread", "print $sctrdepth")
+            steps: tuple[Request | str, ...] = (thread, write, *read, *shown)
+            asked = ask(gdb, elf, tmp_path, connection, *steps)
+            assert asked.answer(0)["answers"] == [[0, depth]]
+            others = [asked.answer(n)["answers"][0][0] for n in (1, 2, 3)]
+            expected = [depth, 0] if hart == 0 else [2, depth]
+            assert others == [*expected, expected[1 - hart]]
+            assert asked.printed("print $_thread") == f"$1 = {2 - hart}"
+            assert asked.printed("print $sctrdepth") == f"$2 = {expected[1 - hart]}"
+
+
+@every_gdb
+def test_a_hart_that_gdb_has_no_thread_for(gdb: str, elf: Path, tmp_path: Path) -> None:
+    with running(elf, tmp_path, harts=2) as machine:
+        request = Request([["pc", None]], way="packets", hart=5)
+        asked = ask(gdb, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), request)
+    assert asked.line() == "gdb has no thread for hart 5"
+
+
+# Ctrl-C in the middle of what the session needs: only a part of the third piece of the records is read.
+INTERRUPTED = """
+def interrupted(need, pieces=[]):
+    pieces.extend([need] if len(str(need)) > 600 else [])
+    if len(pieces) == 3:
+        pieces.append(None)
+        done({**need, 'packets': need.get('packets', [])[:9], 'accesses': need.get('accesses', [])[:9]})
+        raise KeyboardInterrupt
+    return done(need)
+done = csrs._DONE[WAY]
+csrs._DONE[WAY] = interrupted
+"""
+
+
+@every_gdb
+@every_way
+@every_connection
+def test_ctrl_c_while_records_are_read(gdb: str, way: str, connect: str, elf: Path, tmp_path: Path) -> None:
+    """What was selected is selected again, and the next time everything is there."""
+    code = INTERRUPTED.replace("WAY", repr("registers" if way == "named" else "packets"))
+    with running(elf, tmp_path) as machine:
+        connection = CONNECTIONS[connect].format(machine.port)
+        before = (f"set trace ctr-access {way}", "break done", "continue", "set $siselect=0x2f7", "set $sctrdepth=4")
+        steps = (f"python exec({code!r})", "trace ctr show 0,1", "print/x $siselect", "trace ctr show  0,1")
+        asked = ask(gdb, elf, tmp_path, connection, *before, *steps)
+    assert asked.printed("trace ctr show 0,1").endswith("Quit"), asked.outputs
+    assert asked.printed("print/x $siselect") == "$1 = 0x2f7"
+    assert "taken branch" in asked.printed("trace ctr show  0,1")
+
+
+def test_rv32(tmp_path: Path) -> None:
+    elf = build(tmp_path, "jumps", march="rv32imac_zicsr")
+    with running(elf, tmp_path, cpu=f"rv32,{CPU}", program=QEMU10.replace("riscv64", "riscv32")) as machine:
+        for way in WAYS:
+            request = Request([[SISELECT, 0x203], [SISELECT, None], [SIREG, 0xFFFF_FFFF], [SIREG, None]], way=way)
+            found = ask(GDB, elf, tmp_path, CONNECTIONS["direct"].format(machine.port), request).answer()
+            assert (found["xlen"], found["answers"]) == (32, [[0, 0x203, 0, 0xFFFF_FFFF]])
+
+
+def test_without_a_target_there_is_no_way(tmp_path: Path) -> None:
+    for way in (*WAYS, "auto"):
+        asked = ask(GDB, None, tmp_path, "echo", Request([["pc", None]], way=way))
+        assert "connect it first (`target extended-remote`)" in asked.line()
+
+
+@pytest.mark.parametrize("setting", ["ctr-access", "ctr-version"])
+def test_settings_offer_what_there_is(setting: str, tmp_path: Path) -> None:
+    known = {"ctr-access": ["auto", "named", "openocd", "packets", "usb"], "ctr-version": ["0.1.4", "1.0", "auto"]}
+    choices = known[setting]
+    wrong = f"set trace {setting} smoke"
+    asked = ask(GDB, None, tmp_path, "echo", f"complete set trace {setting} ", f"show trace {setting}", wrong,
+                f"set trace {setting} {choices[0]}", f"show  trace {setting}")  # fmt: skip
+    offered = asked.printed(f"complete set trace {setting} ").split("\n")
+    assert offered == [f"set trace {setting} {choice}" for choice in choices]
+    assert asked.printed(f"show trace {setting}") == f"The trace {setting} is auto."
+    assert asked.printed(wrong) == 'Undefined item: "smoke".'
+    assert asked.printed(f"show  trace {setting}") == f"The trace {setting} is {choices[0]}."
+
+
+def test_the_settings_are_part_of_the_way(machine: Qemu10, elf: Path, tmp_path: Path) -> None:
+    commands = ["python print(csrs.way())", "set trace ctr-access named", "set trace ctr-version 0.1.4"]
+    connection = CONNECTIONS["direct"].format(machine.port)
+    asked = ask(GDB, elf, tmp_path, connection, *commands, "python print(csrs.way() )")
+    assert asked.printed(commands[0]) == "{'way': 'packets', 'openocd': False, 'version': None, 'connection': 1}"
+    named = "{'way': 'named', 'openocd': False, 'version': '0.1.4', 'connection': 1}"
+    assert asked.printed("python print(csrs.way() )") == named

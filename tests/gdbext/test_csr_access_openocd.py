@@ -1,0 +1,183 @@
+"""CSRs behind a real OpenOCD, on the simulated target with Control Transfer Records, in every way there is.
+
+What is read was written by a Tcl client of the tests' own (tests.transport.simulated.openocd), and the other way round.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gdbext.csr_questions import MCTRCTL, SCTRDEPTH, SIREG, SIREG2, SISELECT, Request, ask, entries
+from tests.gdbext.gdb_process import GDB, every_gdb
+from tests.helpers.cross_compiler import demo
+from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf
+from tests.transport.simulated.openocd import OpenOcd, TclError
+
+CONNECTIONS = {"direct": "target extended-remote :{}", "proxy": "trace connect localhost:{}"}
+WAYS = ("auto", "rpc", "packets", "named")
+NAMES = {"auto": "OpenOCD", "packets": "gdb's register packets", "named": "gdb's registers"}
+MCTRCONTROL, MCTRSTATUS, MISELECT, MIREG = 0x381, 0x383, 0x350, 0x351
+
+every_way = pytest.mark.parametrize("way", WAYS)
+every_connection = pytest.mark.parametrize("connect", list(CONNECTIONS))
+
+
+class Configured(OpenOcd):
+    """Its OpenOCD is configured as usual, but for the lines that have *without* in them."""
+
+    def __init__(self, elf: Path, folder: Path, *options: str, without: str = "\0") -> None:
+        super().__init__(elf, folder, *options)
+        self.without = without
+
+    def start_openocd(self) -> None:
+        file = self.folder / "openocd.cfg"
+        lines = file.read_text().splitlines()
+        file.write_text("".join(f"{line}\n" for line in lines if self.without not in line))
+        super().start_openocd()
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo(tmp_path_factory.mktemp("program"))
+
+
+@pytest.fixture(scope="module")
+def target(elf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]:
+    with Configured(elf, tmp_path_factory.mktemp("target"), "--ctr", "1.0") as target:
+        yield target
+
+
+def connection(target: Configured, connect: str = "direct") -> str:
+    return CONNECTIONS[connect].format(target.gdb_port)
+
+
+def steps(target: Configured, request: Request) -> list[Request | str]:
+    """*request*, and before it what its way needs: rpc is OpenOCD's own server, which the user says the port of."""
+    if request.way != "rpc":
+        return [request]
+    request.way = "openocd"
+    return [f"set trace openocd-port {target.tcl_port}", request]
+
+
+@every_gdb
+@every_connection
+@every_way
+def test_every_way_leads_to_the_same(
+    gdb: str, connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
+) -> None:
+    target.tcl("halt")
+    for entry in range(8):
+        target.tcl.set_reg("csr_siselect", 0x200 + entry)
+        target.tcl.set_reg("csr_sireg", 0x8000_0000 + 16 * entry + 1)
+        target.tcl.set_reg("csr_sireg2", 0x8000_1000 + 16 * entry)
+    write: list[list[object]] = [[SCTRDEPTH, 1], [SCTRDEPTH, None], ["priv", None]]
+    request = Request(entries(range(8)), write, [[SISELECT, 0]], way=way)
+    found = ask(gdb, elf, tmp_path, connection(target, connect), *steps(target, request)).answer()
+    read, written, _ = found["answers"]
+    assert [read[5 * n + 2 : 5 * n + 4] for n in range(8)] == [
+        [0x8000_0000 + 16 * n + 1, 0x8000_1000 + 16 * n] for n in range(8)
+    ]
+    assert written == [0, 1, 3]
+    assert found["xlen"] == 64
+    assert found["name"] == NAMES.get(way, f"OpenOCD 127.0.0.1:{target.tcl_port}")
+
+
+@every_way
+@every_connection
+def test_a_refused_read_is_no_old_value(
+    connect: str, way: str, target: Configured, elf: Path, tmp_path: Path
+) -> None:
+    """sireg holds something, then siselect leads nowhere; what is behind the refused read is not done."""
+    target.tcl("halt")
+    target.tcl.set_reg("csr_mctrctl", 1)
+    before = [[SISELECT, 0x200], [SIREG, 0x1001], [SIREG, None]]
+    refused = [[SISELECT, 0], [SIREG, None], [MCTRCTL, 7]]
+    request = Request(before, refused, way=way)
+    asked = ask(GDB, elf, tmp_path, connection(target, connect), *steps(target, request))
+    first, second = asked.answer()["answers"]
+    assert first == [0, 0, 0x1001]
+    assert second[0] == 0 and isinstance(second[1], str) and len(second) == 2
+    assert target.tcl.reg("csr_mctrctl") == 1
+
+
+@every_way
+def test_what_openocd_does_not_expose_is_refused_and_the_connection_stays(
+    way: str, target: Configured, elf: Path, tmp_path: Path
+) -> None:
+    request = Request([[MCTRCONTROL, None]], [[MCTRCTL, None]], way=way)
+    asked = ask(GDB, elf, tmp_path, connection(target), *steps(target, request), "print $pc")
+    (refusal,), answered = asked.answer()["answers"]
+    assert "not expose it" in refusal or refusal == "gdb has no such register"
+    assert isinstance(answered[0], int)
+    assert asked.printed("print $pc").startswith("$1 = ")
+
+
+@every_way
+def test_a_hart_that_runs(way: str, tmp_path: Path) -> None:
+    elf = write_elf(tmp_path / "loop.elf", LOOP_FOREVER)
+    with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
+        request = Request([["pc", None]], way=way)
+        asked = ask(GDB, elf, tmp_path, connection(target), "continue &", *steps(target, request))
+    assert asked.line().startswith("the hart runs: stop it first")
+
+
+@pytest.mark.parametrize("way", ["packets", "named"])
+def test_an_openocd_that_hides_errors_from_gdb_is_not_believed(way: str, elf: Path, tmp_path: Path) -> None:
+    """By default it says an old value where a register cannot be read; through its interpreter it says why."""
+    with Configured(elf, tmp_path / "target", "--ctr", "1.0", without="report_register_access_error") as target:
+        batch = [[SISELECT, 0], [SIREG, None]]
+        asked = ask(GDB, elf, tmp_path, connection(target), Request(batch, way=way), Request(batch))
+    assert "`gdb_report_register_access_error enable`" in asked.line(0)
+    assert asked.answer(1)["answers"] == [[0, "failed to read register 'csr_sireg'"]]
+
+
+@pytest.mark.parametrize("version", [None, "0.1.4"])
+def test_an_openocd_that_exposes_nothing(version: str | None, elf: Path, tmp_path: Path) -> None:
+    """The line that it says is the one that helps."""
+    with Configured(elf, tmp_path / "target", "--ctr", version or "1.0", without="expose_csrs") as target:
+        setting = f"set trace ctr-version {version or 'auto'}"
+        asked = ask(GDB, elf, tmp_path, connection(target), setting, Request([["pc", None]]))
+        line = asked.line()
+        assert line.startswith("OpenOCD has no registers for Control Transfer Records: put the line `riscv expose_csrs")
+        command = line.split("`")[1]
+    lacking = Configured(elf, tmp_path / "again", "--ctr", version or "1.0", without="expose_csrs")
+    lacking.openocd_commands = f"{command}; {lacking.openocd_commands}"
+    with lacking as target:
+        control, select, alias = (MCTRCONTROL, MISELECT, MIREG) if version else (MCTRCTL, SISELECT, SIREG)
+        batch = [[control, None], [select, 0x200], [alias, 9], [alias, None]]
+        asked = ask(GDB, elf, tmp_path, connection(target), Request(batch))
+    assert asked.answer()["answers"] == [[0, 0, 0, 9]]
+
+
+@every_connection
+def test_the_draft(connect: str, elf: Path, tmp_path: Path) -> None:
+    with Configured(elf, tmp_path / "target", "--ctr", "0.1.4") as target:
+        batch = [[MCTRCONTROL, 1], [MCTRCONTROL, None], [MCTRSTATUS, None], [MISELECT, 0x201], [MIREG, None]]
+        for way in ("auto", "packets", "named"):
+            asked = ask(GDB, elf, tmp_path, connection(target, connect), Request(batch, way=way))
+            assert asked.answer()["answers"] == [[0, 1, 0, 0, 0]], way
+        with pytest.raises(TclError):
+            target.tcl.reg("csr_mctrctl")
+
+
+def test_rv32(tmp_path: Path) -> None:
+    elf = demo(tmp_path, march="rv32imac_zicsr")
+    with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
+        for way in WAYS:
+            request = Request([[SISELECT, 0x203], [SIREG2, 0xFFFF_FFFE], [SIREG2, None]], way=way)
+            found = ask(GDB, elf, tmp_path, connection(target), *steps(target, request)).answer()
+            assert (found["xlen"], found["answers"]) == (32, [[0, 0, 0xFFFF_FFFE]]), way
+
+
+@every_gdb
+@pytest.mark.parametrize("way", ["auto", "named"])
+def test_the_selected_frame_stays_and_gdb_shows_what_is_so_now(gdb: str, way: str, elf: Path, tmp_path: Path) -> None:
+    with Configured(elf, tmp_path / "target", "--ctr", "1.0") as target:
+        before = ["break classify", "continue", "up", "print/x $csr_mctrctl"]
+        behind = ["python csrs.forget()", "print /x $csr_mctrctl", "python print(gdb.selected_frame().level())"]
+        steps: list[Request | str] = [*before, Request([[MCTRCTL, 5]], way=way), *behind]
+        asked = ask(gdb, elf, tmp_path, connection(target), *steps)
+    assert asked.printed("print/x $csr_mctrctl") == "$1 = 0x0"
+    assert asked.printed("print /x $csr_mctrctl") == "$2 = 0x5"
+    assert asked.printed("python print(gdb.selected_frame().level())") == "1"

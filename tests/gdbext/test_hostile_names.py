@@ -1,0 +1,83 @@
+"""Names of a hostile program in gdb's own lists of rvtrace: one row each, and nothing there that a terminal obeys."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.console.test_hostile_names import captured
+from tests.endtoend.trace.test_find import names
+from tests.gdbext.ctr.test_commands import connected
+from tests.gdbext.gdb_process import SOURCE, every_gdb, run_gdb
+from tests.helpers.hostile_program import SHOWN, hostile, unfit
+
+LISTS = (
+    "trace history 1,2021", "trace history /m 1,2021", "trace history /r 1,2021", "trace functions 1,200",
+    "trace functions /cli 1,200", "trace calls /n 0", "trace coverage", "trace coverage -all", "trace info",
+    "trace events", "trace find *0x80000088", "trace status",
+)  # fmt: skip
+RECORDS = (
+    "trace ctr show 0,63", "trace ctr show /i 0,63", "trace ctr show /m 0,63", "trace ctr stack", "trace ctr status",
+    "trace history 1,500", "trace functions 1,500",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("hostile")
+    hostile(made)
+    for name in ("hostile", "demo-rv64imac_zicsr"):
+        captured(made, made / f"{name}.elf")
+    return made
+
+
+@every_gdb
+def test_lists(gdb: str, folder: Path) -> None:
+    said = {}
+    for name in ("hostile", "demo-rv64imac_zicsr"):
+        commands = [SOURCE, "set record instruction-history-size unlimited", f"trace open {folder / name}.rvt", *LISTS]
+        said[name] = run_gdb(folder / f"{name}.elf", commands, gdb=gdb)
+    for command in LISTS:
+        odd, plain = said["hostile"][command], said["demo-rv64imac_zicsr"][command]
+        assert unfit(odd) == set(), command
+        assert "Python Exception" not in odd and "Traceback" not in odd, (command, odd)
+        assert len(odd.splitlines()) == len(plain.splitlines()), command
+    for name in SHOWN:
+        assert f"<{name}+0>" in said["hostile"]["trace history 1,2021"]
+    assert all(name in said["hostile"]["trace functions 1,200"] for name in SHOWN[:2])
+
+
+@every_gdb
+def test_lists_of_records(gdb: str, folder: Path, tmp_path: Path) -> None:
+    """Of the simulated hart, where gdb is connected and in a capture; what the command line says of that, too."""
+    said = {}
+    for name in ("hostile", "demo-rv64imac_zicsr"):
+        elf, capture = folder / f"{name}.elf", tmp_path / f"{name}.rvt"
+        with connected("1.0", elf, tmp_path / name[0]) as first:
+            said[name] = run_gdb(
+                elf,
+                [*first, f"tbreak *{finish(folder):#x}", "trace ctr start -depth 64", "continue", *RECORDS,
+                 f"trace save {capture}", "trace ctr stop", "disconnect", f"trace open {capture}",
+                 *(f"{it} " for it in RECORDS)],
+                gdb=gdb,
+            )  # fmt: skip
+        for words in (["dump"], ["dump", "--json"], ["decode"], ["decode", "--events"]):
+            said[name][" ".join(words)] = output_of(*words, str(capture))
+    odd, plain = said["hostile"], said["demo-rv64imac_zicsr"]
+    for command in plain:
+        if command.startswith(("trace ctr", "trace history", "trace functions", "dump", "decode")):
+            assert unfit(odd[command]) == set(), command
+            assert "Python Exception" not in odd[command] and "Traceback" not in odd[command], (command, odd[command])
+            assert len(odd[command].splitlines()) == len(plain[command].splitlines()), command
+    assert f"<{SHOWN[0]}+" in odd[RECORDS[0]] and f"{SHOWN[0]}" in odd["decode"]
+
+
+def finish(folder: Path) -> int:
+    """Where the last function begins."""
+    return names(folder / "demo-rv64imac_zicsr.elf")["finish"]
+
+
+def output_of(*words: str) -> str:
+    """Of the command line."""
+    return subprocess.run([sys.executable, "-m", "rvtrace_gdb", *words], check=True, stdout=-1, text=True).stdout

@@ -1,0 +1,91 @@
+"""`set trace` / `show trace`, completion, and what gdb's own settings are before, while and after tracing."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.bench.rig import Rig
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.cross_compiler import demo
+
+
+def test_values_are_expressions_and_shown_as_addresses() -> None:
+    commands = [SOURCE, "set $block = 0x20000000", "set trace encoder-base $block + 0x1000", "show trace encoder-base"]
+    assert run_gdb(None, commands)["show trace encoder-base"].strip() == "The trace encoder-base is 0x20001000."
+
+
+def test_a_wrong_value_leaves_the_old_one() -> None:
+    commands = [SOURCE, "set trace buffer-size 4096", "set trace buffer-size much", "show trace buffer-size"]
+    out = run_gdb(None, commands)
+    assert out["set trace buffer-size much"].strip() == "set trace buffer-size: 'much' is not a number or expression."
+    assert out["show trace buffer-size"].strip() == "The trace buffer-size is 0x1000."
+
+
+def test_what_is_not_set_says_so() -> None:
+    assert run_gdb(None, [SOURCE, "show trace target"])["show trace target"].strip() == "The trace target is not set."
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("trace st", ["trace start", "trace status", "trace stop"]),
+        ("trace start -st", ["trace start -stall", "trace start -stop-on-wrap"]),
+        ("set trace buffer", ["set trace buffer-size", "set trace buffer-start"]),
+        ("rvtrace hi", ["rvtrace history"]),
+    ],
+)
+def test_completion(typed: str, offered: list[str]) -> None:
+    assert run_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
+
+
+@pytest.mark.parametrize("command", ["start", "stop", "status", "history", "dump", "save", "open"])
+def test_each_command_has_help_with_its_usage(command: str) -> None:
+    assert f"Usage: trace {command}" in run_gdb(None, [SOURCE, f"help trace {command}"])[f"help trace {command}"]
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    folder = tmp_path_factory.mktemp("settings")
+    with Rig(demo(folder), folder / "rig") as rig:
+        yield rig
+
+
+def connect(rig: Rig) -> list[str]:
+    return [SOURCE, f"set trace target {rig.target_file}", f"target extended-remote :{rig.gdb_port}"]
+
+
+def test_the_guessed_os_abi_is_set_aside_while_tracing(rig: Rig) -> None:
+    commands = [*connect(rig), "trace start", "show osabi", "stepi", "trace stop", "print $_gdb_setting(\"osabi\")"]
+    out = run_gdb(rig.elf, commands)
+    assert "OS ABI set to none" in out["trace start"]
+    assert 'The current OS ABI is "none".' in out["show osabi"]
+    assert '"auto"' in out["print $_gdb_setting(\"osabi\")"]
+
+
+def test_an_os_abi_the_user_chose_is_left_alone(rig: Rig) -> None:
+    commands = [*connect(rig), "set osabi GNU/Linux", "trace start", "stepi", "trace stop", "show osabi"]
+    out = run_gdb(rig.elf, commands)
+    assert "OS ABI" not in out["trace start"]
+    assert 'The current OS ABI is "GNU/Linux".' in out["show osabi"]
+
+
+def test_the_size_of_a_listing_is_gdbs_own_setting(rig: Rig, tmp_path: Path) -> None:
+    commands = [*connect(rig), "trace start", "stepi 40", "set record instruction-history-size 3", "trace history"]
+    commands += ["set record instruction-history-size unlimited", "trace history -"]
+    out = run_gdb(rig.elf, commands)
+    assert len(out["trace history"].splitlines()) == 3
+    assert len(out["trace history -"].splitlines()) > 10
+
+
+def test_a_listing_while_the_program_runs(rig: Rig) -> None:
+    """gdb 13 ends itself when its disassembler meets memory it cannot read; the code comes from the ELF instead."""
+    listings = ["trace history 1,10", "trace history /rs 1,10", "trace history /f 1,10"]
+    commands = [*connect(rig), "trace start", "stepi 20", "continue &", "shell sleep 0.2", *listings]
+    out = run_gdb(rig.elf, [*commands, "show trust-readonly-sections", "interrupt", "shell sleep 0.3", "print 6 * 7"])
+    for listing in listings:
+        assert len(re.findall(r"^\d+\t   0x\S+ <\S*>:\t", out[listing], re.M)) == 10
+        assert "while the target is running" not in out[listing]
+    assert out["show trust-readonly-sections"].strip().endswith("is off.")
+    assert out["print 6 * 7"].strip().endswith("= 42")

@@ -1,0 +1,29 @@
+"""Facts of events, for tests to which it does not matter much what they say."""
+
+from rvtrace_gdb.decode.history.events import (
+    Loss,
+    LossCause,
+    Note,
+    NoteCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+    TrapKind,
+)
+
+INTERRUPT, EXCEPTION = Trap(TrapKind.INTERRUPT), Trap(TrapKind.EXCEPTION)
+STARTS, STOPS = Start(StartReason.TRACING_STARTS), Stop(StopReason.UNTOLD)
+ENABLED, DISABLED = Start(StartReason.TRACE_ENABLED), Stop(StopReason.TRACE_DISABLED)
+SYNCHRONIZED = Start(StartReason.UNTOLD)
+
+
+def lost(text: str = "lost") -> Loss:
+    """A loss with these words."""
+    return Loss(LossCause.MALFORMED, (text,))
+
+
+def note(text: str) -> Note:
+    """A note with these words."""
+    return Note(NoteCause.CUT_OFF, (text,))

@@ -1,0 +1,106 @@
+"""The import arrows of docs/architecture.md: who may import whom. Read from the source, so no code path is missed."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rvtrace_gdb
+
+PACKAGE = Path(rvtrace_gdb.__file__).parent
+NAME = PACKAGE.name
+TESTS = Path(__file__).resolve().parent.parent
+
+# room -> rooms it may import besides itself; `transport.simulated` is a room of its own inside `transport`, and the
+# tables of options one inside `gdbext`: they run without gdb.
+TABLES = "gdbext tables"
+TABLE_MODULES = ("gdbext.progress_bar", "gdbext.options", "gdbext.start_options")
+ARROWS: dict[str, set[str]] = {
+    "support": set(),
+    "controlregs": {"support"},
+    "transport": {"support"},
+    "decode": {"support"},
+    "transport.simulated": {"support", "decode", "controlregs", "transport"},
+    "session": {"support", "controlregs", "transport", "decode"},
+    "views": {"support", "decode"},
+    "console": {"support", "session", "views", "decode", "transport.simulated", TABLES},
+    "gdbext": {TABLES},
+    TABLES: set(),
+}
+ROOMS = {name.partition(".")[0] for name in ARROWS if name != TABLES}
+# What may come from outside the project: everything else is the standard library.
+LIBRARIES = {
+    "decode": {"elftools"},
+    "gdbext": {"gdb"},
+    "console": {"prompt_toolkit", "pygdbmi", "riscv"},
+    "transport": {"usb"},
+}
+
+
+def room_of(module: str) -> str:
+    """*module*: without the name of the package, as `decode.program.image`."""
+    if ".".join(module.split(".")[:2]) in TABLE_MODULES:
+        return TABLES
+    return "transport.simulated" if module.startswith("transport.simulated") else module.partition(".")[0]
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Each module of a room, `decode.program.image`, with its file."""
+    for room in sorted(ROOMS):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"), path
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Absolute names of all modules a file imports, at any depth; of this package in full: `from x import y` is x.y."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}, line {node.lineno}: imports here are absolute"
+            assert node.module is not None
+            inside = node.module.partition(".")[0] == NAME
+            yield from (f"{node.module}.{alias.name}" for alias in node.names) if inside else [node.module]
+
+
+def forbidden(room: str) -> Iterator[str]:
+    """What the modules of *room* import and must not."""
+    for module, path in modules():
+        if room_of(module) != room:
+            continue
+        for imported in imports_of(path):
+            top, _, rest = imported.partition(".")
+            if top == NAME:
+                allowed = not rest or rest == "__file__" or room_of(rest) in {room, *ARROWS[room]}
+            else:
+                allowed = top in sys.stdlib_module_names or top in LIBRARIES.get(module.partition(".")[0], set())
+            if not allowed:
+                yield f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("room", ARROWS)
+def test_imports_follow_the_arrows(room: str) -> None:
+    assert list(forbidden(room)) == []
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {room_of(module) for module, _ in modules()} == set(ARROWS)
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == ROOMS
+
+
+def test_there_is_one_import_name() -> None:
+    """In a checkout the rooms lie on top, where another import name would find them: a second copy of everything."""
+    files = [*TESTS.rglob("*.py"), *(TESTS.parent / "benchmarks").rglob("*.py"), *TESTS.parent.glob("scripts/*.py")]
+    bare = [
+        f"{path}: {imported}"
+        for path in files for imported in imports_of(path) if imported.partition(".")[0] in {*ROOMS, "rvtrace"}
+    ]  # fmt: skip
+    assert bare == []
+
+
+def test_imports_at_any_depth_are_seen(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("import os.path\ndef later():\n    from rvtrace_gdb.decode import image, elf as e\n")
+    assert set(imports_of(file)) == {"os.path", "rvtrace_gdb.decode.program.image", "rvtrace_gdb.decode.program.elf"}

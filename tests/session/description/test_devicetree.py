@@ -1,0 +1,187 @@
+"""The trace components of device trees, as the bindings say it, read off the sources in tests/data/device-tree."""
+
+import pytest
+
+from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description.devicetree import Found, trace_components
+from rvtrace_gdb.session.description.dtb import DeviceTreeError
+from rvtrace_gdb.session.description.model import AtbBridge, DescriptionError, Encoder, Funnel, PibSink, RamSink
+from rvtrace_gdb.session.sources.hardware import Topology
+from tests.session.description.devicetrees import NAMES, tree
+
+
+def found(name: str, *changes: tuple[str, str], **buffers: tuple[int, int]) -> Found:
+    return trace_components(tree(name, *changes), {key.removeprefix("any"): value for key, value in buffers.items()})
+
+
+def test_an_encoder_and_a_sink_for_each_hart() -> None:
+    said = found("per_hart").description
+    assert said.encoders == (Encoder("encoder0", 0xC000000, 0, ("ram0",)), Encoder("encoder1", 0xC002000, 1, ("ram1",)))
+    assert said.sinks == (
+        RamSink("ram0", 0xC001000, "SRAM", None, None),
+        RamSink("ram1", 0xC003000, "SRAM", None, None),
+    )
+    assert (said.name, said.file, said.xlen) == ("two harts", "per_hart.dtb", 32)
+
+
+def test_the_shape_that_qemu_makes() -> None:
+    """The names of its nodes have the numbers of harts, not addresses; they are taken by what `cpus` leads to."""
+    said = found("qemu_etrace").description
+    assert said.encoders == (Encoder("encoder0", 0x3020000, 0, ("ram0",)), Encoder("encoder1", 0x3021000, 1, ("ram1",)))
+    assert [sink.base for sink in said.sinks] == [0x6000000, 0x6010000]
+    assert (said.name, said.xlen) == ("riscv-virtio,qemu", 64)
+
+
+def test_sifive_before_ratification() -> None:
+    """Version 0 by what they are compatible with, behind `ranges`; the sink is inside of the funnel."""
+    result = found("sifive_0")
+    said = result.description
+    assert said.encoders == (
+        Encoder("encoder1", 0x1_2000_0000, 1, ("funnel0",), {}, 0),
+        Encoder("encoder2", 0x1_2000_1000, 2, ("funnel0",), {}, 0),
+    )
+    assert said.funnels == (Funnel("funnel0", 0x1_2000_2000, ("ram0",), {"encoder1": 0, "encoder2": 3}, 0),)
+    assert said.sinks == (RamSink("ram0", 0x1_2000_2000, "SRAM", None, None, "funnel0"),)
+    assert result.notes[1:] == (
+        "encoder1: its hart has the ID 0x3; is it number 1 in OpenOCD's order?",
+        "encoder2: its hart has the ID 0x4; is it number 2 in OpenOCD's order?",
+    )
+
+
+def test_an_encoder_before_ratification_that_feeds_nothing_has_a_sink_inside() -> None:
+    changes = [("remote-endpoint = <&funnel_in0>;", ""), ("remote-endpoint = <&encoder0_out>;", "")]
+    said = found("sifive_0", *changes, ram0=(0x8000_0000, 0x1000)).description
+    assert [encoder.to for encoder in said.encoders] == [("ram0",), ("funnel0",)]
+    assert [(sink.name, sink.inside, sink.mode) for sink in said.sinks] == [
+        ("ram0", "encoder1", "SMEM"),
+        ("ram1", "funnel0", "SRAM"),
+    ]
+
+
+def test_funnels_a_pin_interface_and_a_bridge() -> None:
+    said = found("clusters").description
+    assert said.encoders == (
+        Encoder("encoder0", 0x10000000, 0, ("funnel0",)),
+        Encoder("encoder1", 0x10001000, 1, ("funnel0",)),
+        Encoder("encoder2", 0x10002000, 2, ("funnel1", "ram0")),
+    )
+    assert said.funnels == (
+        Funnel("funnel0", 0x10008000, ("funnel1",), {"encoder0": 1, "encoder1": 2}),
+        Funnel("funnel1", 0x10009000, ("pib0", "atb0"), {"funnel0": 0, "encoder2": 7}),
+    )
+    assert said.sinks == (RamSink("ram0", 0x1000F000, "SRAM", None, None),)
+    assert said.pib_sinks == (PibSink("pib0", 0x1000D000),)
+    assert said.bridges == (AtbBridge("atb0", 0x1000E000),)
+    assert said.name == "clusters.dtb", "it has no model"
+    assert [funnel.name for funnel in Topology(said).top_funnels] == ["funnel1"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_is_that_description_and_names_the_nodes(name: str) -> None:
+    result = found(name)
+    assert file.parse(result.text, f"{name}.dtb") == result.description
+    lines = result.text.splitlines()
+    assert lines[0] == f"# Written by rvtrace import-dt from {name}.dtb."
+    assert lines[1 : 1 + len(result.notes)] == [f"# {note}" for note in result.notes]
+    node = next(line for line in lines if line.startswith("# /"))[2:]
+    assert lines[lines.index(f"# {node}") + 1 :][:2] == [
+        "[[component]]",
+        'name = "' + result.description.encoders[0].name + '"',
+    ]
+
+
+def test_buffers_in_system_memory() -> None:
+    assert found("sifive_0", any=(0x1_0000_0000, 0x8000)).description.sinks == (
+        RamSink("ram0", 0x1_2000_2000, "SMEM", 0x1_0000_0000, 0x8000, "funnel0"),
+    )
+    both = found("per_hart", ram1=(0x1000, 4), ram0=(0x2000, 8))
+    assert [(sink.mode, sink.start, sink.size) for sink in both.description.sinks] == [
+        ("SMEM", 0x2000, 8),
+        ("SMEM", 0x1000, 4),
+    ]
+    assert both.notes == ()
+    assert found("per_hart", ram1=(0x1000, 4)).notes == (
+        "ram0: a device tree tells neither the type of a sink nor where its buffer is; written as a RAM sink with"
+        " memory of its own (if its buffer is in system memory: --buffer START:SIZE)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("buffers", "line"),
+    [
+        ({"any": (0, 4)}, "per_hart.dtb: it has 2 RAM sinks: whose is the buffer?"),
+        ({"ram2": (0, 4)}, 'per_hart.dtb: there is no RAM sink "ram2" in it; there is ram0, ram1'),
+        ({"ram0": (2, 4)}, 'per_hart.dtb: [[component]] "ram0": start: 0x2 is not a multiple of 0x4'),
+        ({"ram0": (4, 0)}, 'per_hart.dtb: [[component]] "ram0": size: is 0'),
+    ],
+)
+def test_a_wrong_buffer_is_one_line(buffers: dict[str, tuple[int, int]], line: str) -> None:
+    with pytest.raises((DeviceTreeError, DescriptionError)) as caught:
+        found("per_hart", **buffers)
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "line"),
+    [
+        (
+            "per_hart",
+            "cpus = <&CPU0>;",
+            "",
+            "/trace@c000000: cpus: missing: which hart does it trace?",
+        ),
+        ("per_hart", "cpus = <&CPU0>;", "cpus = <0x55>;", "/trace@c000000: cpus: names no hart of /cpus"),
+        ("per_hart", "cpus = <&CPU0>;", "cpus = [01];", "/trace@c000000: cpus: has 1 bytes, which are not whole cells"),
+        (
+            "per_hart",
+            "remote-endpoint = <&ramsink1_in>;",
+            "",
+            "/trace@c002000: out-ports: it feeds none of the trace components",
+        ),
+        ("per_hart", "out-ports", "ports", "/trace@c000000: it has neither in-ports nor out-ports"),
+        ("per_hart", "in-ports", "out-ports", "/trace@c000000/out-ports/port/endpoint: remote-endpoint: leads from"),
+        ("per_hart", "reg = <0xc002000 0x1000>;", "", "/trace@c002000: reg: missing"),
+        (
+            "per_hart",
+            "<0xc002000 0x1000>",
+            "<0xc002100 0x1000>",
+            '[[component]] "encoder1": base: 0xc002100 is not a multiple of 0x1000, as all bases are',
+        ),
+        ("clusters", "<0xf000 0x9000 0x4000>", "<0xe000 0x9000 0x1000>", "/bus/bus: ranges: none has its 0xf000 in it"),
+    ],
+)
+def test_what_cannot_be_told_is_one_line(name: str, old: str, new: str, line: str) -> None:
+    with pytest.raises((DeviceTreeError, DescriptionError)) as caught:
+        found(name, (old, new))
+    assert str(caught.value).startswith(f"{name}.dtb: {line}")
+
+
+def test_two_encoders_of_one_hart_are_refused() -> None:
+    with pytest.raises(DescriptionError):
+        found("per_hart", ("cpus = <&CPU1>;", "cpus = <&CPU0>;"))
+
+
+def test_inputs_without_numbers_are_taken_in_order() -> None:
+    """Ports that are all the same, or beyond what a funnel has."""
+    port = "reg = <3>;\n\t\t\t\t\tfunnel_in1"
+    for number in ("<0>", "<16>"):
+        result = found("sifive_0", (port, port.replace("<3>", number)))
+        assert result.description.funnels[0].inputs == {"encoder1": 0, "encoder2": 1}
+        assert result.notes[0] == "funnel0: its inputs have no numbers; are they in the right order?"
+
+
+def test_the_only_hart_needs_no_cpus() -> None:
+    one = """CPU1: cpu@1 {
+			device_type = "cpu";
+			reg = <1>;
+			riscv,isa = "rv32imac";
+		};"""
+    disabled = ("reg = <0xc002000 0x1000>;\n\t\tcpus = <&CPU1>;", 'reg = <0xc002000 0x1000>;\n\t\tstatus = "disabled";')
+    said = found("per_hart", (one, ""), disabled, ("cpus = <&CPU1>;", ""), ("cpus = <&CPU0>;", "")).description
+    assert said.encoders == (Encoder("encoder0", 0xC000000, 0, ("ram0",)),)
+    assert said.sinks[1].name == "ram1", "a sink that nothing feeds is described, too"
+
+
+def test_harts_that_differ_have_no_xlen() -> None:
+    last = 'reg = <1>;\n\t\t\triscv,isa = "rv32imac"'
+    assert found("per_hart", (last, last.replace("rv32", "rv64"))).description.xlen is None

@@ -1,0 +1,289 @@
+"""Target descriptions: what is accepted, and the one line for everything that is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description.file import load, parse
+from rvtrace_gdb.session.description.model import Description, DescriptionError, Encoder, OpenOcd, RamSink
+
+GOOD = """
+[target]
+name = "board"
+xlen = 32
+[openocd]
+host = "lab"
+tcl_port = 7777
+[[component]]
+name = "encoder0"
+type = "encoder"
+base = 0x20000000
+hart = 1
+to = ["ram0"]
+[[component]]
+name = "ram0"
+type = "ram_sink"
+base = 0x20001000
+mode = "SMEM"
+start = 0x30000000
+size = 0x10000
+"""
+BOARD = Description(
+    "board",
+    "b.toml",
+    32,
+    OpenOcd("lab", 7777),
+    (Encoder("encoder0", 0x20000000, 1, ("ram0",)),),
+    (RamSink("ram0", 0x20001000, "SMEM", 0x30000000, 0x10000),),
+)
+
+
+def test_all_fields_are_read() -> None:
+    assert parse(GOOD, "b.toml") == BOARD
+
+
+def test_the_documented_example_is_accepted() -> None:
+    assert file.__doc__ is not None
+    lines = file.__doc__.splitlines()
+    example = "\n".join(line for line in lines if line.startswith("    "))
+    assert parse(example, "x.toml").sinks == BOARD.sinks
+
+
+def test_what_can_be_left_out() -> None:
+    text = """
+[[component]]
+name = "e"
+type = "encoder"
+base = 0
+[[component]]
+name = "r"
+type = "ram_sink"
+base = 0x1000
+mode = "SRAM"
+"""
+    assert parse(text, "/x/small.toml") == Description(
+        "small.toml",
+        "/x/small.toml",
+        None,
+        OpenOcd(),
+        (Encoder("e", 0, 0, ("r",)),),
+        (RamSink("r", 4096, "SRAM", None, None),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("[target]", "[tarket]", "b.toml: tarket: unknown; known here: target, openocd, usb, component, tandem, qemu"),
+        ("xlen = 32", "xlen = 16", "b.toml: [target]: xlen: is 16, must be 32 or 64"),
+        ("xlen = 32", 'xlen = "32"', "b.toml: [target]: xlen: is '32', must be a number from 0 to 2**64 - 1"),
+        ("xlen = 32", "xlne = 32", "b.toml: [target]: xlne: unknown; known here: name, xlen"),
+        ("tcl_port = 7777", "tcl_port = 77777", "b.toml: [openocd]: tcl_port: 77777 is no TCP port (1 to 65535)"),
+        ("tcl_port = 7777", "port = 7777", "b.toml: [openocd]: port: unknown; known here: host, tcl_port"),
+        ('host = "lab"', "host = 1", "b.toml: [openocd]: host: is 1, must be one line of text"),
+        ('name = "encoder0"\n', "", "b.toml: [[component]] 1: name: missing"),
+        ('name = "encoder0"', 'name = "ram0"', 'b.toml: [[component]]: name: "ram0" is used by 2 components'),
+        ("= 0x20000000", "= 0x20001000", "b.toml: [[component]]: base: 0x20001000 is used by encoder0 and ram0"),
+        (
+            "base = 0x20000000",
+            "base = 0x20000010",
+            'b.toml: [[component]] "encoder0": base: 0x20000010 is not a multiple of 0x1000, as all bases are',
+        ),
+        (
+            "base = 0x20000000",
+            "base = -4096",
+            'b.toml: [[component]] "encoder0": base: is -4096, must be a number from 0 to 2**64 - 1',
+        ),
+        ("base = 0x20000000\n", "", 'b.toml: [[component]] "encoder0": base: missing'),
+        (
+            "hart = 1",
+            "hart = true",
+            'b.toml: [[component]] "encoder0": hart: is True, must be a number from 0 to 2**64 - 1',
+        ),
+        (
+            "hart = 1",
+            "core = 1",
+            'b.toml: [[component]] "encoder0": core: unknown; known here: name, type, base, hart, to, etrace, version',
+        ),
+        (
+            'to = ["ram0"]',
+            'to = ["ram1"]',
+            'b.toml: [[component]] "encoder0": to: there is no sink "ram1"; there is ram0',
+        ),
+        (
+            'to = ["ram0"]',
+            'to = "ram0"',
+            'b.toml: [[component]] "encoder0": to: must be a list of names, as in to = ["ram0"]',
+        ),
+        (
+            '"encoder"',
+            '"encode"',
+            'b.toml: [[component]] "encoder0": type: "encode" is none of encoder, ram_sink, '
+            "funnel, pib_sink, atb_bridge",
+        ),
+        (
+            "start = 0x30000000\n",
+            "",
+            'b.toml: [[component]] "ram0": start: missing: an SMEM sink writes to memory that must be reserved for it',
+        ),
+        (
+            "size = 0x10000\n",
+            "",
+            'b.toml: [[component]] "ram0": size: missing: an SMEM sink writes to memory that must be reserved for it',
+        ),
+        ("size = 0x10000\n", "size = 0\n", 'b.toml: [[component]] "ram0": size: is 0'),
+        (
+            "size = 0x10000\n",
+            "size = 0x10002\n",
+            'b.toml: [[component]] "ram0": size: 0x10002 is not a multiple of 0x4',
+        ),
+        ('"SMEM"', '"smem"', 'b.toml: [[component]] "ram0": mode: "smem" is none of SMEM, SRAM'),
+        (
+            "[target]",
+            "[target",
+            "b.toml: is no TOML file: Expected ']' at the end of a table declaration (at line 2, column 8)",
+        ),
+    ],
+)
+def test_each_mistake_is_one_line_with_file_table_and_key(old: str, new: str, line: str) -> None:
+    assert old in GOOD
+    with pytest.raises(DescriptionError) as caught:
+        parse(GOOD.replace(old, new, 1), "b.toml")
+    assert str(caught.value) == line
+
+
+def test_several_sinks_need_to() -> None:
+    other = GOOD + '[[component]]\nname = "ram1"\ntype = "ram_sink"\nbase = 0x20002000\nmode = "SRAM"\n'
+    assert parse(other, "b.toml").encoders[0].to == ("ram0",)
+    with pytest.raises(DescriptionError, match=r'"encoder0": to: missing: name the sink it feeds, one of ram0, ram1$'):
+        parse(other.replace('to = ["ram0"]\n', ""), "b.toml")
+
+
+@pytest.mark.parametrize("kind", ["encoder", "ram_sink"])
+def test_both_ends_are_needed(kind: str) -> None:
+    parts = GOOD.split("[[component]]")
+    text = "[[component]]".join(part for part in parts if f'"{kind}"' not in part)
+    with pytest.raises(
+        DescriptionError, match=rf'\[\[component\]\]: there is none of type "{kind}"(, "pib_sink" or "atb_bridge")?$'
+    ):
+        parse(text, "b.toml")
+
+
+@given(
+    st.text(max_size=200)
+    | st.builds(lambda a, b: GOOD[:a] + b + GOOD[a:], st.integers(0, len(GOOD)), st.text(max_size=5))
+)
+@settings(deadline=None)
+def test_no_text_does_more_than_be_refused(text: str) -> None:
+    try:
+        parse(text, "any.toml")
+    except DescriptionError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    path = tmp_path / "board.toml"
+    path.write_text(GOOD)
+    return path
+
+
+def beside(folder: Path) -> str:
+    """An ELF with a description of its own beside it."""
+    (folder / "rvtrace.toml").write_text(GOOD.replace("board", "beside"))
+    return str(folder / "app.elf")
+
+
+def test_the_given_file_wins_then_the_variable_then_the_one_beside_the_elf(tmp_path: Path, board: Path) -> None:
+    elf = beside(tmp_path)
+    other = tmp_path / "other.toml"
+    other.write_text(GOOD.replace("board", "variable"))
+    variable = {"RVTRACE_TARGET": str(other)}
+    assert Context(elf, str(board)).description(variable).name == "board"
+    assert Context(elf).description(variable).name == "variable"
+    assert Context(elf).description({}).name == "beside"
+    assert Context(elf).description({"RVTRACE_TARGET": ""}).name == "beside"
+
+
+@pytest.mark.parametrize("environ", [{"RVTRACE_TARGET": "/nowhere/b.toml"}, {}])
+def test_a_file_that_was_named_must_be_there(environ: dict[str, str]) -> None:
+    context = Context(None, None if environ else "/nowhere/b.toml")
+    with pytest.raises(DescriptionError, match=r"^/nowhere/b\.toml: cannot be read: No such file or directory$"):
+        context.description(environ)
+
+
+def test_no_description_says_what_to_do(tmp_path: Path) -> None:
+    for context in (Context(), Context(str(tmp_path / "app.elf")), Context(None, None, {"openocd_port": 6667})):
+        with pytest.raises(
+            DescriptionError, match=r"^no target description: name one with `set trace target FILE` or "
+        ):
+            context.description({})
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xff\xfe")
+    with pytest.raises(DescriptionError, match=r"is no TOML file: it is not UTF-8 text$"):
+        load(tmp_path / "x")
+
+
+def test_overrides_replace_single_values(board: Path) -> None:
+    overrides = {
+        "encoder_base": 0x40000000,
+        "ram_sink_base": 0x40001000,
+        "buffer_start": 0x90000000,
+        "buffer_size": 4096,
+        "openocd_host": "::1",
+        "openocd_port": 1,
+    }
+    found = Context(None, str(board), overrides).description({})
+    assert found.encoders[0] == Encoder("encoder0", 0x40000000, 1, ("ram0",))
+    assert found.sinks[0] == RamSink("ram0", 0x40001000, "SMEM", 0x90000000, 4096)
+    assert (found.openocd, found.name, found.xlen) == (OpenOcd("::1", 1), "board", 32)
+    assert Context(None, str(board), dict.fromkeys(overrides)).description({}) == load(board)
+
+
+def test_overrides_alone_are_a_description() -> None:
+    bases = {"encoder_base": 0x1000, "ram_sink_base": 0x2000}
+    found = Context(None, None, bases | {"buffer_start": 0x8000, "buffer_size": 0x100}).description({})
+    assert (found.encoders[0].base, found.encoders[0].to) == (0x1000, (found.sinks[0].name,))
+    assert (found.sinks[0].mode, found.sinks[0].start, found.sinks[0].size) == ("SMEM", 0x8000, 0x100)
+    assert Context(None, None, bases).description({}).sinks[0].mode == "SRAM"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        ({"encoder_base": 0}, "ram_sink_base: is not set, and no target description has it"),
+        ({"encoder_base": 0, "ram_sink_base": 4}, "ram_sink_base: 0x4 is not a multiple of 0x1000"),
+        (
+            {"encoder_base": 0, "buffer_size": 4, "ram_sink_base": 0},
+            "buffer_size: is set, buffer_start is not: the buffer needs both",
+        ),
+        ({"buffer_size": 0}, "buffer_size: is 0"),
+        ({"buffer_start": 2}, "buffer_start: 0x2 is not a multiple of 0x4"),
+        ({"encoder_base": "0x10"}, "encoder_base: '0x10' is not a number from 0 to 2**64 - 1"),
+        ({"openocd_port": 0}, "openocd_port: 0 is no TCP port (1 to 65535)"),
+        ({"openocd_host": ""}, "openocd_host: '' is no host name"),
+        ({"base": 1}, "base: there is no such setting"),
+    ],
+)
+def test_a_wrong_override_is_one_line(overrides: dict[str, Any], line: str) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        Context(None, None, overrides).description({})
+    assert str(caught.value) == line
+
+
+def test_an_override_that_could_mean_two_components_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(
+        GOOD + '[[component]]\nname = "encoder1"\ntype = "encoder"\nbase = 0x20002000\nhart = 0\nto = ["ram0"]\n'
+    )
+    with pytest.raises(
+        DescriptionError, match=r"^encoder_base: the target description has 2 encoders, which one is meant\?$"
+    ):
+        Context(None, str(path), {"encoder_base": 0}).description({})

@@ -1,0 +1,188 @@
+"""E-Trace as a session reads it: sources in a stream, several sinks, pages of packets, hints."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.etrace_settings import ETrace, made
+from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
+from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_sources
+from rvtrace_gdb.session.formats.sinks import Packets
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import RvtraceError
+from tests.decode.etrace.vectors import ROOT, expected, vector
+from tests.session.etraces import etraces
+
+_TIMES = 12
+ENCAP = ROOT / "encap"
+SAID = made({"iaddress_width": 64, "ecause_width": 5, "context_width": 32, "ecall_retires": True})
+# What br_j_asm.json beside the files says of each, in its words srcbits, srcid, T, typebits.
+VARIANTS = [
+    ("smi_header", Encapsulation("smi"), 0),
+    ("src0_T0_type0", Encapsulation(), 0),
+    ("src6_type2", Encapsulation(src_bits=6, type_bits=2, instruction_type=0), 10),
+    ("src8_T0_type1", Encapsulation(src_bits=8, type_bits=1), 90),
+    ("src12_T2_allts", Encapsulation(src_bits=12, timestamp_bytes=2), 291),
+    ("src0_T8_somets", Encapsulation(timestamp_bytes=8), 0),
+    ("src8_T2_nulls_unframed", Encapsulation(src_bits=8, timestamp_bytes=2), 3),
+    ("atb32", Encapsulation("atb"), 10),
+    ("block256", Encapsulation(block_size=256), 0),
+]
+
+
+def program() -> Image:
+    """With the boot ROM the vectors begin in, which no ELF has."""
+    image = Image.from_elf(ROOT / "br_j_asm" / "br_j_asm.riscv")
+    image.add_code(0x1000, bytes.fromhex(vector("br_j_asm", "o01").what["bootrom"].rpartition("= ")[2]))
+    return image
+
+
+def stream(name: str) -> bytes:
+    return (ENCAP / f"br_j_asm.{name}.bin").read_bytes()
+
+
+def capture(name: str, transport: Encapsulation, source: int | None = None) -> Capture:
+    how = replace(SAID, encapsulation=transport)
+    return capture_of(Raw(f"{name}.bin", stream(name), how, program(), source=source))
+
+
+def looking_at(shown: Capture) -> Session:
+    session = Session()
+    session.look_at(shown, "x", None)
+    return session
+
+
+@pytest.mark.parametrize(("name", "transport", "source"), VARIANTS, ids=[name for name, _, _ in VARIANTS])
+def test_every_transport_is_imported_and_decoded(name: str, transport: Encapsulation, source: int) -> None:
+    found = capture(name, transport)
+    assert [encoder.hart for encoder in found.encoders] == [source]
+    history, _ = looking_at(found).decoded()
+    assert list(history.pcs()) == expected("br_j_asm", "o01")
+
+
+def test_sources_are_those_decoding_can_start_at() -> None:
+    """Bytes by hand: a header with the length, srcID of 8 bits; format 2 of source 5, format 3.0 of source 7."""
+    how = made({"src_bits": 8})
+    assert etrace_sources(bytes.fromhex("01 05 02 01 07 73"), how) == [7]
+    assert etrace_sources(b"", how) == [0], "at least one"
+    assert etrace_sources(bytes.fromhex("01 05 0f"), how) == [0], "a support packet alone is no start"
+
+
+def test_one_source_of_several_is_chosen() -> None:
+    mixed = b"".join(packet for pair in zip(*(_packets(source) for source in (1, 2)), strict=True) for packet in pair)
+    how = replace(SAID, encapsulation=Encapsulation(src_bits=8))
+    both = looking_at(capture_of(Raw("x", mixed, how, program())))
+    assert {hart: list(history.pcs()) for hart, history in both.harts().harts.histories.items()} == dict.fromkeys(
+        (1, 2), expected("br_j_asm", "o01")
+    )
+    one = capture_of(Raw("x", mixed, how, program(), source=2))
+    assert [encoder.hart for encoder in one.encoders] == [2]
+    history, _ = looking_at(one).decoded()
+    assert list(history.pcs()) == expected("br_j_asm", "o01")
+
+
+def _packets(source: int) -> list[bytes]:
+    """The packets of br_j_asm with srcID of 8 bits: header, srcID, payload."""
+    return [bytes([len(packet), source]) + packet for packet in vector("br_j_asm", "o01").packets]
+
+
+def test_each_hart_may_have_a_sink_of_its_own() -> None:
+    """As of chips whose cores trace into memory of their own."""
+    first, second = (capture("src12_T2_allts", VARIANTS[4][1]), capture("src8_T0_type1", VARIANTS[3][1]))
+    both = replace(first, encoders=first.encoders + second.encoders, sinks=first.sinks + second.sinks)
+    session = looking_at(both)
+    found = session.harts().harts
+    assert {hart: list(history.pcs()) for hart, history in found.histories.items()} == dict.fromkeys(
+        (90, 291), expected("br_j_asm", "o01")
+    )
+    assert found.accounting.total == sum(len(sink.data) for sink in both.sinks)
+    sizes = {}
+    for hart in (90, 291):
+        listing = session.dump("1,+3", None, Context(hart=hart))
+        [*_, (_, offset, _)] = session.messages(listing.begin, listing.end)
+        sizes[hart] = offset
+    # Support packet and first sync: a header, (timestamp), srcID and type, a payload of 1 and of 7 bytes.
+    assert sizes == {291: 1 + 1 + 2 + 2 + 1 + 1 + 2 + 8, 90: 1 + 2 + 1 + 1 + 1 + 8}
+
+
+# Pages of packets
+
+
+@cache
+def numbered(name: str) -> tuple[Packets, list[tuple[int, Any]]]:
+    """The packets of a stream that is longer than a slice, and all of them."""
+    transport = next(one for known, one, _ in VARIANTS if known == name)
+    packets = Packets(stream(name) * _TIMES, replace(SAID, encapsulation=transport), 64)
+    return packets, list(packets.items(1, len(packets) + 1))
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=30)
+def test_a_page_is_a_part_of_the_whole(data: st.DataObject) -> None:
+    """However far into the trace, and in the middle of which slice: the streams are longer than some of them."""
+    name = data.draw(st.sampled_from([name for name, _, _ in VARIANTS]))
+    packets, everything = numbered(name)
+    assert [number for number, _ in everything] == list(range(1, len(packets) + 1))
+    begin = data.draw(st.integers(1, len(packets)))
+    end = data.draw(st.integers(begin, len(packets) + 1))
+    assert [(number, item.offset, item.raw, item.address) for number, item in packets.items(begin, end)] == [
+        (number, item.offset, item.raw, item.address) for number, item in everything[begin - 1 : end - 1]
+    ]
+    number, item = data.draw(st.sampled_from([one for one in everything if one[1].length]))
+    assert packets.number_at(item.offset) == packets.number_at(item.end - 1) == number
+    assert packets.number_at(len(stream(name)) * _TIMES) == len(packets) + 1
+
+
+# Hints
+
+
+@pytest.mark.parametrize(
+    ("name", "forgotten"),
+    [
+        ("src8_T0_type1", {"src_bits": 9}),  # 8 bits of srcID, and one of type that is always 0
+        ("src0_T8_somets", {"timestamp_bytes": 8}),
+        ("src8_T2_nulls_unframed", {"src_bits": 8, "timestamp_bytes": 2}),
+        ("atb32", {"encapsulation": "atb"}),
+    ],
+)
+def test_what_was_forgotten_of_the_transport_is_found_without_a_program(
+    name: str, forgotten: dict[str, int | str]
+) -> None:
+    assert better_etrace_layout(stream(name), SAID, 64) == made(forgotten, SAID)
+
+
+@pytest.mark.parametrize(("name", "transport", "_"), VARIANTS, ids=[name for name, _, _ in VARIANTS])
+def test_what_makes_sense_is_left_alone(name: str, transport: Encapsulation, _: int) -> None:
+    assert better_etrace_layout(stream(name), ETrace(SAID.options, transport), 64) is None
+
+
+# Any bytes, whatever is said of them
+
+_any_packets = st.sampled_from(vector("br_j_asm", "o10").packets + vector("br_j_asm", "o01").packets)
+_pieces = st.lists(st.binary(max_size=12) | _any_packets.map(lambda packet: bytes([len(packet)]) + packet), max_size=40)
+
+
+@given(_pieces.map(b"".join), etraces, st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_no_bytes_do_more_than_be_told_of(data: bytes, how: ETrace, wrapped: bool) -> None:
+    session = Session()
+    try:
+        lines = session.look_at(capture_of(Raw("x", data, how, program(), wrapped=wrapped)), "x", None)
+        lines += session.status(Context())
+        lines += session.history("", 10, Context()).lines
+    except RvtraceError as error:
+        lines = [str(error)]
+    assert all(line.isprintable() for line in lines)
+    if data:
+        listing = session.dump("1,+999", None, Context())
+        rows = session.messages(listing.begin, listing.end)
+        assert all(text.isprintable() for _, _, text in rows)
+    better_etrace_layout(data, how, 64, wrapped=wrapped)

@@ -1,0 +1,79 @@
+"""Pages of accesses: which are shown, how they are numbered, what is said when there are none."""
+
+import pytest
+
+from rvtrace_gdb.decode.program.instructions import CSR, LOAD, STORE, Access
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from rvtrace_gdb.session.queries.search import Accesses, AccessRow
+from tests.views.test_access_lines import ACCESSES, history, program
+
+TWENTY = tuple(Access(STORE, 4, "", 0x100 + 4 * number, number, position=number % 3) for number in range(20))
+
+
+def shown(*accesses: Access, where: tuple[int, int] | None = None) -> Accesses:
+    return Accesses(history(*accesses), program(), where)
+
+
+def test_rows() -> None:
+    assert shown(*ACCESSES).rows(1, 5) == [
+        AccessRow(1, 1, 0x8000_0000, 0, "load 4 bytes at 0x80000108 <buffer+8> = 0x0000002a"),
+        AccessRow(2, 3, 0x8000_0008, 0, "store 1 byte at 0x80000300 = 0x07"),
+        AccessRow(
+            3, None, None, 0x1F0, "store 8 bytes at 0x800000fc = 0x0000000000000001"
+            " # its place is not known: more than one instruction may have made it",
+        ),
+        AccessRow(4, None, None, 0x200, "load 4 bytes = 0x00000003 # no response in the trace"),
+    ]  # fmt: skip
+
+
+def test_only_those_that_are_there_can_be_asked_for() -> None:
+    assert [row.number for row in shown(*TWENTY).rows(0, 3)] == [1, 2]
+    assert [row.number for row in shown(*TWENTY).rows(19, 99)] == [19, 20]
+
+
+def test_pages_go_on_as_in_the_history() -> None:
+    """The last ones first, then backward, as `record instruction-history` does."""
+    accesses = shown(*TWENTY)
+    assert accesses.select("", 8) == Selection(13, 21)
+    assert accesses.select("-", 8) == Selection(5, 13)
+    assert accesses.select("3,4", 8) == Selection(3, 5)
+    assert accesses.select("+", 8) == Selection(5, 13)
+    with pytest.raises(RangeError):
+        accesses.select("21", 8)
+
+
+def test_the_end_is_that_of_the_data_trace() -> None:
+    accesses = shown(*TWENTY)
+    accesses.select("", 8)
+    assert accesses.select("+", 8) == Selection(21, 21, "At the end of the data trace.")
+
+
+def test_only_one_object() -> None:
+    """Numbered among themselves."""
+    accesses = shown(*TWENTY, where=(0x106, 4))
+    assert len(accesses) == 2 and accesses.select("", 8) == Selection(1, 3)
+    assert [(row.number, row.text.partition(" = ")[0]) for row in accesses.rows(1, 3)] == [
+        (1, "store 4 bytes at 0x00000104"),
+        (2, "store 4 bytes at 0x00000108"),
+    ]
+
+
+def test_nothing_there() -> None:
+    accesses = shown(*TWENTY, where=(0x500, 1))
+    assert accesses.select("", 8) == Selection(1, 1, "No access to 1 byte at 0x500 is in the trace.")
+    some = shown(*TWENTY, Access(LOAD, 4), Access(CSR, 8, "rw", 0x500), where=(0x500, 4))
+    text = "No access to 4 bytes at 0x500 is in the trace. Of 1 the address is not known."
+    assert some.select("", 8) == Selection(1, 1, text)
+
+
+def test_without_data_trace() -> None:
+    with pytest.raises(NoTrace, match="no data trace: the encoder sent no data packets"):
+        shown().select("", 8)
+
+
+def test_whether_they_are_those_asked_for() -> None:
+    of = history(*TWENTY)
+    accesses = Accesses(of, program(), (0x100, 4))
+    assert accesses.is_of(of, (0x100, 4)) and not accesses.is_of(of, None)
+    assert not accesses.is_of(history(*TWENTY), (0x100, 4))

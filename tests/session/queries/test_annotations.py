@@ -1,0 +1,275 @@
+"""What is told between the instructions of a listing, and the session's methods that tell it; worked out by hand."""
+
+import json
+from array import array
+from itertools import pairwise
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import (
+    Accounting,
+    ContextChange,
+    EventKind,
+    Loss,
+    LossCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.rows import AT_MOST, Annotation, Place, annotations
+from rvtrace_gdb.session.rpc.server import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import silent
+from tests.helpers import reference_streams
+from tests.helpers.event_facts import DISABLED, ENABLED, EXCEPTION, INTERRUPT, STARTS, STOPS, SYNCHRONIZED, lost, note
+from tests.session.queries.test_search import HANDLER, LEAF, MAIN, PROCESS, program
+
+ONE = Path(((MAIN,),))
+
+
+Told = tuple[str, str, Place | None]
+
+
+def told(history: History, begin: int = 1, end: int | None = None, *, times: bool = True) -> dict[int, list[Told]]:
+    rows = annotations(history, program(), begin, len(history) + 1 if end is None else end, times=times)
+    return {row.number: [said[:3] for said in row.said] for row in rows if row.said}
+
+
+def finished(builder: HistoryBuilder) -> History:
+    return builder.finish(Accounting(0, 0, 0, 0))
+
+
+def trap(text: str, hit: Place | None) -> Told:
+    return "trap", text, hit
+
+
+def test_a_trap_says_where_it_hit() -> None:
+    """Behind the instruction that ran last, which need not be the one that trapped; in a process with its name."""
+    builder = HistoryBuilder()
+    builder.append(Path(((MAIN, MAIN + 4),)))
+    builder.event(EventKind.TRAP, 5, Trap.of(2, interrupt=False), last_pc=LEAF, next_pc=HANDLER)
+    builder.append(Path(((HANDLER,),)))
+    builder.context(Context(0, scontext=7))
+    builder.append(Path(((PROCESS,),)))
+    builder.event(EventKind.TRAP, 9, INTERRUPT, last_pc=PROCESS + 4, next_pc=HANDLER)
+    builder.event(EventKind.TRAP, 9, EXCEPTION, next_pc=HANDLER)
+    builder.context(Context(3, scontext=7))
+    builder.append(Path(((HANDLER,),)))
+    assert told(finished(builder)) == {
+        3: [trap("exception 2 (illegal instruction)", (LEAF,))],
+        4: [("context", "U-mode, scontext 7", None)],
+        5: [trap("interrupt", (PROCESS + 4, "work", 4)), trap("exception", None), ("context", "M-mode", None)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        (Context(), Context(3), "M-mode"),
+        (Context(3), Context(0), "U-mode"),
+        (Context(1), Context(1, virtual=True), "VS-mode"),
+        (Context(0, scontext=1), Context(0, scontext=2), "scontext 2"),
+        (Context(0, scontext=1, hcontext=5), Context(3, scontext=1, hcontext=5), "M-mode"),
+        (Context(0, scontext=1, hcontext=5), Context(1, True, 2, 6), "VS-mode, scontext 2, hcontext 6"),
+        (Context(0, scontext=1), Context(0), "U-mode"),
+        (Context(0), Context(), "unknown context"),
+        (Context(3), Context(3), None),
+    ],
+)
+def test_of_a_context_what_is_new(before: Context, now: Context, text: str | None) -> None:
+    builder = HistoryBuilder()
+    builder.context(before)
+    builder.append(ONE)
+    builder.context(now)
+    builder.event(EventKind.CONTEXT, 0, ContextChange(before, now))
+    builder.append(ONE)
+    assert told(finished(builder)).get(2) == (None if text is None else [("context", text, None)])
+
+
+def test_a_gap_is_not_said_twice_but_what_else_is_there() -> None:
+    builder = HistoryBuilder()
+    builder.append(ONE)
+    builder.event(EventKind.TRAP, 3, INTERRUPT)
+    builder.gap(EventKind.OVERFLOW, 16, Loss(LossCause.PACKETS_LOST))
+    builder.gap(EventKind.LOSS, 20, lost("nonsense"))
+    builder.event(EventKind.SYNC, 30, SYNCHRONIZED, next_pc=MAIN)
+    builder.resume(MAIN, 30)
+    builder.append(ONE)
+    history = finished(builder)
+    assert history.gap_at(1) and told(history) == {2: [trap("interrupt", None)]}
+
+
+def test_a_loss_that_has_no_gap_is_said() -> None:
+    """Nothing had run before it."""
+    builder = HistoryBuilder()
+    builder.gap(EventKind.LOSS, 0x1F, lost("7 bytes skipped"))
+    builder.event(EventKind.SYNC, 0x26, Start(StartReason.PERIODIC), next_pc=MAIN)
+    builder.append(ONE)
+    assert told(finished(builder)) == {1: [("loss", "7 bytes skipped; trace byte 0x1f", None)]}
+
+
+def switched(off: Stop, on: Start) -> History:
+    builder = HistoryBuilder()
+    builder.event(EventKind.TRACE_ON, 0, ENABLED, next_pc=MAIN)
+    builder.append(ONE)
+    builder.event(EventKind.TRACE_OFF, 4, off)
+    builder.event(EventKind.TRACE_ON, 8, on, next_pc=MAIN)
+    builder.resume(MAIN, 8)
+    builder.append(ONE)
+    builder.event(EventKind.TRACE_OFF, 12, DISABLED)
+    return finished(builder)
+
+
+def test_tracing_off_and_on_is_said_unless_the_debugger_did_it() -> None:
+    """Each `stepi` would have such a line; and that a history begins and ends needs none."""
+    assert told(switched(Stop(StopReason.DEBUG_MODE, 0), Start(StartReason.EXIT_FROM_DEBUG, 3))) == {}
+    assert told(switched(STOPS, STARTS)) == {}
+    off = ("trace-off", "trace disabled; trace byte 0x4", None)
+    assert told(switched(DISABLED, ENABLED)) == {2: [off, ("trace-on", "trace enabled", None)]}
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (StartReason.EXTERNAL_TRIGGER, "external trigger"),
+        (StartReason.TRACE_EVENT, "trace event"),
+        (StartReason.NOTIFICATION, "trace event: notification by a trigger"),
+    ],
+)
+def test_a_trigger_is_said_wherever_it_is(reason: StartReason, text: str) -> None:
+    builder = HistoryBuilder()
+    for _ in range(2):
+        builder.event(EventKind.SYNC, 0, Start(reason), next_pc=MAIN)
+        builder.append(ONE)
+    trigger = [("sync", text, None)]
+    assert told(finished(builder)) == {1: trigger, 2: trigger}
+
+
+def test_times_with_the_ticks_since_the_one_before() -> None:
+    """Also before the rows that are asked for; a clock that is set back is not hidden, one that stands still is."""
+    builder = HistoryBuilder()
+    for time in (100, 132, None, 140, 3, 3, 3):
+        if time is not None:
+            builder.time(time)
+        builder.append(ONE)
+    builder.event(EventKind.TRAP, 0, INTERRUPT)
+    builder.time(3)
+    history = finished(builder)
+    expected = {1: (100, None), 2: (132, 32), 4: (140, 8), 5: (3, -137), 8: (3, 0)}
+    rows = list(annotations(history, program(), 1, 8))
+    assert {row.number: (row.time, row.ticks) for row in rows} == expected
+    assert list(annotations(history, program(), 4, 5)) == [Annotation(4, [], 140, 8)]
+    last = Annotation(8, [("trap", "interrupt", None, True)], None, None)
+    assert list(annotations(history, program(), 1, 8, times=False)) == [last]
+
+
+def test_of_many_events_at_one_place_the_first_are_told() -> None:
+    builder = HistoryBuilder()
+    builder.append(ONE)
+    for number in range(AT_MOST + 3):
+        builder.event(EventKind.NOTE, number, note(f"note {number}"))
+    [said] = told(finished(builder)).values()
+    assert [text for _, text, _ in said[:-1]] == [f"note {number}" for number in range(AT_MOST)]
+    assert said[-1] == ("note", "and 3 more: `trace events` has them", None)
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> History:
+    builder = HistoryBuilder()
+    for step in draw(st.lists(st.sampled_from(["run", "trap", "time", "mode", "gap", "note"]), max_size=20)):
+        if step == "run":
+            builder.append(ONE)
+        elif step == "trap":
+            builder.event(EventKind.TRAP, 0, INTERRUPT, last_pc=MAIN)
+        elif step == "time":
+            builder.time(draw(st.integers(0, 9)))
+        elif step == "mode":
+            builder.context(Context(draw(st.sampled_from([0, 1, 3]))))
+        elif step == "gap":
+            builder.gap(EventKind.LOSS, 0, lost())
+        else:
+            builder.event(EventKind.NOTE, 0, note("worth knowing"))
+    return finished(builder)
+
+
+@given(_histories(), st.lists(st.integers(1, 20), max_size=3))
+def test_each_thing_is_on_one_page(history: History, cuts: list[int]) -> None:
+    """Pages side by side tell what one page of all tells, in that order."""
+    end = len(history) + 1
+    bounds = sorted({1, end, *(cut for cut in cuts if cut < end)})
+    pages = [annotations(history, program(), *page) for page in pairwise(bounds)]
+    whole = list(annotations(history, program(), 1, end))
+    assert [row for page in pages for row in page] == whole
+    assert [row.number for row in whole] == sorted({row.number for row in whole})
+
+
+def test_an_empty_history_has_nothing_to_tell() -> None:
+    nothing = History([], array("Q"), 0, (), (), Accounting(0, 0, 0, 0))
+    assert list(annotations(nothing, ContextImages(Image(64)), 1, 1)) == []
+
+
+ELF = reference_streams.FOLDER / "median.elf"
+STREAM = (reference_streams.FOLDER / "median.1.nex").read_bytes()
+
+
+@pytest.fixture
+def methods(tmp_path: File) -> Methods:
+    """Of a capture of two harts without timestamps."""
+    data = reference_streams.in_turn(
+        reference_streams.from_source(STREAM, 1, 0), reference_streams.from_source(STREAM[:400], 1, 1)
+    )
+    (tmp_path / "raw.bin").write_bytes(data)
+    words = ["--elf", str(ELF), "-o", str(tmp_path / "x.rvt"), "--src-bits", "1"]
+    assert main(["import", str(tmp_path / "raw.bin"), *words]) == 0
+    session = Session(environ={})
+    session.open(tmp_path / "x.rvt", None)
+    return Methods(session)
+
+
+def call(methods: Methods, method: str, **params: Any) -> Any:
+    return json.loads(json.dumps(methods.call(method, params, silent)))
+
+
+def test_nothing_is_told_of_what_was_not_asked_for() -> None:
+    for method in ("between", "interleaved_rows"):
+        with pytest.raises(NoTrace):
+            call(Methods(Session(environ={})), method, begin=1, end=2, hart=0)
+
+
+def test_all_harts_by_requests(methods: Methods) -> None:
+    """The rows are those of each hart; without times one hart comes after the other, which is said once."""
+    found = call(methods, "interleaved", args="1,1000000", size=10, context={})
+    lengths = [call(methods, "history", args="", size=1, context={"hart": hart})["end"] - 1 for hart in (0, 1)]
+    assert (found["begin"], found["end"], found["hart"]) == (1, sum(lengths) + 1, 0)
+    assert [line for line in found["lines"] if "no timestamps" in line]
+    assert not call(methods, "interleaved", args="-", size=10, context={})["lines"]
+    first = lengths[0]
+    pieces = call(methods, "interleaved_rows", begin=first - 2, end=first + 3, hart=0)
+    assert [(number, hart, len(rows), said) for number, hart, rows, said in pieces] == [
+        (first - 2, 0, 3, []),
+        (first + 1, 1, 2, []),
+    ]
+    for _, hart, rows, _ in pieces:
+        assert rows == call(methods, "rows", begin=rows[0][0], end=rows[-1][0] + 1, hart=hart)
+
+
+def test_a_page_in_the_past_is_around_the_place(methods: Methods) -> None:
+    page = call(methods, "history", args="", size=10, at=50, context={"thread_hart": 1})
+    assert (page["begin"], page["end"], page["hart"]) == (50, 60, 1)
+    last = call(methods, "history", args="", size=10, context={})["end"] - 1
+    page = call(methods, "interleaved", args="", size=10, at=50, context={"thread_hart": 1})
+    assert (page["begin"], page["end"]) == (last + 50, last + 60)
+    page = call(methods, "interleaved", args="", size=10, at=51, context={"thread_hart": 0})
+    assert (page["begin"], page["end"]) == (51, 61)

@@ -1,0 +1,148 @@
+"""Pages of functions and of the tree of calls, as gdb's `record function-call-history` numbers them."""
+
+import pytest
+
+from rvtrace_gdb.decode.calls.call_history import Node
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import Accounting
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.functions import CallRow, FunctionRow, Functions
+from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from rvtrace_gdb.session.rpc.protocol import BadRequest
+from rvtrace_gdb.session.rpc.server import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import silent
+from tests.decode import assembler as asm
+from tests.decode.calls.call_histories import history_of
+from tests.decode.calls.test_call_history import CALL, HANDLED, PLAIN, Code
+from tests.helpers.gdb_transcripts import FOLDER
+
+PLACES = "main.1 f.0 f.1 g.0 g.1 f.2 - main.1 g.0"
+
+
+def history() -> History:
+    return history_of(PLAIN.pcs(PLACES))
+
+
+def functions() -> Functions:
+    return Functions(history(), ContextImages(PLAIN.image))
+
+
+def test_rows() -> None:
+    main, f, g = (PLAIN.starts[name] for name in ("main", "f", "g"))
+    assert functions().rows(1, 99) == [
+        FunctionRow(1, 1, 1, main + 4, 0, "", "main", []),
+        FunctionRow(2, 2, 3, f, 1, "", "f", []),
+        FunctionRow(3, 4, 5, g, 2, "", "g", []),
+        FunctionRow(4, 6, 6, f + 8, 1, "", "f", []),
+        FunctionRow(5, 7, 7, None, 0, "lost; trace byte 0x6", None, []),
+        FunctionRow(6, 8, 8, main + 4, 0, "", "main", []),
+        FunctionRow(7, 9, 9, g, 1, "", "g", []),
+    ]
+    assert [row.number for row in functions().rows(0, 3)] == [1, 2]
+    assert [row.number for row in functions().rows(7, 99)] == [7]
+
+
+def test_what_led_to_a_handler() -> None:
+    """As the trace says it, and where it does not."""
+    trap = HANDLED.trap(1, "main.1", "handler.0")
+    told = Functions(history_of(HANDLED.pcs("main.0 handler.0"), [trap]), ContextImages(HANDLED.image))
+    untold = Functions(history_of(HANDLED.pcs("main.3 handler.0")), ContextImages(HANDLED.image))
+    assert [row.what for row in told.rows(1, 9)] == ["", "interrupt"]
+    assert [row.what for row in untold.rows(1, 9)] == ["", "trap"]
+
+
+def test_addresses_only_if_asked_for() -> None:
+    """Each once, however often it ran."""
+    code = Code(main=[asm.NOP, CALL], spin=[asm.NOP, asm.jal(-4)])
+    found = Functions(history_of(code.pcs("main.0 main.1" + 9 * " spin.0 spin.1")), ContextImages(code.image))
+    main, spin = code.starts["main"], code.starts["spin"]
+    assert [row.addresses for row in found.rows(1, 9, lines=True)] == [[main, main + 4], [spin, spin + 4]]
+    assert [row.addresses for row in found.rows(1, 9)] == [[], []]
+
+
+def test_pages_are_as_in_the_history() -> None:
+    found = functions()
+    assert len(found) == 7
+    assert found.select("", 3) == Selection(5, 8)
+    assert found.select("-", 3) == Selection(2, 5)
+    assert found.select("6,7", 3) == Selection(6, 8)
+    assert found.select("+", 3) == Selection(8, 8, "At the end of the branch trace record.")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ("8", "Range out of bounds: numbers go from 1 to 7."),
+        ("3,2", "Bad range."),
+        ("2,+0", "Bad record function-call-history-size."),
+        ("x", "Expected positive number, got: x."),
+    ],
+)
+def test_errors_are_gdbs(args: str, says: str) -> None:
+    with pytest.raises(RangeError) as raised:
+        functions().select(args, 10)
+    assert str(raised.value) == says
+
+
+def test_the_tree() -> None:
+    found = functions()
+    main, f, g = (PLAIN.starts[name] for name in ("main", "f", "g"))
+    whole = [
+        CallRow(0, main, "main", False, 0, 2, 8, 0),
+        CallRow(1, f, "f", False, 1, 3, 5, 0),
+        CallRow(2, g, "g", False, 1, 2, 2, 0),
+        CallRow(1, g, "g", False, 1, 1, 1, 0),
+    ]
+    assert found.tree(0) == 4 and found.tree_rows(1, 99) == whole
+    assert found.tree_rows(2, 3) == whole[1:2]
+    assert found.tree(2) == 3
+    assert found.tree_rows(1, 9) == [whole[0], whole[1]._replace(hidden=1), whole[3]]
+
+
+def test_names_that_gdb_does_not_know() -> None:
+    """Of a process where the program has something else, and of code that is in no ELF; gdb knows the rest itself."""
+    program = ContextImages(PLAIN.image)
+    program.attach(Code(other=[asm.NOP] * 2).image, scontext=1)
+    builder = HistoryBuilder()
+    for scontext in (0, 1):
+        builder.context(Context(0, scontext=scontext))
+        builder.append(Path([tuple(PLAIN.pcs("main.1"))]))
+    found = Functions(builder.finish(Accounting(0, 0, 0, 0)), program)
+    assert [row.name for row in found.rows(1, 9)] == ["main", "other"]
+    elf = FOLDER / "demo64.elf"
+    image = Image.from_elf(elf)
+    known = Functions(history_of([image.entry, image.entry + 4]), ContextImages(image))
+    assert image.symbol(image.entry) and [row.name for row in known.rows(1, 9)] == [None]
+    known.tree(0)
+    assert [row.name for row in known.tree_rows(1, 9)] == [None]
+
+
+def test_the_tree_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, made = functions(), [0]
+
+    def counted(*given: object) -> Node:
+        made[0] += 1
+        return Node(0, False, 0)
+
+    monkeypatch.setattr("rvtrace_gdb.session.queries.functions.tree", counted)
+    found.tree(3)
+    found.tree(9)
+    assert made == [1]
+
+
+@pytest.mark.parametrize("method", ["function_rows", "call_rows"])
+def test_rows_of_nothing(method: str) -> None:
+    with pytest.raises(NoTrace):
+        Methods(Session()).call(method, {"begin": 1, "end": 2}, silent)
+    with pytest.raises(BadRequest):
+        Methods(Session()).call(method, {"begin": 1, "end": 100_000}, silent)
+
+
+@pytest.mark.parametrize(("method", "params"), [("functions", {"args": ""}), ("calls", {"depth": 3})])
+def test_without_a_trace(method: str, params: dict[str, object]) -> None:
+    with pytest.raises(NoTrace, match="there is no trace"):
+        Methods(Session()).call(method, params, silent)

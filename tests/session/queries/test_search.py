@@ -1,0 +1,252 @@
+"""Pages of events, gaps and executions: which are shown, how they are numbered, what is said when there are none."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from rvtrace_gdb.decode.history.builder import HistoryBuilder
+from rvtrace_gdb.decode.history.events import Accounting, ContextChange, EventKind, Loss, LossCause, Trap, TrapKind
+from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.elf import Elf, Section, Symbol
+from rvtrace_gdb.decode.program.image import ContextImages, Image
+from rvtrace_gdb.session.errors import NoTrace
+from rvtrace_gdb.session.queries.rows import RangeError, Selection
+from rvtrace_gdb.session.queries.search import BadQuestion, Events, Executions, Found, Gaps, Question, Row
+from rvtrace_gdb.session.rpc.protocol import BadRequest
+from rvtrace_gdb.session.rpc.server import Methods
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import silent
+from tests.decode.tandem.groups import NOP, csr, group, pc, tandem, x
+from tests.helpers.event_facts import EXCEPTION, INTERRUPT, STARTS, STOPS, lost
+
+MAIN, LEAF, HANDLER, PROCESS = 0x8000_0000, 0x8000_0010, 0x8000_0020, 0x1_0000
+
+
+def program() -> ContextImages:
+    """main, leaf and on_trap in a row, 16 bytes each; and a process, scontext 7, with `work` at 0x10000."""
+    names = [Symbol(MAIN, "main", 16, True), Symbol(LEAF, "leaf", 16, True), Symbol(HANDLER, "on_trap", 16, True)]
+    image = _named("kernel.elf", MAIN, names)
+    image.path = "kernel.elf"
+    program = ContextImages(image)
+    program.attach(_named("process.elf", PROCESS, [Symbol(PROCESS, "work", 16, True)]), scontext=7)
+    return program
+
+
+def _named(path: str, start: int, names: list[Symbol]) -> Image:
+    image = Image(64)
+    image.add_elf(replace(Elf(path, "", 64), sections=[Section(start, start + 0x100, names)]))
+    return image
+
+
+def history() -> History:
+    """Positions 1 2 3 main, main, leaf; 4 5 on_trap; 6 a gap of two causes; 7 8 leaf, main; 9 of the process."""
+    builder = HistoryBuilder()
+    builder.event(EventKind.TRACE_ON, 0, STARTS, next_pc=MAIN)
+    builder.resume(MAIN, 0)
+    builder.append(Path([(MAIN, MAIN + 4, LEAF)]))
+    builder.time(100)
+    builder.event(EventKind.TRAP, 8, Trap.of(7, interrupt=True), last_pc=LEAF + 4, next_pc=HANDLER)
+    builder.append(Path([(HANDLER, HANDLER + 4)]))
+    builder.gap(EventKind.OVERFLOW, 16, Loss(LossCause.PACKETS_LOST))
+    builder.gap(EventKind.LOSS, 20, lost("nonsense"))
+    builder.resume(LEAF, 22)
+    builder.append(Path([(LEAF, MAIN + 8)]))
+    builder.context(Context(0, scontext=7))
+    builder.event(EventKind.CONTEXT, 24, ContextChange(Context(), Context(0, scontext=7)), next_pc=PROCESS)
+    builder.append(Path([(PROCESS,)]))
+    builder.event(EventKind.TRACE_OFF, 30, STOPS)
+    return builder.finish(Accounting(32, 32, 0, 0))
+
+
+def rows(question: Question, of: History | None = None) -> list[Row]:
+    found = Found(history() if of is None else of, program(), question)
+    return [row._replace(facts=None) for row in found.rows(1, 1000)]
+
+
+TRAP = Row(
+    2, 4, (HANDLER,), "trap", "interrupt 7 (machine timer interrupt)", (LEAF + 4,), None, 100, 8
+)  # fmt: skip
+
+
+def test_all_events() -> None:
+    assert rows(Events()) == [
+        Row(1, 1, (MAIN,), "trace-on", "tracing starts", None, None, None, 0),
+        TRAP,
+        Row(3, 6, "gap", "overflow", "the encoder lost packets", (HANDLER + 4,), (LEAF,), 100, 16),
+        Row(4, 6, "gap", "loss", "nonsense", None, (LEAF,), 100, 20),
+        Row(5, 9, (PROCESS, "work", 0), "context", "U-mode, scontext 7", None, None, 100, 24),
+        Row(6, 10, "end", "trace-off", "tracing stops", (PROCESS, "work", 0), None, 100, 30),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "positions"),
+    [
+        (["trap"], [4]), (["interrupt"], [4]), (["exception"], []), (["loss", "trace-on"], [1, 6]),
+        (["overflow"], [6]), (["context"], [9]), (["trace-off"], [10]), (["mismatch"], []), (["sync", "note"], []),
+    ],
+)  # fmt: skip
+def test_events_of_some_kinds(kinds: list[str], positions: list[int]) -> None:
+    found = rows(Events(tuple(kinds)))
+    assert [row.position for row in found] == positions
+    assert [row.number for row in found] == list(range(1, len(positions) + 1))
+
+
+@pytest.mark.parametrize(
+    ("trap", "kinds"),
+    [
+        (Trap(TrapKind.UNKNOWN), {"trap", "exception", "interrupt"}),
+        (Trap(TrapKind.UNKNOWN, from_hidden=True), {"trap", "exception", "interrupt"}),
+        (EXCEPTION, {"trap", "exception"}),
+        (Trap.of(8, interrupt=False), {"trap", "exception"}),
+        (INTERRUPT, {"trap", "interrupt"}),
+        (Trap.of(1, interrupt=True), {"trap", "interrupt"}),
+    ],
+)
+def test_which_traps_are_which(trap: Trap, kinds: set[str]) -> None:
+    builder = HistoryBuilder()
+    builder.append(Path([(MAIN,)]))
+    builder.event(EventKind.TRAP, 0, trap)
+    of = builder.finish(Accounting(0, 0, 0, 0))
+    assert {kind for kind in ("trap", "exception", "interrupt") if rows(Events((kind,)), of)} == kinds
+
+
+def test_a_trap_whose_cause_a_tandem_trace_does_not_tell_is_both() -> None:
+    """A pc and no instruction; mcause, which says how far it was, is told with the second one."""
+    told = group(pc(0x200), csr(0x341, 0x204), csr(0x342, 2), csr(0x300, 0), csr(0x343, 0))
+    groups = [group(pc(0x104), NOP, x(5, 1)), group(pc(0x200)), group(pc(0x204), NOP), told]
+    of = tandem(groups).history
+    found = {kind: [row.position for row in rows(Events((kind,)), of)] for kind in ("trap", "exception", "interrupt")}
+    assert found == {"trap": [2, 3], "exception": [2, 3], "interrupt": [2]}
+
+
+def test_an_unknown_kind() -> None:
+    with pytest.raises(BadQuestion, match="there are no events of the kind 'traps'; there are context, exception, "):
+        rows(Events(("trap", "traps")))
+
+
+def test_gaps() -> None:
+    """One line for one, though it has two causes; that tracing stops where the trace ends is none."""
+    text = "the encoder lost packets (and 1 more: `trace events` has them)"
+    assert rows(Gaps()) == [Row(1, 6, "gap", "overflow", text, (HANDLER + 4,), (LEAF,), 100, 16)]
+
+
+def test_a_loss_before_anything_ran_is_a_gap_without_a_place() -> None:
+    builder = HistoryBuilder()
+    builder.gap(EventKind.LOSS, 0, lost("no synchronization yet"))
+    assert rows(Gaps(), builder.finish(Accounting(0, 0, 0, 0)))[0].here == "end"
+    builder = HistoryBuilder()
+    builder.gap(EventKind.LOSS, 0, lost("no synchronization yet"))
+    builder.resume(MAIN, 4)
+    builder.append(Path([(MAIN,)]))
+    of = builder.finish(Accounting(0, 0, 0, 0))
+    assert rows(Gaps(), of) == [Row(1, 1, (MAIN,), "loss", "no synchronization yet", None, (MAIN,), None, 0)]
+
+
+def test_tracing_that_was_off_is_a_gap() -> None:
+    builder = HistoryBuilder()
+    builder.append(Path([(MAIN,)]))
+    builder.event(EventKind.TRACE_OFF, 4, STOPS)
+    builder.add_gap(STARTS)
+    builder.resume(LEAF, 8)
+    builder.append(Path([(LEAF,)]))
+    of = builder.finish(Accounting(0, 0, 0, 0))
+    text = "tracing stops, then tracing starts at another place"
+    assert rows(Gaps(), of) == [Row(1, 2, "gap", "trace-off", text, (MAIN,), (LEAF,), None, 4)]
+
+
+def test_executions() -> None:
+    """With what came before: an instruction, a trap, a gap, nothing."""
+    assert rows(Executions("leaf", LEAF)) == [
+        Row(1, 3, (LEAF,), "execution", "", (MAIN + 4,), None, None, None),
+        Row(2, 7, (LEAF,), "execution", "", "gap", None, 100, None),
+    ]
+    assert rows(Executions("on_trap", HANDLER, function=True)) == [
+        Row(1, 4, (HANDLER,), "execution", TRAP.text, (LEAF,), None, 100, None)
+    ]
+    assert rows(Executions("main", MAIN))[0].source == "start"
+    assert rows(Executions("work", PROCESS))[0].here == (PROCESS, "work", 0)
+
+
+def test_arrivals_in_a_range() -> None:
+    assert [row.position for row in rows(Executions("main", MAIN, MAIN + 15))] == [1, 8]
+    assert [row.position for row in rows(Executions("both", MAIN, LEAF + 15))] == [1, 7]
+
+
+def many() -> Found:
+    """Twenty-five times the same."""
+    builder = HistoryBuilder()
+    builder.append(Path([(MAIN, LEAF) * 25]))
+    return Found(builder.finish(Accounting(0, 0, 0, 0)), program(), Executions("leaf", LEAF))
+
+
+def test_pages_turn_as_those_of_the_history() -> None:
+    found = many()
+    assert found.select("", 10) == Selection(16, 26)
+    assert found.select("-", 10) == Selection(6, 16)
+    assert found.select("3,4", 10) == Selection(3, 5)
+    assert found.select("+", 10) == Selection(5, 15)
+    assert found.select("20", 0) == Selection(20, 26)
+    assert found.select("", 10) == Selection(26, 26, "At the end of the list.")
+    says = "Range out of bounds: rows of this list go from 1 to 25 (behind @ is the number in the history)."
+    with pytest.raises(RangeError, match=f"^{re.escape(says)}$"):
+        found.select("26", 10)
+    assert [(row.number, row.position) for row in found.rows(0, 3)] == [(1, 2), (2, 4)]
+    assert [row.number for row in found.rows(24, 99)] == [24, 25]
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        (Events(("exception", "sync")), "No event of the kind exception or sync is in this trace."),
+        (Executions("f", 0x10), "f did not run in this history. It has gaps: see `trace gaps`."),
+    ],
+)
+def test_what_is_said_when_there_is_nothing(question: Question, says: str) -> None:
+    assert Found(history(), program(), question).select("", 10) == Selection(1, 1, says)
+
+
+def test_what_is_said_of_a_history_that_is_complete() -> None:
+    builder = HistoryBuilder()
+    builder.append(Path([(MAIN,)]))
+    whole = builder.finish(Accounting(0, 0, 0, 0))
+    assert Found(whole, program(), Gaps()).select("", 10).notice == "No gaps: the history is complete."
+    assert Found(whole, program(), Executions("f", 0x10)).select("3", 10).notice == "f did not run in this history."
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"what": "nonsense"},
+        {"what": "events", "kinds": "trap"},
+        {"what": "executions", "name": "f"},
+        {"what": "executions", "name": "f", "first": -1},
+        {"what": "executions", "name": "f", "first": 1, "last": "2"},
+        {"what": "executions", "name": "f", "first": 1, "others": [-1]},
+        {"what": "executions", "name": "f", "first": 1, "others": 2},
+    ],
+)
+def test_requests_that_make_no_sense(params: dict[str, object]) -> None:
+    with pytest.raises(BadRequest, match=r"^find: \w+ is .*, which is not what protocol 1 says$"):
+        Methods(Session()).call("find", params, silent)
+
+
+@pytest.mark.parametrize(
+    "what", [{"what": "gaps"}, {"what": "events"}, {"what": "executions", "name": "f", "first": 1}]
+)
+def test_without_a_trace(what: dict[str, object]) -> None:
+    with pytest.raises(NoTrace, match="there is no trace"):
+        Methods(Session()).call("find", what, silent)
+    with pytest.raises(NoTrace, match="nothing was looked for yet"):
+        Methods(Session()).call("found", {"begin": 1, "end": 2}, silent)
+
+
+def test_whether_it_is_what_is_asked_for() -> None:
+    of = history()
+    found = Found(of, program(), Executions("leaf", LEAF))
+    assert found.is_of(of, Executions("leaf", LEAF))
+    assert not found.is_of(of, Executions("leaf", LEAF, LEAF)) and not found.is_of(of, Gaps())
+    assert not found.is_of(history(), Executions("leaf", LEAF))

@@ -1,0 +1,227 @@
+"""In the present: what passes untouched, what is changed, and what is noted. A fake stub and a raw client."""
+
+import re
+import resource
+import socket
+import threading
+
+import pytest
+
+from rvtrace_gdb.session.replay.connection import Stub, StubAbsent
+from rvtrace_gdb.session.replay.proxy import Proxy
+from rvtrace_gdb.session.replay.proxy_state import Threads
+from tests.session.replay.conftest import Between
+from tests.session.replay.fakes import CPU, REGISTERS, STOP, packet
+from tests.session.replay.listed_past import ListedPast
+
+LIVE = b"4000:ffffffffffffffff;"
+
+
+def test_the_features_are_the_stubs_and_those_of_going_back(between: Between) -> None:
+    features = between.client().features.split(b";")
+    assert features == [
+        b"PacketSize=4000", b"QStartNoAckMode+", b"qXfer:features:read+", b"swbreak+", b"ReverseStep+",
+        b"ReverseContinue+",
+    ]  # fmt: skip
+
+
+def test_the_description_has_our_register_besides(between: Between) -> None:
+    client = between.client()
+    document = client.read_target()
+    ours = re.search(rb'<reg name="trace_pos"[^>]*>', document)
+    assert ours is not None
+    assert b'bitsize="64"' in ours[0] and b'type="int64"' in ours[0] and b'regnum="16384"' in ours[0]
+    assert document.endswith(b"</feature>\n</target>")
+    assert document.count(b"xi:include") == 1
+    assert client.ask(b"qXfer:features:read:cpu.xml:0,fff") == b"l" + CPU
+
+
+def test_a_stop_has_our_register_once_gdb_knows_of_it(between: Between) -> None:
+    client = between.client(reads_target=False)
+    assert client.ask(b"vCont;c") == STOP
+    client.read_target()
+    assert client.ask(b"vCont;c") == STOP + LIVE
+    assert client.ask(b"?") == STOP + LIVE
+    assert client.ask(b"p4000") == b"ff" * 8
+    assert client.ask(b"P4000=ffffffffffffffff") == b"OK"
+    assert client.ask(b"P4000=0100000000000000")[:1] == b"E"
+    assert not any(body.startswith((b"p4000", b"P4000")) for body in between.stub.got)
+
+
+def test_a_stop_without_registers_is_left_alone(between: Between) -> None:
+    client = between.client()
+    for answer in (b"S05", b"W00", b"X09;process:1"):
+        between.stub.answers[b"vCont;c"] = answer
+        assert client.ask(b"vCont;c") == answer
+
+
+def test_everything_else_passes_byte_by_byte(between: Between) -> None:
+    """Also what is escaped, and what nobody has heard of."""
+    client = between.client()
+    for body in (b"X80000000,4:}\x03}\x04}]a", b"vFlashWrite:0:\x00\xff}]", b"qRcmd,68656c70", b"jolly", b"_x", b"v"):
+        between.stub.answers[body] = b"answer:}\x03*\x20" + body[:1]
+        assert client.ask(body) == b"answer:}\x03*\x20" + body[:1]
+        assert packet(body) in between.stub.raw
+
+
+def test_output_of_monitor_commands(between: Between) -> None:
+    between.stub.answers[b"qRcmd,61"] = [b"O6869", b"O0a", b"OK"]
+    client = between.client()
+    assert client.ask(b"qRcmd,61") == b"OK"
+    assert client.output == [b"hi", b"\n"]
+    assert client.ask(b"g")[:16] == REGISTERS[:16]
+
+
+def test_an_interrupt_reaches_a_target_that_runs(between: Between) -> None:
+    client = between.client()
+    between.stub.answers[b"vCont;c"] = [b"O" + b"busy".hex().encode()]
+    between.stub.answers[b"\x03"] = b"T02thread:p01.01;"
+    client.socket.sendall(packet(b"vCont;c"))
+    between.stub.wait_for(b"vCont;c")
+    client.socket.sendall(b"\x03")
+    assert client.answer() == b"T02thread:p01.01;" + LIVE
+    assert client.output == [b"busy"]
+
+
+def test_file_input_and_output(between: Between) -> None:
+    """The stub asks in between, gdb reads memory for it and answers, the target goes on."""
+    between.stub.answers |= {b"vCont;c": b"Fwrite,1,80000000,4", b"F4": b"T05"}
+    client = between.client()
+    assert client.ask(b"vCont;c") == b"Fwrite,1,80000000,4"
+    assert client.ask(b"m80000000,4") == b"11111111"
+    assert client.ask(b"F4") == b"T05" + LIVE
+
+
+def test_notifications_pass(between: Between) -> None:
+    client = between.client()
+    between.stub.send(b"%Stop:T05thread:p1.1;#55")
+    assert client.packet() == b"Stop:T05thread:p1.1;"
+    assert client.ask(b"m0,1") == b"11"
+
+
+def test_without_acknowledgment_there_is_none(between: Between) -> None:
+    client = between.client()
+    sent = len(between.stub.raw)
+    assert client.ask(b"m0,2") == b"1111"
+    assert between.stub.raw[sent:] == packet(b"m0,2")
+
+
+def test_each_side_acknowledges_on_its_own(between: Between) -> None:
+    client = between.client(acknowledges=True)
+    sent = len(between.stub.raw)
+    assert client.ask(b"m0,2") == b"1111"
+    assert client.ask(b"m0,1") == b"11"
+    assert between.stub.raw[sent:].replace(b"+", b"") == packet(b"m0,2") + packet(b"m0,1")
+    assert between.stub.raw[sent:].count(b"+") >= 1
+
+
+def test_a_damaged_packet_is_asked_for_again(between: Between) -> None:
+    client = between.client(acknowledges=True)
+    client.socket.sendall(b"$m0,2#00")
+    assert client.socket.recv(10).endswith(b"-")
+    assert client.ask(b"m0,3") == b"111111"
+    assert b"m0,2" not in between.stub.got
+
+
+def test_gdb_gets_again_what_it_did_not_get(between: Between) -> None:
+    client = between.client(acknowledges=True)
+    assert client.ask(b"m0,1") == b"11"
+    client.socket.sendall(b"-")
+    assert client.packet() == b"11"
+
+
+def test_how_often_the_target_was_resumed(between: Between) -> None:
+    client = between.client()
+    assert between.proxy.resumes == 0
+    for body in (b"vCont;c", b"c", b"vCont;s:p1.1;c:p1.-1"):
+        client.ask(body)
+    client.ask(b"m0,1")
+    assert between.proxy.resumes == 3
+
+
+def test_one_gdb_after_the_other(between: Between) -> None:
+    client = between.client()
+    assert between.proxy.connected
+    client.ask(b"Z0,1000,2")
+    client.close()
+    between.stub.wait_for(b"z0,1000,2")
+    again = between.client()
+    assert again.ask(b"m0,1") == b"11"
+    assert between.proxy.connected
+
+
+def test_large_packets_are_cut_for_a_stub_of_small_ones(between: Between) -> None:
+    """What QEMU 7.2 offers. The answers are those to the pieces, put together."""
+    between.stub.answers[b"qSupported:multiprocess+;swbreak+"] = b"PacketSize=1000;qXfer:features:read+"
+    client = between.client(acknowledges=True)
+    assert b"PacketSize=10000" in client.features.split(b";")
+    assert client.ask(b"m1000,2804") == b"11" * 0x2804
+    assert between.stub.got[-6:] == [b"m%x,%x" % it for it in ((0x1000 + 0x800 * n, 0x800) for n in range(5))] + [
+        b"m3800,4"
+    ]
+    data = bytes(range(1, 256)) * 40
+    assert client.ask(b"M1000,%x:%b" % (len(data), data.hex().encode())) == b"OK"
+    assert client.ask(b"X1000,%x:%b" % (len(data), re.sub(rb"[#$}*]", _escaped, data))) == b"OK"
+    for letter in (b"M", b"X"):
+        memory = bytearray(len(data))
+        for body in between.stub.got:
+            if body[:1] == letter:
+                head, _, content = body.partition(b":")
+                address, size = (int(it, 16) for it in head[1:].split(b","))
+                plain = bytes.fromhex(content.decode()) if letter == b"M" else _unescaped(content)
+                assert len(plain) == size and len(body) <= 0x1000 - 4
+                memory[address - 0x1000 : address - 0x1000 + size] = plain
+        assert memory == data
+
+
+def _escaped(match: "re.Match[bytes]") -> bytes:
+    return b"}" + bytes([match[0][0] ^ 0x20])
+
+
+def _unescaped(content: bytes) -> bytes:
+    return re.sub(rb"\}(.)", lambda match: bytes([match[1][0] ^ 0x20]), content, flags=re.S)
+
+
+def test_a_large_read_that_fails_in_the_middle(between: Between) -> None:
+    between.stub.answers[b"qSupported:multiprocess+;swbreak+"] = b"PacketSize=1000;qXfer:features:read+"
+    between.stub.answers[b"m1800,800"] = b"E14"
+    client = between.client(acknowledges=True)
+    assert client.ask(b"m1000,2000") == b"11" * 0x800
+    between.stub.answers[b"m1000,800"] = b"E14"
+    assert client.ask(b"m1000,2000") == b"E14"
+    assert client.ask(b"m3000,10") == b"11" * 0x10
+
+
+def test_who_is_no_gdb(between: Between) -> None:
+    """Junk, half a packet, far too much of one: the next gdb is served all the same."""
+    between.start()
+    for junk in (b"GET / HTTP/1.1\r\n\r\n", b"$m0", b"$#00", b"\x00" * 1000, b"$" * 100000, b"%#zz$q#"):
+        with socket.create_connection(("127.0.0.1", between.proxy.port)) as client:
+            client.sendall(junk)
+    assert between.client().ask(b"m0,1") == b"11"
+
+
+def test_no_stub() -> None:
+    proxy = Proxy(ListedPast(lambda hart: [0]), threading.RLock(), ("127.0.0.1", 1))
+    with pytest.raises(StubAbsent, match=r"no OpenOCD .* at 127\.0\.0\.1:1: Connection refused"):
+        proxy.start()
+
+
+def test_threads_are_heard_of_in_both_ways_to_ask_for_them() -> None:
+    """GDB manual, "Thread List Format"."""
+    document = b'l<?xml version="1.0"?><threads><thread id="2" core="0" name="a"/>\n<thread id="01"></thread></threads>'
+    listed, described = Threads(), Threads()
+    listed.listed_by(b"qfThreadInfo", b"m2,01")
+    described.listed_by(b"qXfer:threads:read::0,ffb", document)
+    assert listed.known() == described.known() == ("2", "1")
+
+
+def test_a_limit_of_this_process_is_not_taken_for_an_absent_stub(between: Between) -> None:
+    between.start()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            Stub.connect(between.proxy._shared, ("127.0.0.1", between.proxy.port))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -1,0 +1,64 @@
+"""Rows of frames as gdb's unwinder gets them."""
+
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import ContextImages
+from rvtrace_gdb.session.lists import SelectedHistory, call_history
+from rvtrace_gdb.session.queries.functions import Functions
+from rvtrace_gdb.session.rpc.replay import frame_rows
+from rvtrace_gdb.session.session import Session
+from tests.decode.calls.call_histories import history_of
+from tests.decode.calls.test_call_history import PLAIN, Code
+from tests.decode.calls.test_frames_by_hand import HANDLED
+
+
+def selected(history: History, code: Code = PLAIN) -> SelectedHistory:
+    return SelectedHistory(history, ContextImages(code.image), 0, [])
+
+
+def test_rows() -> None:
+    main, f, g = (PLAIN.starts[name] for name in ("main", "f", "g"))
+    it, session = selected(history_of(PLAIN.pcs("main.1 f.0 f.1 g.0"))), Session(environ={})
+    innermost, middle, outermost = (
+        [g, g, 2, 4, ""],
+        [f + 8, f, 1, 3, "call"],
+        [main + 8, main, 0, 1, "call"],
+    )
+    assert frame_rows(session, it, 4, 0, 10) == {"frames": [innermost, middle, outermost], "more": False}
+    assert frame_rows(session, it, 4, 0, 3) == {"frames": [innermost, middle, outermost], "more": False}
+    assert frame_rows(session, it, 4, 0, 1) == {"frames": [innermost], "more": True}
+    assert frame_rows(session, it, 4, 1, 1) == {"frames": [middle], "more": True}
+    assert frame_rows(session, it, 4, 3, 1) == {"frames": [], "more": False}
+    assert frame_rows(session, it, 4, 0, 0) == {"frames": [], "more": True}
+
+
+def test_a_trap() -> None:
+    main, handler = (HANDLED.starts[name] for name in ("main", "handler"))
+    trap = HANDLED.trap(2, "main.2", "handler.0")
+    it = selected(history_of(HANDLED.pcs("main.0 main.1 handler.0"), [trap]), HANDLED)
+    assert frame_rows(Session(environ={}), it, 3, 0, 9)["frames"] == [
+        [handler, handler, 1, 3, ""],
+        [main + 8, main, 0, 2, "trap"],
+    ]
+
+
+def test_behind_the_end_and_where_nothing_is() -> None:
+    f, g = PLAIN.starts["f"], PLAIN.starts["g"]
+    it, session = selected(history_of(PLAIN.pcs("main.0 - f.0 f.1"))), Session(environ={})
+    assert frame_rows(session, it, 5, 0, 9)["frames"] == [[None, None, 0, 5, ""]]
+    assert frame_rows(session, it, 5, 0, 9, pc=g)["frames"] == [[g, g, 1, 5, ""], [f + 8, f, 0, 4, "call"]]
+    for number in (0, 2, 6):
+        assert frame_rows(session, it, number, 0, 9) == {"frames": [], "more": False}
+
+
+def test_no_symbols() -> None:
+    image = PLAIN.image
+    it = SelectedHistory(history_of([0x90000, 0x90002]), ContextImages(image), 0, [])
+    assert frame_rows(Session(environ={}), it, 2, 0, 9)["frames"] == [[0x90002, None, 0, 2, ""]]
+
+
+def test_one_history_of_calls_for_frames_and_functions() -> None:
+    it, session = selected(history_of(PLAIN.pcs("main.1 f.0"))), Session(environ={})
+    calls = call_history(session, it)
+    frame_rows(session, it, 1, 0, 1)
+    assert call_history(session, it) is calls
+    assert Functions(it.history, it.program, calls=calls).calls is calls

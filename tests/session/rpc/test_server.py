@@ -1,0 +1,527 @@
+"""The session as gdb meets it: a process that takes JSON lines."""
+
+import io
+import json
+import os
+import queue
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.session.capture.file import save as save_capture
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST
+from rvtrace_gdb.session.rpc.server import Methods, Server
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, Progress, silent
+from tests.session.board import DEMO, Board, board
+from tests.session.captures import SMALL
+
+ULIMIT = "`ulimit -n` says how many one process may have open"
+
+
+def counted(made: list[object]) -> type[CallHistory]:
+    """A CallHistory that notes each that is made."""
+
+    class Counted(CallHistory):
+        def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
+            super().__init__(history, program, progress)
+            made.append(self)
+
+    return Counted
+
+
+class Client:
+    """The other end of a session process."""
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "rvtrace_gdb.session"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={k: v for k, v in os.environ.items() if k != "RVTRACE_TARGET"} | environ,
+        )
+
+    def write(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self.write(json.dumps({"id": method, "method": method, "params": params}).encode())
+        while "progress" in (reply := self.read()):
+            pass
+        assert reply["id"] == method
+        return reply
+
+    def close(self) -> tuple[int, bytes]:
+        """Its exit status and what it wrote to standard error."""
+        try:
+            _, errors = self.process.communicate(timeout=60)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        return self.process.returncode, errors
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    client = Client({"TMPDIR": str(tmp_path)})
+    yield client
+    assert client.close() == (0, b""), "it ends with its input, and says nothing beside the protocol"
+    assert list(tmp_path.glob("rvtrace-session-*.log")) == []
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    demo, file = board(tmp_path), tmp_path / "x.rvt"
+    session, context = Session(demo.connect, {}), demo.describe()
+    session.start(context)
+    demo.run(400)
+    session.save(file, context)
+    return file
+
+
+def test_a_conversation(client: Client, capture: Path) -> None:
+    hello = client.call("hello")["result"]
+    assert hello["protocol"] == 1
+    assert hello["tool"].startswith("rvtrace")
+    lines = client.call("open", path=str(capture), elf=str(DEMO))["result"]["lines"]
+    assert lines[0] == f"capture:  {capture}"
+    context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
+    listing = client.call("history", args="1,5", size=10, context=context)["result"]
+    assert listing == {"begin": 1, "end": 6, "notice": None, "lines": [], "hart": 0}
+    rows = client.call("rows", begin=1, end=6)["result"]
+    assert rows == [[n, 0x80000000 + pc] for n, pc in enumerate((0, 4, 8, 12, 16), 1)]
+    end = client.call("history", args="1,9999999", size=None, context=context)["result"]["end"]
+    notice = client.call("history", args="", size=0, context=context)["result"]
+    assert (notice["begin"], notice["end"], notice["lines"]) == (end, end, [])
+    assert notice["notice"] == "At the end of the branch trace record."
+    assert any(line.startswith("history:  ") for line in client.call("status", context=context)["result"]["lines"])
+    listing = client.call("dump", args="", size=2, offset=3, context=context)["result"]
+    assert listing == {"begin": 1, "end": 3, "notice": None, "lines": [], "hart": None}
+    first, second = client.call("messages", begin=1, end=3)["result"]
+    assert first[:2] == [1, 0] and first[2].startswith("ProgTraceSync TCODE=9 SYNC=3 I-CNT=0 F-ADDR=0x40000000 ")
+    assert second[0] == 2 and second[1] > 3
+    assert " RAW=24" in client.call("messages", begin=1, end=2, raw=True)["result"][0][2]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "kind", "message"),
+    [
+        ("start", {"context": {"elf": None}}, "NoElf", "no program: load the ELF that runs"),
+        ("start", {"context": {"elf": str(DEMO)}}, "DescriptionError", "no target description: "),
+        ("stop", {}, "NoTrace", "nothing is being traced: `trace start` begins"),
+        ("history", {"context": {}, "args": ""}, "NoTrace", "there is no trace: "),
+        ("open", {"path": "/nowhere/x.rvt", "elf": None}, "CaptureError", "/nowhere/x.rvt: cannot be read: "),
+        ("open", {"path": 5}, "BadRequest", "open: path is 5, which is not what protocol 1 says"),
+        ("rows", {"begin": 1, "end": ROWS_AT_MOST + 2}, "BadRequest", "rows 1 to 4098: at most 4096 from 1 on "),
+        ("rows", {"begin": 0, "end": 1}, "BadRequest", "rows 0 to 1: at most 4096 from 1 on "),
+        ("rows", {"begin": 1, "end": 1, "hart": -1}, "BadRequest", "rows: hart is -1, which is not what protocol 1 "),
+        ("dump", {"context": {}}, "NoTrace", "there is no trace: "),
+        ("messages", {"begin": 1, "end": 2}, "NoTrace", "there is no trace: "),
+        ("messages", {"begin": 9, "end": 8}, "BadRequest", "messages 9 to 8: at most 4096 from 1 on "),
+        ("status", {"context": 7}, "BadRequest", "status: context is 7, which is not what protocol 1 says"),
+        ("status", {"context": {"overrides": []}}, "BadRequest", "status: overrides is [], which is not what "),
+        ("fly", {}, "BadRequest", "there is no method 'fly' in protocol 1: "),
+    ],
+)  # fmt: skip
+def test_each_refusal_is_one_line_and_its_kind(
+    client: Client, method: str, params: dict[str, Any], kind: str, message: str
+) -> None:
+    error = client.call(method, **params)["error"]
+    assert error["kind"] == kind
+    assert error["message"].startswith(message)
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"7", b'{"id": []}', b"\xff\xfe", b"[" * 100_000, b'{"params": 3}'])
+def test_what_is_no_request_is_refused_and_survived(client: Client, line: bytes) -> None:
+    client.write(line)
+    assert client.read()["error"]["kind"] == "BadRequest"
+    assert "result" in client.call("hello")
+
+
+# In this process, where the work can be watched
+
+
+class Pipe:
+    """Requests that come when the test says so."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def put(self, **message: Any) -> None:
+        self._lines.put(json.dumps(message).encode())
+
+    def end(self) -> None:
+        self._lines.put(None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._lines.get, None)
+
+
+class Slow(Session):
+    """Works until it is stopped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.works = threading.Event()
+
+    def stop(self, progress: Progress = silent) -> list[str]:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            progress("working", 1, 2)
+            self.works.set()
+            time.sleep(0.001)
+        return []
+
+
+class Clock:
+    """For `session.rpc.server`: goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Timed(Session):
+    """Works for a second by *clock*, a hundred times something."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def stop(self, progress: Progress = silent) -> list[str]:
+        for _ in range(100):
+            progress("working", 1, 2)
+            self._clock.now += 0.01
+        return []
+
+
+def served(session: Session, pipe: Pipe, log: Path) -> tuple[threading.Thread, io.BytesIO]:
+    sink = io.BytesIO()
+    thread = threading.Thread(target=Server(session, pipe, sink, log).run, daemon=True)  # type: ignore[arg-type]
+    thread.start()
+    return thread, sink
+
+
+def replies(sink: io.BytesIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in sink.getvalue().splitlines()]
+
+
+def test_work_is_cancelled_and_the_next_request_answered(tmp_path: Path) -> None:
+    pipe, session = Pipe(), Slow()
+    thread, sink = served(session, pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    assert session.works.wait(60)
+    pipe.put(cancel=1)
+    pipe.put(id=2, method="hello")
+    pipe.put(id=3, method="stop")
+    pipe.put(cancel=3)
+    deadline = time.monotonic() + 60
+    while sink.getvalue().count(b'"error"') < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)  # the end would cancel it, too
+    pipe.end()
+    thread.join(60)
+    assert not thread.is_alive()
+    answers = [reply for reply in replies(sink) if "progress" not in reply]
+    assert [reply["id"] for reply in answers] == [1, 2, 3]
+    for reply in (answers[0], answers[2]):
+        assert reply["error"] == {"message": "interrupted", "kind": Cancelled.__name__}
+
+
+def test_progress_comes_at_most_five_times_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, clock = Pipe(), Clock()
+    monkeypatch.setattr("rvtrace_gdb.session.rpc.server.time", clock)
+    pipe.put(id="x", method="stop")
+    thread, sink = served(Timed(clock), pipe, tmp_path / "log")
+    deadline = time.monotonic() + 60
+    while b"result" not in sink.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pipe.end()
+    thread.join(60)
+    *progress, last = replies(sink)
+    assert last == {"id": "x", "result": {"lines": []}}
+    assert 4 <= len(progress) <= 5
+    assert progress[0] == {"id": "x", "progress": {"label": "working", "done": 1, "total": 2}}
+
+
+def test_when_the_client_goes_work_ends(tmp_path: Path) -> None:
+    pipe, session = Pipe(), Slow()
+    thread, _ = served(session, pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    assert session.works.wait(60)
+    pipe.end()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_client_that_takes_no_answers_ends_it(tmp_path: Path) -> None:
+    class Closed(io.BytesIO):
+        def write(self, data: Any) -> int:
+            raise BrokenPipeError
+
+    pipe, session = Pipe(), Slow()
+    pipe.put(id=1, method="stop")
+    Server(session, pipe, Closed(), tmp_path / "log").run()  # type: ignore[arg-type]
+
+
+def test_a_mistake_of_ours_is_one_line_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise ZeroDivisionError("two\nlines")
+
+    pipe = Pipe()
+    thread, sink = served(Broken(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(60)
+    [reply] = replies(sink)
+    assert reply["error"]["kind"] == "Internal"
+    assert reply["error"]["message"] == (
+        f"internal error, please report it with {tmp_path / 'log'} (ZeroDivisionError: two lines)"
+    )
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (PermissionError(13, "Permission denied", "x.elf"), "PermissionError", "x.elf: Permission denied"),
+        (OSError(28, "No space left on device", "a\x1bb"), "OSError", "a\\x1bb: No space left on device"),
+        (OSError(24, "Too many open files"), "OSError", f"Too many open files; {ULIMIT}"),
+    ],
+)
+def test_what_the_system_refuses_is_no_mistake_of_ours(
+    error: OSError, kind: str, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refused(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise error
+
+    pipe = Pipe()
+    thread, sink = served(Refused(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(60)
+    assert replies(sink) == [{"id": 1, "error": {"message": message, "kind": kind}}]
+    assert caplog.text == ""
+
+
+def test_a_descriptor_that_is_none_is_a_mistake_of_ours(tmp_path: Path) -> None:
+    class Broken(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise OSError(9, "Bad file descriptor")
+
+    pipe = Pipe()
+    thread, sink = served(Broken(), pipe, tmp_path / "log")
+    pipe.put(id=1, method="stop")
+    pipe.end()
+    thread.join(60)
+    assert replies(sink)[0]["error"]["kind"] == "Internal"
+
+
+def test_a_session_without_a_descriptor_left_says_so_and_goes_on(client: Client) -> None:
+    """Its log file could not be made, either."""
+    assert "result" in client.call("hello")
+    resource.prlimit(client.process.pid, resource.RLIMIT_NOFILE, (4, 4))
+    context: dict[str, Any] = {"elf": str(DEMO), "target_file": None, "overrides": {}}
+    reply = client.call("connect", context=context, host="localhost", port=1, socket="")
+    assert "Too many open files" in reply["error"]["message"] and "internal" not in reply["error"]["message"]
+    assert "result" in client.call("hello")
+
+
+def test_a_live_trace_by_requests(tmp_path: Path) -> None:
+    """What gdb asks in a session, method by method."""
+    demo: Board = board(tmp_path)
+    methods = Methods(Session(demo.connect, {}))
+    context: dict[str, Any] = {"elf": str(DEMO), "target_file": demo.describe().target_file, "overrides": {}, "runs": 0}
+    started = methods.call("start", {"context": context, "options": {"sync_period": 1000}}, silent)
+    assert "sync every 1024 halfwords" in started["lines"][0]
+    ran = demo.run(100)
+    context["runs"] = 1
+    listing = methods.call("history", {"context": context, "args": "", "size": 4}, silent)
+    assert (listing["begin"], listing["end"]) == (ran - 3, ran + 1)
+    rows = methods.call("rows", {"begin": listing["begin"], "end": listing["end"]}, silent)
+    assert json.loads(json.dumps(rows)) == [[number, pc] for number, pc in rows]
+    assert methods.call("stop", {}, silent)["lines"][0] == "Tracing stopped."
+    file = tmp_path / "y.rvt"
+    assert methods.call("save", {"context": context, "path": str(file)}, silent)["lines"][0].startswith("Saved ")
+    assert file.exists()
+
+
+class Idle(Session):
+    """Prepares for ever the first time, until it is asked something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def prepare(self, progress: Progress) -> None:
+        if self.ended.is_set():
+            return
+        self.begun.set()
+        try:
+            while True:
+                progress("preparing", 0)
+        finally:
+            self.ended.set()
+
+
+def test_what_is_prepared_meanwhile_does_not_hold_up_a_request(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    answers, session = io.BytesIO(), Idle()
+    with os.fdopen(reading, "rb") as source:
+        server = threading.Thread(target=Server(session, source, answers, tmp_path / "log").run)
+        server.start()
+        with os.fdopen(writing, "wb") as requests:
+            assert session.begun.wait(60)
+            requests.write(b'{"id": 1, "method": "hello", "params": {}}\n')
+            requests.flush()
+            assert session.ended.wait(60)
+        server.join(60)
+    assert json.loads(answers.getvalue().splitlines()[0])["id"] == 1
+
+
+class Noting(Session):
+    """Notes how many requests were made and how many were answered when it prepares, and is then interrupted."""
+
+    def __init__(self, answers: io.BytesIO) -> None:
+        super().__init__()
+        self.asked, self.prepared, self._answers = 0, list[tuple[int, int]](), answers
+
+    def status(self, context: Context, progress: Progress = silent) -> list[str]:
+        self.asked += 1
+        return []
+
+    def prepare(self, progress: Progress) -> None:
+        self.prepared.append((self.asked, self._answers.getvalue().count(b"\n")))
+        raise Cancelled
+
+
+def test_what_is_shown_comes_with_what_else_will_be_asked_of_it(tmp_path: Path) -> None:
+    """Nothing that is asked next waits for it; an interruption is none of what was asked for."""
+    requests = b"".join(b'{"id": %d, "method": "status", "params": {"context": {}}}\n' % number for number in (1, 2))
+    answers = io.BytesIO()
+    session = Noting(answers)
+    Server(session, io.BytesIO(requests), answers, tmp_path / "log").run()
+    assert [json.loads(line)["result"] for line in answers.getvalue().splitlines()] == [{"lines": []}] * 2
+    assert {(1, 0), (2, 1)} <= set(session.prepared), "before each answer"
+
+
+def test_the_calls_are_found_while_nobody_waits(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, found = Session(), list[object]()
+    monkeypatch.setattr("rvtrace_gdb.session.lists.CallHistory", counted(found))
+    session.prepare(silent)
+    session.open(capture, None)
+    session.prepare(silent)
+    assert found == [], "nothing was decoded yet"
+    session.history("", 10, Context())
+    session.prepare(silent)
+    assert len(found) == 1
+    methods, context = Methods(session), {"elf": str(DEMO)}
+    methods.call("page", {"what": "functions", "count": 5, "context": context}, silent)
+    methods.call("find", {"what": "executions", "name": "x", "first": 0, "context": context}, silent)
+    methods.call("coverage", {"context": context}, silent)
+    session.lists.functions("", 10, Context())
+    session.lists.calls(10, Context())
+    assert len(found) == 1, "for all that lists something"
+
+
+def test_the_log_is_readable_by_its_owner_alone_and_nobody_can_foresee_its_name(tmp_path: Path) -> None:
+    """It is in the common temporary folder: others could put a link to a file of ours in its place beforehand."""
+    program = (
+        "import logging, os, sys\n"
+        "from rvtrace_gdb.session.__main__ import _LogFile\n"
+        "for _ in range(2):\n"
+        "    file = _LogFile()\n"
+        "    logging.getLogger().addHandler(file)\n"
+        "    logging.error('what should not happen')\n"
+        "    print(file, os.getpid())\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-I", "-c", program], env=environ, capture_output=True, check=True)
+    made = [line.split() for line in done.stdout.decode().splitlines()]
+    assert sorted(map(str, tmp_path.iterdir())) == sorted(name for name, _ in made)
+    assert len({name for name, _ in made}) == 2, "also of processes with the same number"
+    for name, number in made:
+        assert Path(name).name.startswith(f"rvtrace-session-{number}-") and name.endswith(".log")
+        assert Path(name).stat().st_mode & 0o777 == 0o600
+        assert "what should not happen" in Path(name).read_text()
+
+
+def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Whether it is for what is asked for or for what is prepared beside it, which is not tried again and again."""
+    prepared = []
+
+    class Large(Session):
+        def stop(self, progress: Progress = silent) -> list[str]:
+            raise MemoryError
+
+        def prepare(self, progress: Progress) -> None:
+            prepared.append(1)
+            raise MemoryError
+
+    requests = b'{"id": 1, "method": "hello"}\n{"id": 2, "method": "stop"}\n{"id": 3, "method": "hello"}\n'
+    answers = io.BytesIO()
+    Server(Large(), io.BytesIO(requests), answers, tmp_path / "log").run()
+    first, second, third = (json.loads(line) for line in answers.getvalue().splitlines())
+    assert "result" in first and "result" in third
+    assert second["error"]["kind"] == "OutOfMemory"
+    assert second["error"]["message"].startswith("there is not enough memory for this")
+    assert prepared == [1]
+    assert caplog.text == ""
+
+
+def test_a_session_that_may_have_little_memory_goes_on(tmp_path: Path) -> None:
+    """Under a real limit: a capture that unpacks to more than that."""
+    large = replace(SMALL, sinks=(replace(SMALL.sinks[0], data=bytes(300 << 20)),))
+    save_capture(large, tmp_path / "large.rvt")
+    program = (
+        "import resource, runpy, sys\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))\n"
+        "sys.argv = ['session']\n"
+        "runpy.run_module('rvtrace_gdb.session', run_name='__main__')"
+    )
+    large_file = str(tmp_path / "large.rvt")
+    requests = [{"id": 1, "method": "open", "params": {"path": large_file}}, {"id": 2, "method": "hello"}]
+    session = subprocess.Popen(
+        [sys.executable, "-I", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert session.stdin is not None and session.stdout is not None
+    replies = []
+    for request in requests:
+        session.stdin.write(json.dumps(request) + "\n")
+        session.stdin.flush()
+        while "progress" in (reply := json.loads(session.stdout.readline())):
+            pass
+        replies.append(reply)
+    _, errors = session.communicate(timeout=60)
+    first, second = replies
+    assert first["error"]["message"] == (
+        f"{tmp_path / 'large.rvt'}: cannot be read: there is not enough memory for this (this program may have 300 MiB,"
+        " see `ulimit -v`): raise that limit, or trace less: a smaller buffer, or filters (`trace start`); what was"
+        " captured is kept"
+    )
+    assert "result" in second and errors == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.rvt"], "there is nothing to report"

@@ -1,0 +1,244 @@
+"""The options of `trace start`: what they ask of the hardware, what is said of it, and how the trace is then decoded.
+
+Registers and bits are numbers here, from the Trace Control Interface 1.0.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.controlregs.trace_control.request import EncoderInForce
+from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
+from rvtrace_gdb.session.capture.model import CapturedEncoder
+from rvtrace_gdb.session.errors import BadOption, Unsupported
+from rvtrace_gdb.session.formats.registry import ntrace_options
+from rvtrace_gdb.session.formats.sinks import options_of
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.transport.simulated.machine import build
+from tests.session.board import DEMO, ENCODER, SMALL_RAM, Board
+
+CONTROL, FEATURES, TS_CONTROL = 0x00, 0x08, 0x40
+N_TRACE, HTM, BTM = 1 << 24, 6 << 4, 3 << 4
+N_TRACE_1_0 = 0x0001_0101
+HEAD = EncoderInForce("encoder0", ENCODER, N_TRACE | HTM, N_TRACE_1_0, 0, 0)
+
+
+def board_with(folder: Path, *absent: str) -> Board:
+    """A board whose encoder lacks these fields."""
+    machine = build(DEMO, memory_map=SMALL_RAM, absent=absent)
+    machine.halt_at_start()
+    return Board(machine, DEMO, folder)
+
+
+def started(board: Board, **options: Any) -> list[str]:
+    """What `trace start` says."""
+    return Session(board.connect, {}).start(board.describe(), options)
+
+
+def register(board: Board, offset: int) -> int:
+    return board.machine.bus.read(ENCODER + offset, 4)
+
+
+# What the registers hold
+
+
+@pytest.mark.parametrize(
+    ("options", "features"),
+    [
+        ({}, 0),
+        ({"implicit_return": "off"}, 0),
+        ({"implicit_return": "counter"}, 1 << 3 | 1 << 6),
+        ({"implicit_return": "partial"}, 1 << 3 | 2 << 6),
+        ({"implicit_return": "full"}, 1 << 3 | 3 << 6),
+        ({"sequential_jumps": True}, 1 << 2),
+        ({"repeated_history": True}, 1 << 8),
+        ({"all_jumps": True}, 1 << 9),
+        ({"address_compression": True}, 1 << 10),
+        ({"address_compression": False, "all_jumps": True, "implicit_return": "full"}, 1 << 9 | 1 << 3 | 3 << 6),
+    ],
+)
+def test_features(options: dict[str, Any], features: int, tmp_path: Path) -> None:
+    board = board_with(tmp_path)
+    lines = started(board, **options)
+    assert register(board, FEATURES) == features
+    assert not [line for line in lines if line.startswith("note:")]
+
+
+@pytest.mark.parametrize(
+    ("options", "bits"),
+    [
+        ({}, HTM),
+        ({"btm": True}, BTM),
+        ({"btm": False}, HTM),
+        ({"context": True}, HTM | 1 << 9),
+        ({"sync_period": 64}, HTM | 3 << 16 | 2 << 20),
+    ],
+)
+def test_control(options: dict[str, Any], bits: int, tmp_path: Path) -> None:
+    board = board_with(tmp_path)
+    started(board, **options)
+    mask = 7 << 4 | 1 << 9 | (0x00F3_0000 if "sync_period" in options else 0)
+    assert register(board, CONTROL) & mask == bits
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_timestamps(on: bool, tmp_path: Path) -> None:
+    """Active, counting from 0, enabled; else in reset."""
+    board = board_with(tmp_path)
+    board.run(100)
+    started(board, timestamps=on)
+    assert register(board, TS_CONTROL) & 0xFFFF == (1 << 15 | 2 << 4 | 3 if on else 0)
+    assert register(board, 0x48) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"speed": 1}, "trace start has no option speed; it has stop_on_wrap, stall, btm, timestamps, context,"
+         " data, no_data_values, no_data_addresses, full_data_addresses, repeated_history, sequential_jumps, all_jumps,"
+         " address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, format,"
+         " implicit_return, sync_period, timestamp_source, timestamp_prescale, range, function, priv, trigger_on,"
+         " trigger_off, trigger_notify, trigger_control, trigger_input, trigger_output, to, harts"),
+        ({"implicit_return": "deep"}, "implicit_return is 'deep', it must be off, on, counter, partial or full"),
+        ({"implicit_return": True}, "implicit_return is True, it must be off, on, counter, partial or full"),
+        ({"implicit_return": ["off"]}, "implicit_return is ['off'], it must be off, on, counter, partial or full"),
+    ],
+)  # fmt: skip
+def test_what_is_no_option(options: dict[str, Any], line: str, tmp_path: Path) -> None:
+    with pytest.raises(BadOption) as caught:
+        started(board_with(tmp_path), **options)
+    assert str(caught.value) == line
+
+
+# What the user is told
+
+
+def test_what_is_in_force_is_said(tmp_path: Path) -> None:
+    names = "btm timestamps context repeated_history sequential_jumps all_jumps address_compression"
+    options = dict.fromkeys(names.split(), True)
+    first = started(board_with(tmp_path), implicit_return="full", **options)[0]
+    assert (
+        "N-Trace 1.0 BTM, implicit return (full address stack), sequential jumps, repeated history, all jumps,"
+        " address compression, timestamps, context, sync every" in first
+    )
+
+
+@pytest.mark.parametrize(
+    ("absent", "options", "note"),
+    [
+        ("trTeInstEnImplicitReturn", {"implicit_return": "full"},
+         "encoder0 has no implicit return (trTeInstEnImplicitReturn stays 0)"),
+        ("trTeInstImplicitReturnMode", {"implicit_return": "counter"},
+         "encoder0 does not say how it follows calls for implicit return (trTeInstImplicitReturnMode stays 0)"),
+        ("trTeInstEnSequentialJump", {"sequential_jumps": True},
+         "encoder0 has no sequential jump optimisation (trTeInstEnSequentialJump stays 0)"),
+        ("trTeInstEnRepeatedHistory", {"repeated_history": True},
+         "encoder0 has no repeated history (trTeInstEnRepeatedHistory stays 0)"),
+        ("trTeInstEnAllJumps", {"all_jumps": True},
+         "encoder0 has no messages for all jumps (trTeInstEnAllJumps stays 0)"),
+        ("trTeInstExtendAddrMSB", {"address_compression": True},
+         "encoder0 has no compression of high address bits (trTeInstExtendAddrMSB stays 0)"),
+        ("trTsEnable", {"timestamps": True}, "encoder0 has no timestamps"),
+        ("trTeContext", {"context": True}, "encoder0 does not report context and privilege"),
+    ],
+)  # fmt: skip
+def test_what_the_hardware_lacks_is_said(absent: str, options: dict[str, Any], note: str, tmp_path: Path) -> None:
+    assert [line for line in started(board_with(tmp_path, absent), **options) if line.startswith("note:")] == [
+        f"note:     {note}"
+    ]
+    assert not [line for line in started(board_with(tmp_path, absent)) if line.startswith("note:")]
+
+
+def test_a_period_longer_than_there_is_is_said(tmp_path: Path) -> None:
+    """trTeInstSyncMax has 4 bits: 2**(15 + 4) halfwords."""
+    lines = started(board_with(tmp_path), sync_period=1_000_000)
+    assert "sync every 524288 halfwords" in lines[0]
+    assert lines[2:] == ["note:     a sync period of 1000000 halfwords is not possible, 524288 is the longest"]
+    assert len(started(board_with(tmp_path), sync_period=1 << 19)) == 2
+
+
+# Somebody else
+
+
+@pytest.mark.parametrize(
+    ("offset", "change", "name"),
+    [(FEATURES, 1 << 3, "trTeInstFeatures"), (TS_CONTROL, 1 << 15, "trTsControl"), (TS_CONTROL, 1, "trTsControl")],
+)
+def test_settings_that_changed_while_tracing_are_named(offset: int, change: int, name: str, tmp_path: Path) -> None:
+    """What would be sent from then on cannot be read as what was sent before."""
+    board = board_with(tmp_path)
+    session = Session(board.connect, {})
+    context = board.describe()
+    session.start(context, {"timestamps": True, "context": True, "implicit_return": "full"})
+    board.run(200)
+    board.machine.bus.write(ENCODER + offset, 4, register(board, offset) ^ change)
+    board.run(200)
+    (line,) = session.history("", 10, context).lines
+    assert f"encoder0 was reset or set up by somebody else while tracing ({name} has changed)" in line
+
+
+# From registers to the decoder
+
+
+def features(bits: int) -> EncoderInForce:
+    return replace(HEAD, features=bits)
+
+
+@pytest.mark.parametrize(
+    ("in_force", "options"),
+    [
+        (HEAD, Options()),
+        (replace(HEAD, control=N_TRACE | BTM), Options(btm=True)),
+        (features(1 << 2), Options(sequential_jump=True)),
+        (features(1 << 3), Options(implicit_return=ImplicitReturn.FULL_STACK)),
+        (features(1 << 3 | 1 << 6), Options(implicit_return=ImplicitReturn.COUNTER)),
+        (features(1 << 3 | 2 << 6), Options(implicit_return=ImplicitReturn.PARTIAL_STACK)),
+        (features(1 << 3 | 3 << 6), Options(implicit_return=ImplicitReturn.FULL_STACK)),
+        (features(3 << 6), Options()),
+        (features(1 << 8), Options()),
+        (features(1 << 9), Options(all_jumps=True)),
+        (features(1 << 10), Options(extend_addr_msb=True)),
+        (features(5 << 28 | 0x123 << 16), Options(src_bits=5)),
+        (replace(HEAD, control=N_TRACE | HTM | 1 << 15, features=5 << 28), Options()),
+        (replace(HEAD, ts_control=1 << 15 | 40 << 24 | 3), Options(timestamps=True, timestamp_bits=40)),
+        (replace(HEAD, ts_control=1 << 15 | 3), Options(timestamps=True)),
+        (replace(HEAD, ts_control=40 << 24 | 3), Options(timestamp_bits=40)),
+        (replace(HEAD, impl=0x0071_0101), Options()),
+        (replace(HEAD, control=HEAD.control | 1 << 16 | 3 << 20), Options(sync_period=128)),
+        (replace(HEAD, control=HEAD.control | 2 << 16 | 3 << 20), Options()),
+        (replace(HEAD, control=HEAD.control | 3 << 16 | 3 << 20), Options()),
+    ],
+)
+def test_every_register_a_decoder_must_know(in_force: EncoderInForce, options: Options) -> None:
+    """An implicit return mode without its enable bit means nothing; 0 with it, that the encoder does not say."""
+    assert ntrace_options(in_force, alone=True) == options
+
+
+def test_encoders_with_different_periods_can_feed_one_sink() -> None:
+    """The messages of all are read alike; how many there have to be is not known then."""
+    plain, other = (CapturedEncoder(0, replace(HEAD, control=HEAD.control | 1 << 16 | n << 20)) for n in (3, 4))
+    assert options_of([plain, plain]) == Options(sync_period=128)
+    assert options_of([plain, other]) == Options()
+
+
+def test_the_source_id_matters_only_among_others() -> None:
+    among = ntrace_options(features(5 << 28 | 0x13 << 16), alone=False)
+    assert (among.src_bits, among.src_id) == (5, 0x13)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda head: replace(head, impl=0x0002_0101), "N-Trace 2.0"),
+        (lambda head: replace(head, impl=0x0010_0101), "N-Trace 0.1"),
+        (lambda head: replace(head, control=HTM), "E-Trace"),
+        (lambda head: replace(head, control=HTM | 7 << 24), "trTeFormat 7"),
+    ],
+)
+def test_protocols_that_cannot_be_decoded(change: Callable[[EncoderInForce], EncoderInForce], what: str) -> None:
+    """N-Trace 1.0, "N-Trace Specific Trace Controls": another major version must be rejected, a minor one accepted."""
+    with pytest.raises(Unsupported, match=f"^encoder0 produces {what}, which cannot be decoded yet"):
+        ntrace_options(change(HEAD), alone=True)

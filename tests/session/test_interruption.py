@@ -1,0 +1,175 @@
+"""Ctrl-C in long work: what was done until then is not done again, and the result is the same."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from rvtrace_gdb.decode.calls.call_history import CallHistory
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.ntrace.decoder import StreamDecoder
+from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.model import TandemPort
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Cancelled, silent
+from tests.decode.tandem import corpus
+from tests.helpers import reference_streams
+from tests.session.board import board
+
+ELF = str(reference_streams.FOLDER / "median.elf")
+STREAM = (reference_streams.FOLDER / "median.1.nex").read_bytes()
+
+
+class CtrlC:
+    """Lets work be done for some reports of progress, and then interrupts it."""
+
+    def __init__(self, patience: int = 1) -> None:
+        self.patience, self.seen = patience, list[tuple[str, int]]()
+
+    def __call__(self, label: str, done: int, total: int | None = None) -> None:
+        self.seen.append((label, done))
+        if len(self.seen) > self.patience:
+            raise Cancelled
+
+
+T = TypeVar("T")
+
+
+def in_the_end(work: Callable[[CtrlC], T]) -> tuple[T, list[tuple[str, int]]]:
+    """The result of work that is interrupted again and again, and what was done between."""
+    reports: list[tuple[str, int]] = []
+    for patience in range(20, 10000):
+        watch = CtrlC(patience // 20)
+        try:
+            result = work(watch)
+            return result, reports + watch.seen
+        except Cancelled:
+            reports += watch.seen[:-1]
+    raise AssertionError("it never comes to an end")
+
+
+def same(one: History, other: History) -> bool:
+    return list(one.pcs()) == list(other.pcs()) and list(one.events) == list(other.events)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_decoding_goes_on_where_it_was(wrapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_PIECE", 100)
+    image, how = Image.from_elf(ELF), Options()
+    unfinished = registry.begun(STREAM, image, how, wrapped=wrapped)
+    found, reports = in_the_end(unfinished.result)
+    whole = registry.decode(STREAM, image, how, wrapped=wrapped)
+    assert same(found.histories[0], whole.histories[0]) and found.accounting == whole.accounting
+    assert [done for _, done in reports] == list(range(0, len(STREAM), 100)), "each piece once"
+    assert unfinished.result(silent) is found
+
+
+def test_the_groups_of_a_tandem_trace_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rvtrace_gdb.decode.tandem.decoder.PIECE", 1000)
+    name = corpus.TRACES[0]
+    data, port = corpus.trace_bytes(name), TandemPort("port", corpus.parameters_of(name))
+    unfinished = registry.begun(data, corpus.program_of(name), port)
+    found, reports = in_the_end(unfinished.result)
+    assert same(found.histories[0], corpus.decoded(name).history)
+    assert [done for label, done in reports if label == "reading"] == list(range(0, len(data), 1000))
+
+
+def test_what_ended_in_the_middle_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of memory, say: what is half done is no state to go on from."""
+    monkeypatch.setattr(registry, "_PIECE", 100)
+    image, really = Image.from_elf(ELF), StreamDecoder.feed
+    failing = [True]
+
+    def feed(self: StreamDecoder, data: bytes) -> None:
+        really(self, data[:50] if failing[0] else data)
+        if failing[0]:
+            raise MemoryError
+
+    unfinished = registry.begun(STREAM, image, Options())
+    with pytest.raises(Cancelled):
+        unfinished.result(CtrlC(5))
+    monkeypatch.setattr(StreamDecoder, "feed", feed)
+    with pytest.raises(MemoryError):
+        unfinished.result(silent)
+    failing[0] = False
+    assert same(unfinished.result(silent).histories[0], registry.decode(STREAM, image, Options()).histories[0])
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Session:
+    """A session that looks at a capture, of which nothing is decoded yet."""
+    demo, file = board(tmp_path), tmp_path / "x.rvt"
+    session, context = Session(demo.connect, {}), demo.describe()
+    session.start(context)
+    demo.run(4000)
+    session.save(file, context)
+    session.stop()
+    looking = Session(demo.connect, {})
+    looking.open(file, None)
+    return looking
+
+
+def test_the_next_request_goes_on(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_PIECE", 8)
+    fed, really = list[int](), StreamDecoder.feed
+
+    def feed(self: StreamDecoder, data: bytes) -> None:
+        fed.append(len(data))
+        really(self, data)
+
+    monkeypatch.setattr(StreamDecoder, "feed", feed)
+    with pytest.raises(Cancelled):
+        opened.history("", 10, Context(), CtrlC(2))
+    assert opened.at_hand(Context()) is None, "half a history is none"
+    opened.history("", 10, Context())
+    opened.status(Context())
+    assert sum(fed) == len(opened.capture().sinks[0].data)
+
+
+def test_another_program_begins_anew(opened: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_PIECE", 8)
+    elf = opened.capture().elf
+    assert elf is not None
+    copy = tmp_path / "copy.elf"
+    copy.write_bytes(Path(elf.path).read_bytes())
+    with pytest.raises(Cancelled):
+        opened.history("", 10, Context(), CtrlC(2))
+    of_copy, _ = opened.decoded(Context(elf=str(copy)))
+    whole, _ = opened.decoded(Context(elf=elf.path))
+    assert same(of_copy, whole)
+
+
+def test_the_calls_go_on_where_they_were(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._BLOCK", 4)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._TOLD", 1)
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._SPAN", 3)
+    it = opened.selected(Context())
+    calls = CallHistory(it.history, it.program, None)
+    _, reports = in_the_end(calls.go_on)
+    whole = CallHistory(it.history, it.program)
+    assert [done for _, done in reports] == list(range(len(reports))) and len(reports) > 9, "each block once"
+    assert list(calls.functions(1, len(calls) + 1)) == list(whole.functions(1, len(whole) + 1)) and len(calls) > 50
+    assert [sum(tally.times) for tally in calls.tallies] == [sum(tally.times) for tally in whole.tallies]
+
+
+def test_calls_that_ended_in_the_middle_begin_anew(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rvtrace_gdb.decode.calls.call_history._BLOCK", 4)
+    it = opened.selected(Context())
+    calls, really, left = CallHistory(it.history, it.program, None), CallHistory._note_lows, [5]
+
+    def note_lows(self: CallHistory, taken: list[object]) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise MemoryError
+        really(self, taken)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CallHistory, "_note_lows", note_lows)
+    with pytest.raises(MemoryError):
+        calls.go_on()
+    calls.go_on()
+    whole = CallHistory(it.history, it.program)
+    assert list(calls.functions(1, len(calls) + 1)) == list(whole.functions(1, len(whole) + 1))

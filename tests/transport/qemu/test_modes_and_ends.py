@@ -1,0 +1,70 @@
+"""`rvtrace qemu -o` of programs with virtual memory and delegated traps, of all the ways in which a program ends QEMU,
+and of harts that contend; as QEMU's log of another run has it, one instruction a block, or as the program counts.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.decode.history.events import EventKind
+from tests.helpers.cross_compiler import HOME, compile_program
+from tests.transport.qemu.machine import Ran, arguments, histories, logged, recorded, rvtrace, same
+from tests.transport.qemu.test_whole_runs import address
+
+PROGRAMS = HOME / "tests" / "programs" / "qemu"
+SEMIHOSTING = ("-semihosting-config", "enable=on,target=native")
+DEVICE, HTIF, CALL = 0, 1, 2
+"""How the program ends: END of supervisor.c."""
+
+
+class Supervised:
+    def __init__(self, folder: Path, march: str, end: int) -> None:
+        self.elf = compile_program(folder, PROGRAMS / "supervisor.c", march=march, options=(f"-DEND={end}",))
+        self.machine = "spike" if end == HTIF else "virt"
+        self.more = SEMIHOSTING if end == CALL else ()
+        (self.ran,) = logged(self.elf, folder, *self.more, machine=self.machine)
+
+    @property
+    def finish(self) -> int:
+        return address(self.elf, "finish")
+
+
+def test_the_program_does_what_is_hard(tmp_path: Path) -> None:
+    """What the other test rests on: traps of all modes, the same code at two addresses, of which one is in no ELF."""
+    ran: Ran = Supervised(tmp_path, "rv64imac_zicsr", CALL).ran
+    kinds = {(interrupt, cause) for _, interrupt, cause in ran.traps}
+    assert {(True, 7), (True, 5), (False, 8), (False, 9), (False, 12), (False, 13)} <= kinds
+    leaf = address(Supervised(tmp_path, "rv64imac_zicsr", CALL).elf, "leaf") & 0xFFFFFF
+    assert {0x40000000 | leaf, 0xC0000000 | leaf} <= set(ran.pcs)
+
+
+@pytest.mark.parametrize(
+    ("march", "end", "source"),
+    [
+        ("rv64imac_zicsr", CALL, "plugin"), ("rv64imac_zicsr", CALL, "log"), ("rv64imac_zicsr", HTIF, "plugin"),
+        ("rv32imac_zicsr", CALL, "plugin"), ("rv32imac_zicsr", DEVICE, "log"),
+    ],
+)  # fmt: skip
+def test_virtual_memory_and_the_end(tmp_path: Path, march: str, end: int, source: str) -> None:
+    program = Supervised(tmp_path, march, end)
+    found, _ = recorded(
+        program.elf, tmp_path, "--source", source, "--context", more=program.more, machine=program.machine
+    )
+    same(found.histories[0], program.ran, to=program.finish)
+    if end == CALL:  # which QEMU does at once
+        assert len(found.histories[0]) == len(program.ran.pcs)
+
+
+def test_four_harts_that_contend(tmp_path: Path) -> None:
+    """On a thread each. When they come to their turn nobody knows, how often is written in the program."""
+    turns, calls = 8, 2
+    elf = compile_program(tmp_path, PROGRAMS / "four.c", options=(f"-DTURNS={turns}", f"-DCALLS={calls}"))
+    file = tmp_path / "four.rvt"
+    words = arguments(elf, "-smp", "4", icount=False)
+    done = rvtrace("qemu", "-o", str(file), "--elf", str(elf), "--", *words)
+    assert done.returncode == 0, done.stderr
+    found = histories(file).histories
+    assert sorted(found) == [0, 1, 2, 3]
+    for history in found.values():
+        assert not history.gaps
+        assert sum(event.kind is EventKind.TRAP for event in history.events) == calls

@@ -1,0 +1,243 @@
+"""Debug triggers that switch and mark the trace: actions 2 to 4 of mcontrol (Trace Control Interface 1.0, "Debug
+Trigger Module"; RISC-V Debug Specification 1.0, 5.7.11)."""
+
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.ntrace.decoder import decode
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.formats.registry import ntrace_options
+from rvtrace_gdb.transport.simulated.bus import ElfFile
+from rvtrace_gdb.transport.simulated.hart.hart import DebugCause, Hart
+from rvtrace_gdb.transport.simulated.machine import Machine
+from tests.transport.simulated.devices.test_component import TRACING, start, stop
+from tests.transport.simulated.encoder.traces import (
+    BTM,
+    CONTEXT,
+    EVERYTHING,
+    HTM,
+    RARE_SYNC,
+    TIME,
+    TRIGGERS,
+    compiled,
+    in_force,
+    machine_with,
+    told_to,
+)
+from tests.transport.simulated.hart.encoded_code import BASE, SPIN, Csr, addi, hart_with, lw, sw
+from tests.transport.simulated.nexus import PROG_TRACE_CORRELATION, PROG_TRACE_SYNC, SYNCHRONIZING, Message, messages
+
+TRACE_ON, TRACE_OFF, TRACE_NOTIFY = 2, 3, 4
+EXECUTE, STORE, LOAD = 1 << 2, 1 << 1, 1 << 0
+IN_ALL_MODES = 1 << 6 | 1 << 3
+SYNC_TRACE_ENABLE, SYNC_TRACE_EVENT, EVCODE_DISABLED = 5, 6, 4
+MODES = pytest.mark.parametrize("mode", [HTM, BTM], ids=["HTM", "BTM"])
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("rv64"), "rv64imac")
+
+
+def set_trigger(hart: Hart, number: int, action: int, access: int, address: int, debug: bool = False) -> None:
+    hart.csr_write(Csr.TSELECT, number)
+    hart.csr_write(Csr.TDATA2, address, debug)
+    hart.csr_write(Csr.TDATA1, debug << hart.xlen - 5 | action << 12 | IN_ALL_MODES | access, debug)
+
+
+def symbol(elf: Path, name: str) -> int:
+    address = ElfFile(elf).symbol(name)
+    assert address is not None
+    return address
+
+
+# The hart
+
+
+@pytest.mark.parametrize("action", range(16))
+@pytest.mark.parametrize("debug", [False, True])
+def test_which_actions_there_are(action: int, debug: bool) -> None:
+    """Entering Debug Mode (1) is a debugger's privilege."""
+    hart = hart_with()
+    set_trigger(hart, 0, action, EXECUTE, BASE, debug)
+    there = action in (0, 2, 3, 4) or (action == 1 and debug)
+    assert hart.csr_read(Csr.TDATA1) >> 12 & 0xF == (action if there else 0)
+
+
+@pytest.mark.parametrize("stepping", [False, True])
+def test_every_kind_of_access_fires_before_it_happens(stepping: bool) -> None:
+    hart = hart_with(addi(1, 0, 1), lw(2, 3), addi(1, 1, 1), sw(1, 3, 4), addi(1, 1, 1), addi(5, 0, 9), SPIN)
+    for number, (access, address) in enumerate(((EXECUTE, BASE + 8), (STORE, hart.x[3] + 4), (LOAD, hart.x[3]))):
+        set_trigger(hart, number, TRACE_NOTIFY, access, address)
+    fired: list[tuple[int, int, int]] = []
+    hart.trace_trigger = lambda action: fired.append((action, hart.pc, hart.x[1]))
+    while hart.pc != BASE + 24:
+        assert (hart.step() if stepping else hart.run(1)) is None
+    assert fired == [(4, BASE + 4, 1), (4, BASE + 8, 1), (4, BASE + 12, 2)]
+    assert hart.instret >= 6
+    assert (hart.x[1], hart.x[5], hart.bus.read(hart.x[3] + 4, 4)) == (3, 9, 2)
+    for number in range(3):
+        hart.csr_write(Csr.TSELECT, number)
+        assert hart.csr_read(Csr.TDATA1) >> 20 & 1, "hit"
+
+
+@pytest.mark.parametrize("stepping", [False, True])
+def test_several_triggers_on_one_instruction_act_once_each(stepping: bool) -> None:
+    hart = hart_with(addi(1, 0, 1), sw(1, 3), addi(1, 1, 1), SPIN)
+    set_trigger(hart, 0, TRACE_ON, EXECUTE, BASE + 4)
+    set_trigger(hart, 1, TRACE_NOTIFY, EXECUTE, BASE + 4)
+    set_trigger(hart, 2, TRACE_OFF, STORE, hart.x[3])
+    fired: list[tuple[int, int]] = []
+    hart.trace_trigger = lambda action: fired.append((action, hart.pc))
+    while hart.x[1] < 2:
+        assert (hart.step() if stepping else hart.run(1)) is None
+    assert fired == [(TRACE_ON, BASE + 4), (TRACE_NOTIFY, BASE + 4), (TRACE_OFF, BASE + 4)]
+    assert hart.bus.read(hart.x[3], 4) == 1
+
+
+def test_a_breakpoint_at_the_same_place_comes_after_it() -> None:
+    hart = hart_with(addi(1, 0, 1), addi(1, 1, 1), addi(1, 1, 1))
+    set_trigger(hart, 0, 1, EXECUTE, BASE + 4, debug=True)
+    set_trigger(hart, 1, TRACE_NOTIFY, EXECUTE, BASE + 4)
+    fired: list[int] = []
+    hart.trace_trigger = fired.append
+    assert hart.run(10) is DebugCause.TRIGGER
+    assert (fired, hart.pc, hart.instret) == ([4], BASE + 4, 1)
+
+
+def test_it_fires_each_time_around(elf: Path) -> None:
+    machine = machine_with(elf)
+    set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, symbol(elf, "leaf"))
+    fired: list[int] = []
+    machine.hart.trace_trigger = lambda action: fired.append(machine.hart.pc)
+    machine.hart.retired = []
+    machine.run_slice(2000)
+    log: list[int] = []
+    told_to(log, machine.hart.retired)
+    assert len(fired) >= 6
+    assert fired == [symbol(elf, "leaf")] * log.count(symbol(elf, "leaf"))
+
+
+# The trace
+
+
+def run_with(
+    machine: Machine, elf: Path, control: int, features: int = 0, timestamps: int = 0
+) -> tuple[list[int], bytes]:
+    """What retired, and the trace, whose history must be the same."""
+    log: list[int] = []
+    machine.encoder.watch = lambda retired: told_to(log, retired)
+    te, ram = start(machine, control, features=features, timestamps=timestamps)
+    options = ntrace_options(in_force(te), alone=True)
+    for _ in range(7):
+        machine.run_slice(999)
+    data = stop(te, ram)
+    history = decode(data, Image.from_elf(elf), options)
+    assert [pc for pc in history.pcs(0, len(history)) if pc != GAP] == log
+    marks = [event for event in history.events if event.kind is EventKind.SYNC and "trace event" in event.text]
+    assert all(log[event.position] == event.next_pc for event in marks if event.next_pc is not None)
+    return log, data
+
+
+def marked(found: list[Message]) -> list[int]:
+    """The addresses at which messages say a trigger fired."""
+    return [m.variable[1] << 1 for m in found if m.tcode in SYNCHRONIZING and m.fixed[0] == SYNC_TRACE_EVENT]
+
+
+@MODES
+@pytest.mark.parametrize("features", [0, EVERYTHING & ~(1 << 10)], ids=["nothing", "everything"])
+@pytest.mark.parametrize("name", ["leaf", "far_away", "fibonacci", "round_done", "trap"])
+def test_notify_marks_each_time_the_place_is_reached(mode: int, features: int, name: str, elf: Path) -> None:
+    """Also where a jump leads that is not reported otherwise, and where an interrupt does."""
+    machine, place = machine_with(elf), symbol(elf, name)
+    set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, place)
+    log, data = run_with(machine, elf, mode | CONTEXT | RARE_SYNC, features, TIME)
+    assert marked(messages(data)) == [place] * log.count(place)
+    assert log.count(place) >= 2
+
+
+@MODES
+def test_notify_by_a_store(mode: int, elf: Path) -> None:
+    """The mark is before the instruction that stores."""
+    machine = machine_with(elf)
+    set_trigger(machine.hart, 0, TRACE_NOTIFY, STORE, symbol(elf, "buffer") + 7)
+    _, data = run_with(machine, elf, mode | RARE_SYNC)
+    (place,) = set(marked(messages(data)))
+    image = Image.from_elf(elf)
+    assert int.from_bytes(image.read(place, 4), "little") & 0x707F == 0x0023, "sb"
+    assert len(marked(messages(data))) == 2, "once a round"
+
+
+def test_notify_does_nothing_when_nothing_is_traced(elf: Path) -> None:
+    machine = machine_with(elf)
+    set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, symbol(elf, "leaf"))
+    te, ram = start(machine, HTM | RARE_SYNC)
+    te[0] = te[0] & ~TRACING
+    machine.run_slice(500)
+    assert [m.tcode for m in messages(stop(te, ram))] == [PROG_TRACE_SYNC, PROG_TRACE_CORRELATION]
+
+
+@MODES
+@pytest.mark.parametrize("features", [0, EVERYTHING], ids=["nothing", "everything"])
+def test_one_function_is_traced(mode: int, features: int, elf: Path) -> None:
+    """From its entry to its caller; what it calls is in it."""
+    machine = machine_with(elf)
+    first, last = symbol(elf, "sequential_jumps"), symbol(elf, "far_away")
+    set_trigger(machine.hart, 0, TRACE_ON, EXECUTE, first)
+    set_trigger(machine.hart, 1, TRACE_OFF, EXECUTE, last + 2)  # the return of what it calls
+    te, ram = start(machine, mode | TRIGGERS | RARE_SYNC, features=features)
+    te[0] = te[0] & ~TRACING
+    log: list[int] = []
+    machine.encoder.watch = lambda retired: told_to(log, retired)
+    options = ntrace_options(in_force(te), alone=True)
+    for _ in range(7):
+        machine.run_slice(999)
+    assert not te[0] & TRACING
+    found = messages(stop(te, ram))[2:]  # after what `start` has traced before TRACING was cleared
+    begun = [m.variable[1] << 1 for m in found if m.tcode == PROG_TRACE_SYNC and m.fixed == (SYNC_TRACE_ENABLE,)]
+    ended = [m for m in found if m.tcode == PROG_TRACE_CORRELATION and m.fixed[0] == EVCODE_DISABLED]
+    assert len(begun) == len(ended) >= 2
+    assert {pc & 0xFFFF_FFFF for pc in begun} == {first}
+    times = log.count(first)
+    assert times == len(begun) and log[:: len(log) // times] == [first] * times, "the same each time"
+    assert last in log and last + 2 not in log
+    history = decode(ram.bus.read_bytes(0x3000_0000, ram[0x20] - 0x3000_0000), Image.from_elf(elf), options)
+    assert [pc for pc in history.pcs(0, len(history)) if pc != GAP] == log
+
+
+def test_switching_by_triggers_must_be_allowed(elf: Path) -> None:
+    """trTeInstTrigEnable 0."""
+    machine = machine_with(elf)
+    set_trigger(machine.hart, 0, TRACE_OFF, EXECUTE, symbol(elf, "leaf"))
+    te, ram = start(machine, HTM | RARE_SYNC)
+    machine.run_slice(999)
+    assert te[0] & TRACING
+    assert PROG_TRACE_CORRELATION not in [m.tcode for m in messages(stop(te, ram))][:-1]
+
+
+@MODES
+def test_while_stepping(mode: int, elf: Path) -> None:
+    machine, place = machine_with(elf), symbol(elf, "leaf")
+    set_trigger(machine.hart, 0, TRACE_NOTIFY, EXECUTE, place)
+    machine.halt_at_start()
+    machine.debug_module.write(0x10, 1)
+    te, ram = start(machine, mode | RARE_SYNC)
+    log: list[int] = []
+    machine.encoder.watch = lambda retired: told_to(log, retired)
+    while log.count(place) < 2:
+        machine.hart.csr_write(0x7B0, 3 | 4, debug=True)  # prv, step
+        machine.debug_module.write(0x10, 1 << 30 | 1)
+    found = messages(stop(te, ram))
+    assert marked(found) == [place, place]
+
+
+def test_registers_read_what_triggers_did(elf: Path) -> None:
+    machine = machine_with(elf)
+    set_trigger(machine.hart, 0, TRACE_OFF, EXECUTE, symbol(elf, "boot"))
+    te, _ = start(machine, HTM | TRIGGERS | RARE_SYNC)
+    assert te[0] & TRACING
+    machine.run_slice(100)
+    assert not te[0] & TRACING

@@ -1,0 +1,139 @@
+"""The hart against Spike: the same instructions, registers, CSRs, stores and traps, one by one.
+
+Every program is run twice: single-stepped, comparing all state after each instruction, and in compiled blocks,
+comparing what the hart tells the tracer.
+"""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.transport.simulated.bus import ElfFile
+from tests.transport.simulated.hart import torture
+from tests.transport.simulated.hart.lockstep import (
+    after_boot_rom,
+    compare_around_interrupts,
+    compare_blocks,
+    compare_steps,
+    make_hart,
+    run_told,
+    told_by_spike,
+)
+from tests.transport.simulated.hart.programs import assemble, build
+from tests.transport.simulated.hart.spike import MAIN_MEMORY, Memory, SpikeRun, run_spike, without_htif_waits
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+RISCV_TESTS = sorted(path for path in (DATA / "riscv-tests").iterdir() if path.suffix != ".md")
+REFERENCE = sorted((DATA / "ntrace-reference").glob("*.elf"))
+# Where programs are linked that do not run in memory at 0x80000000.
+MEMORY: dict[str, Memory] = {
+    "rv32-hello": ((0xBFFF_F000, 128 << 20),),
+    "t1.elf": ((0x8000_0000, 1 << 20), (0x2001_0000, 64 << 10)),
+}
+FULL = ("rv64imafdc", "rv32imafdc")
+INTEGER = ("rv64imac", "rv32imac")
+
+
+def compare(elf: Path, run: SpikeRun, extensions: str = "IMAFDC", memory: Memory = MAIN_MEMORY) -> None:
+    compare_steps(after_boot_rom(make_hart(elf, extensions, memory=memory), run), run)
+    compare_blocks(after_boot_rom(make_hart(elf, extensions, memory=memory), run), told_by_spike(run.steps))
+
+
+def run_and_compare(folder: Path, elf: Path, march: str, least: int, memory: Memory = MAIN_MEMORY) -> None:
+    """*least*: how many steps the program has, at least, so that a test cannot become empty unnoticed."""
+    extensions = march[4:].upper()
+    run = run_spike(elf, folder, extensions, memory=memory)
+    assert len(run.steps) >= least
+    compare(elf, run, extensions, memory)
+
+
+@pytest.mark.parametrize("elf", RISCV_TESTS, ids=lambda path: path.name)
+def test_riscv_tests(elf: Path, tmp_path: Path) -> None:
+    """Those for S mode and for another board trap early and go round in their handlers, on both alike."""
+    memory = MEMORY.get(elf.name, MAIN_MEMORY)
+    compare(elf, run_spike(elf, tmp_path, steps=4000, memory=memory), memory=memory)
+
+
+@pytest.mark.parametrize("elf", REFERENCE, ids=lambda path: path.stem)
+def test_benchmarks_of_the_trace_reference(elf: Path, tmp_path: Path) -> None:
+    memory = MEMORY.get(elf.name, MAIN_MEMORY)
+    run = run_spike(elf, tmp_path, steps=12_000, memory=memory)
+    fromhost = ElfFile(elf).symbol("fromhost")
+    compare(elf, run if fromhost is None else without_htif_waits(run, fromhost), memory=memory)
+
+
+def test_program_counters_of_the_reference_encoder() -> None:
+    """The list that came with the capture of t1 begins where tracing was switched on."""
+    with gzip.open(DATA / "ntrace-reference" / "t1.pcs.gz", "rt") as lines:
+        expected = [int(line, 16) for line in lines]
+    hart = make_hart(DATA / "ntrace-reference" / "t1.elf", "IMC", memory=MEMORY["t1.elf"])
+    ours = [pc for _, pc, _ in run_told(hart, 220_000)]
+    start = next(index for index in range(len(ours)) if ours[index : index + 20] == expected[:20])
+    assert len(expected) == 164_959
+    assert ours[start : start + len(expected)] == expected
+
+
+@pytest.mark.parametrize("march", [*FULL, *INTEGER])
+def test_compiled_program(march: str, tmp_path: Path) -> None:
+    run_and_compare(tmp_path, build(tmp_path, "start.S", "workload.c", march=march), march, least=30_000)
+
+
+@pytest.mark.parametrize("march", [*FULL, *INTEGER])
+def test_exceptions_and_privilege(march: str, tmp_path: Path) -> None:
+    run_and_compare(tmp_path, build(tmp_path, "traps.S", march=march), march, least=3000)
+
+
+@pytest.mark.parametrize("march", ["rv64ima", "rv32ima"])
+def test_jumps_without_compressed_instructions(march: str, tmp_path: Path) -> None:
+    run_and_compare(tmp_path, build(tmp_path, "misaligned_jumps.S", march=march), march, least=100)
+
+
+@pytest.mark.parametrize("march", INTEGER)
+def test_end_of_memory(march: str, tmp_path: Path) -> None:
+    elf = build(tmp_path, "memory_end.S", march=march)
+    run_and_compare(tmp_path, elf, march, least=30, memory=((0x8000_0000, 0x5000),))
+
+
+@pytest.mark.parametrize("march", INTEGER)
+def test_interrupts(march: str, tmp_path: Path) -> None:
+    elf = build(tmp_path, "interrupts.S", march=march)
+    extensions = march[4:].upper()
+    run = run_spike(elf, tmp_path, extensions)
+    compare_steps(after_boot_rom(make_hart(elf, extensions), run), run)
+    compare_around_interrupts(
+        after_boot_rom(make_hart(elf, extensions), run), told_by_spike(run.steps), least=35_000
+    )
+
+
+@pytest.mark.parametrize("march", FULL)
+def test_random_instructions(march: str, tmp_path: Path) -> None:
+    memory: Memory = ((0x9000_0000, 1 << 20),)
+    text = torture.random_words(int(march[2:4]), 3000)
+    elf = assemble(tmp_path, "random", text, march, origin=memory[0][0])
+    run_and_compare(tmp_path, elf, march, least=10_000, memory=memory)
+
+
+@pytest.mark.parametrize("march", FULL)
+@pytest.mark.parametrize(
+    ("generate", "least"),
+    [
+        (torture.integer, 3000),
+        (torture.memory, 5000),
+        (torture.floating_point, 9000),
+        (torture.floating_point_state, 1000),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_generated_program(generate: Callable[[int], str], least: int, march: str, tmp_path: Path) -> None:
+    elf = assemble(tmp_path, "generated", generate(int(march[2:4])), march)
+    run_and_compare(tmp_path, elf, march, least)
+
+
+@pytest.mark.parametrize("march", FULL)
+def test_all_csr_numbers(march: str, tmp_path: Path) -> None:
+    elf = assemble(tmp_path, "csrs", torture.csr_sweep(), march)
+    run = run_spike(elf, tmp_path)
+    assert len(run.steps) > 50_000
+    compare_steps(after_boot_rom(make_hart(elf), run), run)

@@ -1,0 +1,1 @@
+"""A target behind OpenOCD, which is reached through its Tcl server."""

@@ -1,0 +1,121 @@
+"""CSRs of a hart behind OpenOCD, which runs a whole list of accesses as one Tcl script.
+
+OpenOCD names a CSR it does not know `csr_NAME` or `csrNUMBER`, as `riscv expose_csrs` in its configuration says;
+without that line it has none. `get_reg` without -force returns what is cached, even of a register that was never
+read.
+
+Ref: OpenOCD User's Guide 0.12.0, sections "CPU Configuration" (get_reg, set_reg), "RISC-V" (expose_csrs); JTAG and
+`monitor` lead to the same interpreter.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from rvtrace_gdb.transport.openocd.target import OpenOcdError
+
+Register = int | str
+Access = tuple[Register, int | None]
+Answer = int | str
+Evaluate = Callable[[str], str]
+"""What a Tcl script returns in OpenOCD. Raises OpenOcdError leaves."""
+NOT_EXPOSED = "OpenOCD does not expose it"
+_UNKNOWN = re.compile(r"unknown register|register .* not found|no such register", re.IGNORECASE)
+_LONGEST = 6000  # characters of a script: `monitor` sends two digits for each, in a packet of 16 KB
+
+
+class HartNotHalted(OpenOcdError):
+    """OpenOCD reaches registers of halted harts only. *state*: what this one is."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"the hart is {state or 'not known'}, not halted: its registers cannot be reached")
+        self.state = state
+
+
+class OpenOcdCsrs:
+    """The CSRs of *target* ("riscv.cpu0"), None: OpenOCD's current target.
+
+    *names*: what a CSR may be called, by number, the likeliest first; OpenOCD's own forms are added here.
+    """
+
+    def __init__(self, evaluate: Evaluate, target: str | None, names: Callable[[int], Sequence[str]]) -> None:
+        self._evaluate, self._names = evaluate, names
+        self._target = "[target current]" if target is None else target
+        self._found: dict[int, str | None] = {}
+
+    def exposed(self, numbers: Sequence[int]) -> dict[int, str | None]:
+        """What OpenOCD calls each of some CSRs, None where it has no register for it."""
+        unknown = [number for number in dict.fromkeys(numbers) if number not in self._found]
+        if unknown:
+            self._find(unknown)
+        return {number: self._found[number] for number in numbers}
+
+    def run(self, accesses: Sequence[Access]) -> list[Answer]:
+        """The answers up to and with the first that was refused; what comes behind that is not done.
+
+        Raises HartNotHalted.
+        """
+        names = self.exposed([register for register, _ in accesses if isinstance(register, int)])
+        answers: list[Answer] = []
+        pieces: list[str] = []
+        for register, value in accesses:
+            name = names[register] if isinstance(register, int) else register
+            if name is None:
+                return answers if self._flush(pieces, answers) else [*answers, NOT_EXPOSED]
+            pieces.append(f"{name} {'-' if value is None else hex(value)}")
+            if sum(map(len, pieces)) + len(pieces) > _LONGEST and self._flush(pieces, answers):
+                return answers
+        self._flush(pieces, answers)
+        return answers
+
+    def _flush(self, pieces: list[str], answers: list[Answer]) -> bool:
+        """Does what is in *pieces*. Whether something of it was refused."""
+        done = self._script(pieces) if pieces else []
+        pieces.clear()
+        answers += done
+        return bool(done) and isinstance(done[-1], str)
+
+    def _script(self, pieces: Sequence[str]) -> list[Answer]:
+        """Each value on a line of its own, the refusal of the last one with a "!" in front."""
+        target = self._target
+        said = self._evaluate(
+            f"set _rvtrace_target {target}; set _rvtrace_state [$_rvtrace_target curstate]; "
+            'if {$_rvtrace_state ne "halted"} {set _rvtrace_out "?$_rvtrace_state"} else {set _rvtrace_out {}; '
+            f"foreach {{_rvtrace_reg _rvtrace_value}} {{{' '.join(pieces)}}} {{"
+            'if {$_rvtrace_value eq "-"} {set _rvtrace_code [catch {'
+            "lindex [$_rvtrace_target get_reg -force $_rvtrace_reg] 1} _rvtrace_said]} else {"
+            "set _rvtrace_code [catch {$_rvtrace_target set_reg [list $_rvtrace_reg $_rvtrace_value]; set _ 0x0} "
+            "_rvtrace_said]}; "
+            'if {$_rvtrace_code} {lappend _rvtrace_out "!$_rvtrace_said"; break}; '
+            "lappend _rvtrace_out $_rvtrace_said}; "
+            'set _rvtrace_out [join $_rvtrace_out "\\n"]}; set _rvtrace_out'
+        )
+        if said.startswith("?"):
+            raise HartNotHalted(said[1:].strip())
+        return [_answer(line) for line in said.split("\n")]
+
+    def _find(self, numbers: Sequence[int]) -> None:
+        """Which of the names there may be OpenOCD has: reading its cache touches no hart."""
+        spelt = {number: self._spellings(number) for number in numbers}
+        every = [name for names in spelt.values() for name in names]
+        said = self._evaluate(
+            f"set _rvtrace_target {self._target}; set _rvtrace_out {{}}; foreach _rvtrace_reg {{{' '.join(every)}}} {{"
+            "catch {$_rvtrace_target get_reg $_rvtrace_reg} _rvtrace_said; "
+            'lappend _rvtrace_out "$_rvtrace_reg [string map {\\n { }} $_rvtrace_said]"}; '
+            'set _rvtrace_out [join $_rvtrace_out "\\n"]'
+        )
+        has = {line.split(" ", 1)[0] for line in said.split("\n") if not _UNKNOWN.search(line)}
+        for number, names in spelt.items():
+            self._found[number] = next((name for name in names if name in has), None)
+
+    def _spellings(self, number: int) -> list[str]:
+        names = self._names(number)
+        return [*names, *(f"csr_{name}" for name in names), f"csr{number}", f"csr_csr{number}"]
+
+
+def _answer(line: str) -> Answer:
+    if line.startswith("!"):
+        return " ".join(line[1:].split()) or "OpenOCD gave no reason"
+    try:
+        return int(line, 16)
+    except ValueError:
+        return f"OpenOCD answered {line[:40]!r}"

@@ -1,0 +1,384 @@
+"""A target behind OpenOCD: registers and memory, accessible also while harts run and gdb waits.
+
+One request is Tcl text and a byte 0x1a, and so is the answer. There is no status, so every command is wrapped in
+`catch`. Memory is read with `read_memory ... phys`, which works through the system bus without halting a hart and
+without address translation (`mdw` and its relatives print to the log, and translate). The errors are lines the user
+can act on.
+
+Ref: OpenOCD User's Guide 0.12.0, sections "Tcl RPC server", "Memory access" (read_memory, write_memory), "RISC-V".
+"""
+
+import re
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Self
+
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.system import is_refusal
+from rvtrace_gdb.support.text import why_not
+
+
+class OpenOcdError(RvtraceError):
+    """Root of the OpenOCD transport's errors. A long read that failed leaves what it had in *partial*."""
+
+    partial: bytes = b""
+    wanted: int = 0
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} ({len(self.partial)} of {self.wanted} bytes were read and are kept)" if self.wanted else text
+
+
+class OpenOcdAbsent(OpenOcdError):
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        self.host, self.port, self.reason = host, port, reason
+        super().__init__(
+            f"no OpenOCD at {host}:{port} ({reason}): start OpenOCD, or set the port of its Tcl server "
+            "(tcl_port in its configuration, 6666 unless changed)"
+        )
+
+
+class NotOpenOcd(OpenOcdError):
+    """Something else listens there; *answer* is the beginning of what it said."""
+
+    def __init__(self, host: str, port: int, answer: bytes) -> None:
+        self.host, self.port, self.answer = host, port, answer
+        said = f"answered {answer[:40].decode('latin1')!r}" if answer else "closed the connection"
+        super().__init__(
+            f"what listens at {host}:{port} is not OpenOCD's Tcl server (it {said}): set the port to OpenOCD's "
+            "tcl_port (6666 unless changed; 3333 is for gdb, 4444 for telnet)"
+        )
+
+
+class NoSuchTarget(OpenOcdError):
+    def __init__(self, target: str, targets: tuple[str, ...]) -> None:
+        self.target, self.targets = target, targets
+        super().__init__(
+            f"OpenOCD has no target {target!r}, it has {', '.join(targets) or 'none'}: correct the target description"
+        )
+
+
+class OpenOcdRefused(OpenOcdError):
+    """OpenOCD answered with an error, *answer*. *address*: of the memory access, None for other commands."""
+
+    def __init__(self, command: str, answer: str, address: int | None = None) -> None:
+        self.command, self.answer, self.address = command, answer, address
+        what = f"cannot access address {address:#x}" if address is not None else f"refuses {command!r}"
+        super().__init__(f"OpenOCD {what}: {' '.join(answer.split()) or 'no reason given'}; its log may say more")
+
+
+class OpenOcdLost(OpenOcdError):
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        super().__init__(
+            f"OpenOCD at {host}:{port} ended the connection: see its log, start it again and repeat the command"
+        )
+
+
+class OpenOcdTimeout(OpenOcdError):
+    def __init__(self, host: str, port: int, seconds: float) -> None:
+        self.host, self.port, self.seconds = host, port, seconds
+        super().__init__(
+            f"OpenOCD at {host}:{port} did not answer within {seconds:g} s: is it busy, or its adapter unplugged? "
+            "see its log, then repeat the command"
+        )
+
+
+DEFAULT_HOST = "127.0.0.1"  # not "localhost": where that means ::1 first, OpenOCD does not listen
+DEFAULT_PORT = 6666
+END = b"\x1a"
+GREETING = b"rvtrace\n"
+# OpenOCD logs the result of a request, which would fill its terminal with trace data. Up to 0.12 it does not with this
+# result code; later ones take it as the wish to end the connection.
+RETURN_UNLOGGED, RETURN = "return -level 0 -code exit", "return"
+CHUNK_SECONDS = 0.1  # how long one round trip of a long read should take, so that it can be watched and cancelled
+CHUNK_WORDS = range(16, 4096)
+UNPOLLED_MS = 10_000
+"""After so long without a word from us OpenOCD polls again."""
+
+
+class OpenOcd:
+    """OpenOCD's Tcl server at *host*:*port*. Connects when first used, and anew after any error.
+
+    *target*: the OpenOCD name of the hart to use ("riscv.cpu0"); None: OpenOCD's current target.
+    *timeout*: seconds to wait for one answer.
+    """
+
+    def __init__(
+        self,
+        host: str = DEFAULT_HOST,
+        port: int = DEFAULT_PORT,
+        target: str | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        self.host, self.port, self.target, self.timeout = host, port, target, timeout
+        self.version = ""  # of the connected OpenOCD, as it calls itself
+        self.targets: tuple[str, ...] = ()
+        self._socket: socket.socket | None = None
+        self._return = RETURN_UNLOGGED
+        self._unpolled = False
+        self._kept = 0.0  # when OpenOCD was told last not to poll, by time.monotonic
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    # What a Target of controlregs has.
+
+    def read32(self, address: int) -> int:
+        """The word at the physical *address*. Raises OpenOcdError leaves; OpenOcdRefused carries the address."""
+        return self._read_words(address, 1)[0]
+
+    def write32(self, address: int, value: int) -> None:
+        """Store *value* at the physical *address*. Raises as read32."""
+        self._on_target(f"write_memory {address:#x} 32 {{{value:#x}}} phys", address)
+
+    def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
+        """*nbytes* of physical memory (whole words), in pieces of about a tenth of a second.
+
+        An error carries the bytes read before it as `partial`. After Cancelled the connection is good as before.
+        """
+        if (address | nbytes) % 4:
+            raise ValueError(f"not whole words: {nbytes} bytes at {address:#x}")
+        return self._read_in_chunks(
+            lambda done, words: self._read_words(address + done, words), nbytes // 4, progress, "reading memory"
+        )
+
+    def read_data_port(self, address: int, words: int, progress: Progress = silent) -> bytes:
+        """*words* single reads of the same *address*, by a loop inside OpenOCD. Errors as read_block."""
+        return self._read_in_chunks(
+            lambda _done, part: self._read_repeatedly(address, part), words, progress, "reading data port"
+        )
+
+    # What else can be asked.
+
+    def state(self) -> str:
+        """The hart's state as OpenOCD last polled it: "running", "halted", "reset", "unknown"."""
+        return self.command(f"{self.target or '[target current]'} curstate")
+
+    def halted(self) -> bool:
+        return self.state() == "halted"
+
+    def xlen(self) -> int | None:
+        """Register width of the hart in bits, as OpenOCD found it; None when this OpenOCD does not say."""
+        try:
+            found = re.search(r"hart\.xlen\s+(\d+)", self._on_target("riscv info"))
+        except OpenOcdRefused:
+            return None
+        return int(found[1]) if found else None
+
+    def command(self, tcl: str) -> str:
+        """The result of a Tcl command in OpenOCD. Raises OpenOcdError leaves; OpenOcdRefused for a Tcl error."""
+        return self._evaluate(tcl, None)
+
+    @contextmanager
+    def unpolled(self) -> Iterator[None]:
+        """OpenOCD (0.12) polls all harts before each command, and in an SMP group each of them as often as there are
+        harts: with eight, a read takes 25 times as long as with one. Here it polls once, and then not until the end.
+
+        Should this process be killed meanwhile, OpenOCD polls again by itself after UNPOLLED_MS, as gdb relies on it.
+        Raises nothing by itself: what is wrong is met by the commands in between.
+        """
+        if self._unpolled or not self._leave_unpolled():
+            yield
+            return
+        self._unpolled = True
+        try:
+            yield
+        finally:
+            self._unpolled = False
+            with suppress(OpenOcdError):  # it ended, and polls when it is started again
+                self.command("catch {after cancel $_rvtrace_after}; poll on")
+
+    def _leave_unpolled(self) -> bool:
+        """Switches polling off, if there are several harts that it polls. One that was told not to is left so."""
+        self._kept = time.monotonic()
+        try:
+            self._connected()
+            if len(self.targets) < 2:
+                return False
+            return self.command(f'if {{[string match "*polling: on*" [poll]]}} {{{_keep()}; poll off; set _ 1}}') == "1"
+        except OpenOcdError:
+            return False
+
+    def _keep_unpolled(self) -> None:
+        """Put off the end that OpenOCD has been told. Raises as `command`."""
+        if self._unpolled and time.monotonic() - self._kept > UNPOLLED_MS / 4000:
+            self._kept = time.monotonic()
+            self.command(_keep())
+
+    # Memory access by chunks.
+
+    def _on_target(self, memory_command: str, address: int | None = None) -> str:
+        return self._evaluate(f"{self.target} {memory_command}" if self.target else memory_command, address)
+
+    def _read_words(self, address: int, count: int) -> list[int]:
+        answer = self._on_target(f"read_memory {address:#x} 32 {count} phys", address)
+        return _words(answer, count, address)
+
+    def _read_repeatedly(self, address: int, count: int) -> list[int]:
+        """Each read advances the port, so words read before an error are not dropped with it."""
+        read = f"{f'{self.target} ' if self.target else ''}read_memory {address:#x} 32 1 phys"
+        answer = self.command(
+            "set _rvtrace_words {}; set _rvtrace_error {}; "
+            f"for {{set _rvtrace_i 0}} {{$_rvtrace_i < {count}}} {{incr _rvtrace_i}} {{"
+            f"if {{[catch {{{read}}} _rvtrace_word]}} {{set _rvtrace_error $_rvtrace_word; break}}; "
+            "lappend _rvtrace_words $_rvtrace_word}; "
+            'set _rvtrace_words "$_rvtrace_words\n$_rvtrace_error"'
+        )
+        read_words, _, error = answer.partition("\n")
+        if error:
+            refused = OpenOcdRefused(read, error, address)
+            refused.partial = _pack(_words(read_words, len(read_words.split()), address))
+            raise refused
+        return _words(read_words, count, address)
+
+    def _read_in_chunks(
+        self, read: Callable[[int, int], list[int]], words: int, progress: Progress, label: str
+    ) -> bytes:
+        data = bytearray()
+        chunk = CHUNK_WORDS.start
+        try:
+            while len(data) < 4 * words:
+                progress(label, len(data), 4 * words)
+                began = time.monotonic()
+                data += _pack(read(len(data), min(chunk, words - len(data) // 4)))
+                chunk = _next_chunk(chunk, time.monotonic() - began)
+        except OpenOcdError as error:
+            error.partial, error.wanted = bytes(data) + error.partial, 4 * words
+            raise
+        progress(label, len(data), 4 * words)
+        return bytes(data)
+
+    # The protocol.
+
+    def _evaluate(self, tcl: str, address: int | None) -> str:
+        self._keep_unpolled()
+        connection = self._connected()  # first: it finds out how a result is best returned
+        wrapped = f'set _rvtrace_code [catch {{{tcl}}} _rvtrace]; {self._return} "$_rvtrace_code $_rvtrace"'
+        answer = self._exchange(connection, wrapped)
+        code, _, result = answer.partition(" ")
+        if code == "0":
+            return result
+        # No code in front: the wrapping itself was not good Tcl, because of unbalanced braces in the command.
+        raise OpenOcdRefused(tcl, result if re.fullmatch(r"-?\d+", code) else answer, address)
+
+    def _exchange(self, connection: socket.socket, request: str) -> str:
+        answered = False
+        try:
+            connection.sendall(request.encode() + END)
+            answer = self._receive(connection)
+            answered = True
+        except TimeoutError as error:
+            raise OpenOcdTimeout(self.host, self.port, self.timeout) from error
+        except OSError as error:
+            raise OpenOcdLost(self.host, self.port) from error
+        finally:
+            if not answered:  # a late answer must not be taken for the next one
+                self.close()
+        return answer
+
+    def _receive(self, connection: socket.socket, expected: bytes = b"") -> str:
+        """Everything up to the end mark. *expected*: how an answer must begin, else NotOpenOcd. Raises OSError."""
+        deadline = time.monotonic() + self.timeout
+        answer = bytearray()
+        while not answer.endswith(END):
+            connection.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = connection.recv(1 << 16)
+            answer += data
+            seen = min(len(answer), len(expected))
+            if answer[:seen] != expected[:seen] or (expected and not data):
+                raise NotOpenOcd(self.host, self.port, bytes(answer))
+            if not data:
+                raise ConnectionResetError
+        return answer[:-1].decode(errors="replace")
+
+    def _connected(self) -> socket.socket:
+        if self._socket is not None and self._is_stale(self._socket):
+            self.close()
+        if self._socket is None:
+            self._socket = self._connect()
+        return self._socket
+
+    @staticmethod
+    def _is_stale(connection: socket.socket) -> bool:
+        """OpenOCD has ended the connection: nothing else makes it readable while no request is under way."""
+        return bool(select.select([connection], [], [], 0)[0])
+
+    def _connect(self) -> socket.socket:
+        try:
+            return self._connect_and_greet()
+        except NotOpenOcd as error:
+            if error.answer != END or self._return == RETURN:
+                raise
+        self._return = RETURN
+        return self._connect_and_greet()
+
+    def _connect_and_greet(self) -> socket.socket:
+        try:
+            connection = socket.create_connection((self.host, self.port), self.timeout)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and is_refusal(error):
+                raise  # it is not OpenOCD that is missing
+            raise OpenOcdAbsent(self.host, self.port, why_not(error)) from error
+        hello = f'catch {{target names}} _rvtrace; {self._return} "rvtrace\n[version]\n$_rvtrace"'
+        greeted = False
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(hello.encode() + END)
+            self._greet(self._receive(connection, GREETING))
+            greeted = True
+        except TimeoutError as error:
+            raise OpenOcdTimeout(self.host, self.port, self.timeout) from error
+        except OSError as error:
+            raise NotOpenOcd(self.host, self.port, b"") from error
+        finally:
+            if not greeted:
+                connection.close()
+        return connection
+
+    def _greet(self, answer: str) -> None:
+        _, self.version, targets = answer.split("\n", 2)
+        self.targets = tuple(targets.split())
+        if self.target is not None and self.target not in self.targets:
+            raise NoSuchTarget(self.target, self.targets)
+
+
+def _keep() -> str:
+    """Tcl that tells OpenOCD when to poll again, if nothing else is said; one without `after` will not."""
+    again = f"set _rvtrace_after [after {UNPOLLED_MS} {{poll on}}]"
+    return f"catch {{after cancel $_rvtrace_after}}; catch {{{again}}}"
+
+
+def _next_chunk(words: int, seconds: float) -> int:
+    wanted = int(words * CHUNK_SECONDS / max(seconds, 0.001))
+    return max(CHUNK_WORDS.start, min(wanted, 4 * words, CHUNK_WORDS.stop))
+
+
+def _words(answer: str, count: int, address: int) -> list[int]:
+    try:
+        words = [int(word, 16) for word in answer.split()]
+    except ValueError:
+        words = []
+    if len(words) != count:
+        raise OpenOcdRefused("read_memory", f"{answer[:60]!r} instead of {count} words", address)
+    return words
+
+
+def _pack(words: list[int]) -> bytes:
+    return struct.pack(f"<{len(words)}I", *words)

@@ -1,0 +1,302 @@
+"""The devices of a `Wiring`, connected with one another and on the bus.
+
+Beside them is the memory for the buffers of sinks; `check_registers` says where registers can be besides. Devices of
+version 0 are encoders and funnels with their sinks inside (sources: see `controlregs.sifive_v0`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import TypedDict
+
+from rvtrace_gdb.controlregs.trace_control.component_registers import VERSION, RamMode
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import SIZE as CLINT_SIZE
+from rvtrace_gdb.transport.simulated.devices.component import BLOCK_SIZE, ComponentBuild, TimestampUnit, TraceComponent
+from rvtrace_gdb.transport.simulated.devices.encoder import ExternalTriggers, TraceEncoder
+from rvtrace_gdb.transport.simulated.devices.funnel import Funnel
+from rvtrace_gdb.transport.simulated.devices.output import LosingOutput, TraceOutput
+from rvtrace_gdb.transport.simulated.devices.sinks import AtbBridge, PibSink, Probe, RamSink
+from rvtrace_gdb.transport.simulated.hart.block import InProgress
+from rvtrace_gdb.transport.simulated.hart.hart import Hart
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Transfer, V0Build, V0Memory
+from rvtrace_gdb.transport.simulated.sifive_v0.encoder import V0Encoder
+from rvtrace_gdb.transport.simulated.sifive_v0.funnel import V0Funnel
+from rvtrace_gdb.transport.simulated.wiring import (
+    AnyPart,
+    AtbBridgePart,
+    EncoderPart,
+    FunnelPart,
+    PibSinkPart,
+    RamSinkPart,
+    Sink,
+    Source,
+    Wiring,
+    WiringError,
+)
+
+
+def add_buffers(bus: Bus, parts: Iterable[AnyPart], clint: int) -> None:
+    """Add RAM where buffers are outside of the main memory. Raises WiringError for one that can be nowhere."""
+    buffers = [part for part in parts if isinstance(part, RamSinkPart) and part.size]
+    outside = [part for part in buffers if not _in_main(bus, part)]
+    for part in outside:
+        if _meet((part.start, part.size), (bus.ram_base, bus.main.size)):
+            raise WiringError(part.name, f"its buffer, {_shown(part)}, is in the main memory only in part")
+        if _meet((part.start, part.size), (clint, CLINT_SIZE)):
+            raise WiringError(part.name, f"its buffer, {_shown(part)}, is where the CLINT is, {clint:#x}")
+    for start, end in _united([(part.start, part.start + part.size) for part in outside]):
+        try:
+            bus.add_ram(start, end - start)
+        except (OSError, OverflowError, ValueError):
+            part = next(part for part in outside if part.start == start)
+            raise WiringError(part.name, f"there is not so much memory for its buffer, {_shown(part)}") from None
+
+
+def check_registers(bus: Bus, parts: Sequence[AnyPart], clint: int) -> None:
+    """Raises WiringError where something else is in the way of a component's registers."""
+    taken: dict[int, str] = {}
+    memory = [(part.start, part.size, f"the buffer of {part.name}") for part in parts if isinstance(part, RamSinkPart)]
+    memory += [(bus.ram_base, bus.main.size, "the main memory"), (clint, CLINT_SIZE, "the CLINT")]
+    for part in parts:
+        if not isinstance(part, Source) and part.inside:
+            continue
+        if part.base in taken:
+            raise WiringError(part.name, f"its registers are at {part.base:#x}, and so are those of {taken[part.base]}")
+        taken[part.base] = part.name
+        for start, size, what in memory:
+            if _meet((part.base, BLOCK_SIZE), (start, size)):
+                raise WiringError(part.name, f"its registers are at {part.base:#x}, where {what} is")
+
+
+def _in_main(bus: Bus, part: RamSinkPart) -> bool:
+    return bus.ram_base <= part.start and part.start + part.size <= bus.ram_base + bus.main.size
+
+
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Two starts and sizes."""
+    return one[0] < sum(other) and other[0] < sum(one)
+
+
+def _shown(part: RamSinkPart) -> str:
+    return f"{part.start:#x} to {part.start + part.size - 1:#x}"
+
+
+def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those that meet or touch made one: starts and ends."""
+    united: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((start, end))
+    return united
+
+
+_SOURCES = 16  # that srcID can tell apart
+
+
+class Ways(TypedDict, total=False):
+    """Where trace goes from a component: see `V0Component`."""
+
+    to: TraceOutput
+    memory: V0Memory
+    pins: Probe
+    atb: Transfer
+
+
+def ways(part: Source, fed: Sequence[FunnelPart | Sink], bus: Bus, above: Sequence[TraceOutput]) -> Ways:
+    """*fed*: what *part* feeds; *above*: the inputs of funnels among it. Raises WiringError."""
+    found = Ways()
+    if above:
+        found["to"] = above[0]
+    kinds = [other.kind for other in fed]
+    for other in fed:
+        if kinds.count(other.kind) > 1:
+            raise WiringError(part.name, f"version 0 feeds one of type {other.kind} at most, not {', '.join(part.to)}")
+        if not isinstance(other, FunnelPart) and other.inside != part.name:
+            raise WiringError(part.name, f"is of version 0 and cannot feed {other.name}, which is not inside of it")
+        match other:
+            case RamSinkPart():
+                found["memory"] = _memory(other, bus)
+            case PibSinkPart():
+                found["pins"] = other.probe
+            case AtbBridgePart():
+                found["atb"] = other.transfer
+    return found
+
+
+def source_of(wiring: Wiring, name: str) -> tuple[int, int]:
+    """The hard-wired srcID and nSrcBits of an encoder: as many bits as there have to be. Raises WiringError."""
+    names = [part.name for part in wiring.encoders]
+    if len(names) > _SOURCES:
+        raise WiringError(name, f"version 0 has room for {_SOURCES} source IDs, and there are {len(names)} encoders")
+    return names.index(name), (len(names) - 1).bit_length()
+
+
+def build_of(build: ComponentBuild) -> V0Build:
+    """The same choices; the version is 0 unless it was chosen."""
+    values = {each.name: getattr(build, each.name) for each in fields(ComponentBuild)}
+    return V0Build(**values | {"version": (0, 0) if build.version == VERSION else build.version})
+
+
+def _memory(part: RamSinkPart, bus: Bus) -> V0Memory:
+    return V0Memory(
+        bus,
+        sram_size=part.sram_size if RamMode.SRAM in part.modes else 0,
+        system=RamMode.SMEM in part.modes,
+        access_bytes=part.access_bytes,
+        address_bits=part.address_bits,
+    )
+
+
+AnyEncoder = TraceEncoder | V0Encoder
+_HARTIDS = 0xF  # what teImpl has room for
+SinkDevice = RamSink | PibSink | AtbBridge
+Fired = Callable[[str, int], None]
+"""Told that a trigger output fires: the name of its encoder, and its number."""
+
+
+class Devices:
+    """Sinks, bridges and funnels are there at once; `encoder` makes that of each hart. *elapsed*: the time."""
+
+    def __init__(self, wiring: Wiring, bus: Bus, elapsed: Callable[[], int], fired: Fired) -> None:
+        self.by_name: dict[str, TraceComponent] = {}
+        self._wiring = wiring
+        self._bus = bus
+        self._elapsed = elapsed
+        self._fired = fired
+        self._sinks = {sink.name: _sink(sink, bus) for sink in wiring.sinks if not sink.inside}
+        self._funnels: dict[str, Funnel | V0Funnel] = {}
+        self._encoders: dict[int, EncoderPart] = {part.hart: part for part in wiring.encoders}
+        for funnel in wiring.funnels:
+            self._funnels[funnel.name] = self._funnel(funnel) if funnel.version else self._v0_funnel(funnel)
+        self.by_name.update(self._sinks)
+        self.by_name.update(self._funnels)
+
+    def encoder(self, hart: Hart, in_progress: InProgress) -> AnyEncoder | None:
+        """That of *hart*, if it has one."""
+        part = self._encoders.get(hart.hartid)
+        if part is None:
+            return None
+        make = self._encoder if part.version else self._v0_encoder
+        made = self.by_name[part.name] = make(part, hart, in_progress)
+        return made
+
+    def attach(self) -> None:
+        """Put all on the bus, in the order of the wiring, once all are there."""
+        for part in self._wiring.parts:
+            if part.name in self.by_name:
+                device = self.by_name[part.name]
+                self._bus.add(part.base, BLOCK_SIZE, device.read, device.write)
+
+    @property
+    def in_order(self) -> tuple[TraceComponent, ...]:
+        """Where trace begins first."""
+        parts: tuple[AnyPart, ...] = (*self._wiring.encoders, *self._wiring.funnels[::-1], *self._wiring.sinks)
+        return tuple(self.by_name[part.name] for part in parts if part.name in self.by_name)
+
+    # -- encoders
+
+    def _encoder(self, part: EncoderPart, hart: Hart, in_progress: InProgress) -> TraceEncoder:
+        first, *also = self._outputs(part)
+        return TraceEncoder(
+            hart,
+            first,
+            in_progress,
+            formats=part.formats,
+            built_with=part.built_with,
+            etrace=part.etrace,
+            absent=part.absent,
+            also=also,
+            filters=part.filters,
+            triggers=ExternalTriggers(
+                part.trigger_inputs, part.trigger_outputs, lambda number: self._fired(part.name, number)
+            ),
+            time_from=self._above(part),
+            polls=part.polls,
+            build=part.build,
+        )
+
+    def _v0_encoder(self, part: EncoderPart, hart: Hart, in_progress: InProgress) -> V0Encoder:
+        src_id, src_bits = source_of(self._wiring, part.name)
+        return V0Encoder(
+            hart,
+            in_progress,
+            **self._v0_ways(part),
+            src_id=src_id,
+            src_bits=src_bits,
+            hartid=part.hart & _HARTIDS,
+            trigger_inputs=part.trigger_inputs,
+            trigger_outputs=part.trigger_outputs,
+            fired=lambda number: self._fired(part.name, number),
+            time_from=self._above(part),
+            polls=part.polls,
+            build=build_of(part.build),
+        )
+
+    # -- funnels
+
+    def _funnel(self, part: FunnelPart) -> Funnel:
+        above = self._above(part)
+        own = above is None if part.system_clock is None else part.system_clock
+        return Funnel(
+            self._outputs(part),
+            inputs=part.input_count,
+            depth=part.depth,
+            system_clock=self._elapsed if own else None,
+            external=self._elapsed if part.external_clock else None,
+            above=above,
+            polls=part.polls,
+            build=part.build,
+        )
+
+    def _v0_funnel(self, part: FunnelPart) -> V0Funnel:
+        above = self._above(part)
+        return V0Funnel(
+            **self._v0_ways(part),
+            inputs=part.input_count,
+            system_clock=self._elapsed if above is None else None,
+            above=above,
+            polls=part.polls,
+            build=build_of(part.build),
+        )
+
+    # -- what they feed
+
+    def _outputs(self, part: Source) -> list[TraceOutput]:
+        outputs = [self._output(part, fed) for fed in self._wiring.fed(part)]
+        if isinstance(part, EncoderPart) and part.overflow_after:
+            return [LosingOutput(output, part.overflow_after) for output in outputs]
+        return outputs
+
+    def _output(self, part: Source, fed: FunnelPart | Sink) -> TraceOutput:
+        if isinstance(fed, FunnelPart):
+            return self._funnels[fed.name].inputs[fed.inputs[part.name]]
+        return self._sinks[fed.name]
+
+    def _v0_ways(self, part: Source) -> Ways:
+        fed = self._wiring.fed(part)
+        return ways(part, fed, self._bus, [self._output(part, each) for each in fed if isinstance(each, FunnelPart)])
+
+    def _above(self, part: Source) -> TimestampUnit | None:
+        """Where its time comes from: the first funnel it feeds."""
+        funnels = (self._funnels[fed.name] for fed in self._wiring.fed(part) if isinstance(fed, FunnelPart))
+        first = next(funnels, None)
+        return None if first is None else first.timestamps
+
+
+def _sink(part: Sink, bus: Bus) -> SinkDevice:
+    if isinstance(part, RamSinkPart):
+        return RamSink(
+            bus,
+            sram_size=part.sram_size,
+            modes=part.modes,
+            access_bytes=part.access_bytes,
+            address_bits=part.address_bits,
+            window=part.window,
+            polls=part.polls,
+            build=part.build,
+        )
+    if isinstance(part, PibSinkPart):
+        return PibSink(part.probe, modes=part.modes, divider_bits=part.divider_bits, polls=part.polls, build=part.build)
+    return AtbBridge(part.transfer, width=part.width, polls=part.polls, build=part.build)

@@ -1,0 +1,408 @@
+"""The hart's side of a simulated trace encoder: when it listens to the hart, and what becomes of what it hears.
+
+A `Qualifier` cuts what a hart retired into what filters let through and what they do not. A trap is part of the trace
+if the instructions before and after it are. `HartView` is the hart as it was when it had retired what has been told
+so far, from which a filtered trace is made: what is told in one go is filtered in pieces, and a protocol that begins
+between two of them asks for the situation and the time there, while the hart itself is further on.
+
+Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Encoder Filter Registers".
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from rvtrace_gdb.transport.simulated.devices.filters import Filters
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, End, TracedHart, TracePath
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Retired
+
+
+def instructions(item: Retired) -> int:
+    """How many instructions have retired by *item*."""
+    if isinstance(item, HartBlock):
+        return item.n
+    return item[1] if isinstance(item[0], HartBlock) else 0
+
+
+class HartView:
+    """A `TracedHart` for protocols; between `enter` and `leave` it is in the past of *hart*.
+
+    *needs_situation*, *needs_accesses*: filters need to be told, whatever the protocol wants.
+    """
+
+    needs_situation = False
+
+    def __init__(self, hart: TracedHart) -> None:
+        self._hart = hart
+        self._now: int | None = None  # instructions retired when that was so, None: the present
+        self._idle = 0  # time slept until then
+        self._situation = hart.situation
+        self._tells_situation = self._tells_accesses = self._needs_accesses = False
+
+    # -- what a protocol sees
+
+    @property
+    def retired(self) -> list[Retired] | None:
+        return self._hart.retired
+
+    @retired.setter
+    def retired(self, sink: list[Retired] | None) -> None:
+        self._hart.retired = sink
+
+    @property
+    def xlen(self) -> int:
+        return self._hart.xlen
+
+    @property
+    def pc(self) -> int:
+        return self._hart.pc if self._now is None else self._situation.pc
+
+    @property
+    def position(self) -> int:
+        return self._hart.position if self._now is None else 0
+
+    @position.setter
+    def position(self, count: int) -> None:
+        raise AttributeError("position is the hart's")
+
+    @property
+    def now(self) -> int:
+        return self._hart.now if self._now is None else self._now
+
+    @property
+    def elapsed(self) -> int:
+        return self._hart.elapsed if self._now is None else self._now + self._idle
+
+    @property
+    def situation(self) -> Situation:
+        return self._hart.situation if self._now is None else self._situation
+
+    @property
+    def tells_situation(self) -> bool:
+        return self._tells_situation
+
+    @tells_situation.setter
+    def tells_situation(self, wanted: bool) -> None:
+        self._tells_situation = wanted
+        self._hart.tells_situation = wanted or self.needs_situation
+
+    @property
+    def tells_accesses(self) -> bool:
+        return self._tells_accesses
+
+    @tells_accesses.setter
+    def tells_accesses(self, wanted: bool) -> None:
+        self._tells_accesses = wanted
+        self._hart.tells_accesses = wanted or self._needs_accesses
+
+    # -- what filters do with it
+
+    def listen(self, needed: bool, accesses: bool) -> None:
+        """Filters want to be told of what they need."""
+        self.needs_situation, self._needs_accesses = needed, needed and accesses
+        self.tells_situation = self._tells_situation
+        self.tells_accesses = self._tells_accesses
+
+    def start(self) -> None:
+        """The next thing that is told happens in the present situation."""
+        self._situation = self._hart.situation
+        self._idle = self._hart.elapsed - self._hart.now
+
+    @property
+    def latest(self) -> Situation:
+        """What held when that was so."""
+        return self._situation
+
+    def enter(self, retired: Sequence[Retired], end: int) -> None:
+        """*retired* is going to be looked at; after it the hart had retired *end* instructions."""
+        self._now = end - sum(map(instructions, retired))
+
+    def passed(self, count: int) -> None:
+        """*count* instructions more."""
+        if self._now is not None:
+            self._now += count
+
+    def changed(self, situation: Situation) -> None:
+        """*situation* holds from here on."""
+        assert self._now is not None
+        self._situation = situation
+        self._idle = max(situation.elapsed - self._now, self._idle)
+
+    def leave(self) -> None:
+        """Back to the present."""
+        self._now = None
+
+
+_MRET = 0x3020_0073
+
+
+class Port(Protocol):
+    """Where it goes."""
+
+    def begin(self, reason: Begin) -> None:
+        """What is told next is traced."""
+
+    def tell(self, retired: Sequence[Retired]) -> None:
+        """This is."""
+
+    def end(self, reason: End, pc: int) -> None:
+        """Nothing more is, from *pc* on."""
+
+    def notify(self) -> None:
+        """The address of the next instruction is to be reported."""
+
+
+class Qualifier:
+    """Between `open` and `close` what *filters* let through goes to *port*; they follow the hart outside, too.
+
+    `view` is where the hart was when that happened.
+    """
+
+    def __init__(self, view: HartView, port: Port, filters: Filters) -> None:
+        self._view = view
+        self._port = port
+        self._filters = filters
+        self._opened: Begin | None = None  # tracing is on, for this reason
+        self._inside = False  # and filters let through what was last
+        self._piece: list[Retired] = []  # is let through
+        self._between: list[TrapEntry | Situation] = []  # since the last instruction
+        self._accesses: dict[int, Accessed] = {}  # of the block that is told next
+        self._done = 0  # instructions of the view's that it has been told have passed
+        view.listen(not filters.idle, filters.sees_accesses)
+
+    @property
+    def idle(self) -> bool:
+        return self._filters.idle
+
+    def start(self) -> None:
+        """The hart is listened to from here on."""
+        self._view.start()
+        self._between.clear()
+        self._accesses.clear()
+
+    def reset(self) -> None:
+        """The hart was reset."""
+        self._filters.reset()
+
+    def open(self, reason: Begin) -> None:
+        """Tracing is on."""
+        self._opened = reason
+
+    def close(self, reason: End, pc: int) -> None:
+        """Tracing is off, from *pc* on."""
+        if self._inside:
+            self._piece += self._told(self._between)
+            self._flush()
+            self._port.end(reason, pc)
+        self._between.clear()
+        self._opened, self._inside = None, False
+
+    def tell(self, retired: Sequence[Retired], end: int) -> None:
+        """What the hart retired; it had retired *end* instructions after that."""
+        self._view.enter(retired, end)
+        for item in retired:
+            if isinstance(item, Accessed):
+                self._accesses[item.place] = item
+            elif isinstance(item, TrapEntry):
+                self._filters.trap(item, self._view.latest.scontext)
+                self._between.append(item)
+            elif isinstance(item, Situation):
+                self._flush()
+                self._view.changed(item)
+                self._between.append(item)
+            elif isinstance(item, HartBlock):
+                self._block(item, item.n)
+            else:
+                self._block(*item)
+        self._flush()
+        self._view.leave()
+
+    def _block(self, block: HartBlock, count: int) -> None:
+        """The first *count* instructions of *block*."""
+        begin = 0  # of what has not been dealt with
+        accesses = dict(self._accesses)
+        self._accesses.clear()
+        where = self._view.latest
+        for k in range(count):
+            verdict = self._filters.judge(where.privilege, where.scontext, block.pcs[k], accesses.get(k))
+            wanted = self._opened is not None and verdict.instruction
+            if wanted != self._inside or (wanted and verdict.notify):
+                self._take(block, begin, k, accesses)
+                begin = k
+                self._turn(wanted, block.pcs[k])
+                if wanted and verdict.notify:
+                    self._port.notify()
+            self._cross()
+            if not verdict.data:
+                accesses.pop(k, None)
+            if block.words[k] == _MRET:
+                self._filters.returned()
+        self._take(block, begin, count, accesses)
+
+    def _turn(self, wanted: bool, pc: int) -> None:
+        """From here on instructions are let through, or are not. The one at *pc* is the first."""
+        if wanted:
+            self._cross()
+        self._flush()
+        if wanted and not self._inside:
+            assert self._opened is not None
+            self._port.begin(self._opened)
+            self._opened = Begin.ENABLED
+        elif not wanted:
+            traps = (item.epc for item in self._between if isinstance(item, TrapEntry))
+            self._port.end(End.FILTERED, next(traps, pc))
+        self._inside = wanted
+        self._cross()
+
+    def _cross(self) -> None:
+        """What stands before the next instruction is let through as this one is."""
+        if self._inside:
+            self._piece += self._told(self._between)
+        self._between.clear()
+
+    def _take(self, block: HartBlock, begin: int, end: int, accesses: dict[int, Accessed]) -> None:
+        """Let through *block* from its instruction *begin* to before *end*, if it is."""
+        if begin == end:
+            return
+        if self._inside:
+            if self._view.tells_accesses:
+                places = range(begin, end)
+                self._piece += [accesses[k]._replace(place=k - begin) for k in places if k in accesses]
+            self._piece.append(_part(block, begin, end))
+        self._done += end - begin
+
+    def _told(self, items: Sequence[TrapEntry | Situation]) -> list[Retired]:
+        """The protocol is told of situations only if it wants to be."""
+        return [item for item in items if isinstance(item, TrapEntry) or self._view.tells_situation]
+
+    def _flush(self) -> None:
+        """All that was dealt with goes out, at the time when it had happened."""
+        self._view.passed(self._done)
+        self._done = 0
+        if self._piece:
+            self._port.tell(self._piece)
+            self._piece = []
+
+
+def _part(block: HartBlock, begin: int, end: int) -> Retired:
+    """Instructions *begin* to before *end* of *block*."""
+    if begin:
+        block = HartBlock(block.pcs[begin:], block.words[begin:], block.next, block.run)
+    return block if end - begin == block.n else (block, end - begin)
+
+
+Underway = tuple[HartBlock, int]
+"""A block that is being executed, and how many of its instructions have retired."""
+
+
+class Follower:
+    """Follows *hart*; what is traced goes to *path*. In Debug Mode there is nothing to hear.
+
+    *underway* of the methods: the program itself accesses registers of the encoder. What the hart goes on with until
+    the end of that block is not heard after a change.
+    """
+
+    def __init__(self, hart: TracedHart, path: TracePath) -> None:
+        self.watch: Callable[[Sequence[Retired]], None] = lambda retired: None
+        """Shown everything that is heard while tracing is on, before it is encoded."""
+        self.tracing = False
+        self._qualifier: Qualifier | None = None
+        self._hart = hart
+        self._path = path
+        self._enabled = self._in_debug = False
+        self._listening = False  # else the hart's list of what retired is somebody else's, if it has one
+
+    def set_up(self, qualifier: Qualifier | None) -> None:
+        """The encoder was enabled. *qualifier*: what filters say, None if they let everything through."""
+        self._qualifier = qualifier
+
+    def drain(self) -> None:
+        """Encode what the hart has retired since the last time."""
+        if self._listening:
+            self._encode(self._hart.now - self._hart.position)
+
+    def follow(self, enabled: bool, wanted: bool, reason: Begin, underway: Underway | None = None) -> None:
+        """Tracing is wanted from here on, or not. *enabled*: the encoder is."""
+        self._enabled = enabled
+        if not wanted:
+            self.stop(End.DISABLED, underway)
+        elif not self.tracing and not self._in_debug:
+            self._hear_out(underway)
+            self.tracing = True
+            if self._qualifier is not None:
+                self._qualifier.open(reason)
+            else:
+                self._path.begin(reason)
+        self._listen()
+
+    def stop(self, reason: End, underway: Underway | None = None) -> None:
+        """Tracing is off."""
+        if not self.tracing:
+            return
+        pc = self._hart.pc if underway is None else underway[0].pcs[underway[1]]
+        self._hear_out(underway)
+        self.tracing = False
+        if self._qualifier is not None:
+            self._qualifier.close(reason, pc)
+        else:
+            self._path.end(reason, pc)
+        self._path.overrun = False
+
+    def halted(self) -> None:
+        """The hart entered Debug Mode."""
+        self.stop(End.IN_DEBUG)
+        self._hear_out(None)
+        self._in_debug = True
+
+    def resumed(self) -> None:
+        """It leaves Debug Mode, or starts after a reset."""
+        self._in_debug = False
+
+    def hart_reset(self) -> None:
+        """It is about to be reset while running."""
+        self.stop(End.DISABLED)
+        self._hear_out(None)
+        if self._qualifier is not None:
+            self._qualifier.reset()
+
+    def lose(self) -> None:
+        """What was heard last is lost."""
+        if self.tracing and self._hart.retired:
+            self._path.protocol.skip(self._hart.retired)
+            self._hart.retired.clear()
+        self._path.overrun = self.tracing
+
+    def _hear_out(self, underway: Underway | None) -> None:
+        """Encode all there is, and listen no more for now."""
+        if not self._listening:
+            return
+        retired, end = self._hart.retired, self._hart.now - self._hart.position
+        if underway is not None:
+            end = self._hart.now
+            if underway[1] and retired is not None:
+                retired.append(underway)
+        self._encode(end)
+        self._hart.retired, self._listening = None, False
+
+    def _encode(self, end: int) -> None:
+        """*end*: how many instructions the hart had retired when it had retired all of this."""
+        retired = self._hart.retired
+        if not retired:
+            return
+        if self.tracing:
+            self.watch(retired)
+        if self._qualifier is not None:
+            self._qualifier.tell(retired, end)
+        elif self.tracing:
+            self._path.tell(retired)
+        retired.clear()
+
+    def _listen(self) -> None:
+        """Filters follow the hart even while tracing is off."""
+        wanted = self.tracing or (self._enabled and self._qualifier is not None)
+        if wanted and not self._listening and not self._in_debug:
+            self._hart.retired, self._listening = [], True
+            if self._qualifier is not None:
+                self._qualifier.start()
+        elif not wanted:
+            self._hear_out(None)

@@ -1,0 +1,186 @@
+"""The trace funnel of the simulated target: several streams of messages become one.
+
+Behaviour: RISC-V Trace Control Interface Specification 1.0, "Trace Funnel", "Timestamp Unit" and "Connections Between
+Components"; fields and offsets come from the tables in `controlregs`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.trace_control import component_registers
+from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
+from rvtrace_gdb.transport.simulated.devices import component
+from rvtrace_gdb.transport.simulated.devices.component import UNDEFINED, Clock, ComponentBuild, TimestampUnit
+from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceConsumer, TraceOutput
+
+_DEPTH = 8  # messages; how many an input can hold is up to the implementation
+
+
+class FunnelInput:
+    """One input: a `TraceOutput` for what is connected to it. While it is cut its messages are taken and discarded."""
+
+    by_message = True
+
+    def __init__(self, owner: "Funnel", number: int) -> None:
+        self.queue: deque[bytes] = deque()
+        self._owner = owner
+        self._number = number
+        self._filling = b"\xff"
+
+    @property
+    def filling(self) -> bytes:
+        return self._filling
+
+    @filling.setter
+    def filling(self, filling: bytes) -> None:
+        self._filling = filling
+        self._owner.fill_with(filling)
+
+    @property
+    def enabled(self) -> bool:
+        return self._owner.enabled
+
+    @property
+    def ready(self) -> bool:
+        return self._owner.ready and (self._cut or self._owner.room(self))
+
+    @property
+    def async_interval(self) -> int:
+        return self._owner.async_interval
+
+    def fed_by(self, drain: Callable[[], None]) -> None:
+        self._owner.fed_by(drain)
+
+    def accept(self, data: bytes) -> int:
+        """One whole message."""
+        if not self.ready:
+            return 0
+        if not self._cut:
+            self.queue.append(data)
+        return len(data)
+
+    @property
+    def _cut(self) -> bool:
+        return bool(self._owner.field("trFunnelDisInput") >> self._number & 1)
+
+
+class Funnel(TraceConsumer):
+    """*inputs* are filled with up to *depth* messages each; when one is full, one message of each goes out in turn.
+
+    *outputs*: where to. *clocks*: of its timestamp unit; without any it passes on the time of *above*, or has no unit.
+    A flush does not end before everything could be sent.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[TraceOutput],
+        *,
+        inputs: int = 2,
+        depth: int = _DEPTH,
+        system_clock: Clock | None = None,
+        external: Clock | None = None,
+        above: TimestampUnit | None = None,
+        polls: int = 1,
+        build: ComponentBuild | None = None,
+    ) -> None:
+        if not 1 <= inputs <= component_registers.FUNNEL_INPUTS or depth < 1:
+            raise ValueError(
+                f"a funnel has up to {component_registers.FUNNEL_INPUTS} inputs that hold a message or more"
+            )
+        self._outputs = Outputs(outputs)
+        self._depth = depth
+        self.inputs = tuple(FunnelInput(self, number) for number in range(inputs))
+        clocks = {TsMode.INTERNAL_SYSTEM: system_clock, TsMode.EXTERNAL: external}
+        present = {int(mode): clock for mode, clock in clocks.items() if clock is not None}
+        self._has_time = bool(present) or above is not None
+        time = {name: bits for name, bits in component.IMPLEMENTED.items() if name != "trTsEnable"}
+        super().__init__(
+            component_registers.FUNNEL,
+            implemented={"trFunnelDisInput": (1 << inputs) - 1} | (time if self._has_time else {}),
+            constant={},
+            control_default={},
+            polls=polls,
+            build=build,
+        )
+        self.timestamps = TimestampUnit(
+            present,
+            component.BITS if self._has_time else 0,
+            above,
+            lambda value: self.build.legal(component_registers.TS_CONTROL, value),
+        )
+        self.timestamps.powered = False
+        self._outputs.connect(self.drain)
+
+    # -- messages
+
+    @property
+    def async_interval(self) -> int:
+        return self._outputs.async_interval
+
+    def fill_with(self, filling: bytes) -> None:
+        """What its inputs say may stand between messages."""
+        self._outputs.fill_with(filling)
+
+    def drain(self) -> None:
+        """Deliver as much as there has to be."""
+        self.pull()
+        if any(len(source.queue) >= self._depth for source in self.inputs):
+            self._forward()
+
+    def room(self, source: FunnelInput) -> bool:
+        """There is some in this input, or has been made."""
+        if len(source.queue) >= self._depth:
+            self._forward()
+        return len(source.queue) < self._depth
+
+    def _forward(self) -> None:
+        """One message of each input in turn, as long as they are taken."""
+        while any(source.queue for source in self.inputs):
+            for source in self.inputs:
+                if source.queue:
+                    if not self._outputs.ready:
+                        return
+                    self._outputs.put(source.queue.popleft())
+                    self._outputs.deliver()
+
+    # -- registers
+
+    @property
+    def empty(self) -> bool:
+        if not self._unsettled and not self.enabled:
+            self._finish()
+        return super().empty and not any(source.queue for source in self.inputs)
+
+    def flushed(self) -> None:
+        self._finish()
+
+    def _finish(self) -> None:
+        """Send all there is."""
+        if any(source.queue for source in self.inputs):
+            self._forward()
+        if not any(source.queue for source in self.inputs) and self._outputs.ready:
+            self._outputs.fill()
+            self._outputs.deliver()
+
+    def activated(self) -> None:
+        self.timestamps.powered = True
+        self.timestamps.reset(self._legal[component_registers.TS_CONTROL.offset], UNDEFINED)
+
+    def deactivated(self) -> None:
+        self.timestamps.powered = False
+        self.timestamps.reset()
+        self._outputs.clear()
+        for source in self.inputs:
+            source.queue.clear()
+
+    def load(self, register: Register) -> int:
+        return (
+            self.timestamps.load(register) if register in component_registers.TS_REGISTERS else super().load(register)
+        )
+
+    def store(self, register: Register, value: int) -> None:
+        if register is component_registers.TS_CONTROL:
+            self.timestamps.write(value, self.legal(register), UNDEFINED)
+        else:
+            super().store(register, value)

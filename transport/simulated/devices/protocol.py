@@ -1,0 +1,302 @@
+"""What a trace protocol, N-Trace or E-Trace, has to do with the registers and the hart of a simulated trace encoder.
+
+`TraceEncoder` follows the hart and the registers; a `TraceProtocol` knows which settings its document has and makes
+the trace. `Ingress` turns what the simulated hart retires into what an encoder takes: it is the hart's side of the
+trace ingress port. `TracePath` is the trace of one encoder on its way out: it tells the protocol while messages
+arrive, and while they do not.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.decode.executed.encoder_ingress import UNINFERABLE, Block, Trap
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.instructions import classify, sequential_target
+from rvtrace_gdb.transport.simulated.devices.component import TimestampUnit
+from rvtrace_gdb.transport.simulated.hart.block import Accessed, HartBlock, Situation, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.hart import Retired
+
+
+class TracedHart(Protocol):
+    """What a trace encoder sees of its hart."""
+
+    retired: list[Retired] | None
+    tells_situation: bool
+    tells_accesses: bool
+    position: int
+
+    @property
+    def xlen(self) -> int: ...
+
+    @property
+    def pc(self) -> int: ...
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def elapsed(self) -> int: ...
+
+    @property
+    def situation(self) -> Situation: ...
+
+
+class ToldEncoder(Protocol):
+    """An encoder, as far as the hart's side needs it."""
+
+    def retire(self, items: Sequence[Any], next_pc: int | None = None) -> None:
+        """Blocks and traps, and before the block it belongs to what an instruction has accessed."""
+
+    def time(self, now: int) -> None: ...
+
+    def context(self, context: Context) -> None: ...
+
+
+AnyEncoder = TypeVar("AnyEncoder", bound=ToldEncoder)
+
+
+class Ingress(Generic[AnyEncoder]):
+    """Follows one hart. `begin`, then `tell` with all that retires; `skip` what is lost, and `resume` after that.
+
+    With *context* the encoder is told of every change of privilege and context, with a *clock* of the time. *pairs*: it
+    leaves out jumps to addresses that the instruction before loads, also where the hart's blocks part the two.
+    """
+
+    def __init__(
+        self, hart: TracedHart, encoder: AnyEncoder, *, context: bool, clock: TimestampUnit | None, pairs: bool = False
+    ) -> None:
+        self._hart = hart
+        self._encoder = encoder
+        self._clock = clock
+        self._context = context
+        self._pairs = pairs
+        self._before: tuple[int, int] | None = None  # address and word of what retired last, unless a trap came since
+        self._since = 0  # what the clock read when the hart had retired all that was told or skipped
+        self._latest = hart.situation
+        hart.tells_situation = context or clock is not None
+
+    def begin(self) -> None:
+        """Tracing begins with what retires next."""
+        if self._clock is not None:
+            self._since = self._clock.clock
+        self._latest = self._hart.situation
+        self._before = None
+        self.resume()
+
+    def resume(self) -> None:
+        """It goes on after a loss."""
+        if self._clock is not None:
+            self._encoder.time(self._clock.at(self._since))
+        self._tell_context(self._latest)
+
+    def tell(self, retired: Sequence[Retired]) -> None:
+        """What a `Situation` says takes effect where it stands."""
+        if not self._hart.tells_situation:
+            self._encoder.retire(self._items(retired))
+            return
+        if self._clock is not None:
+            self._encoder.time(self._clock.at(self._since))
+        begin = 0
+        for index, item in enumerate(retired):
+            if isinstance(item, Situation):
+                self._retire(retired[begin:index], item.pc)
+                self._now(item)
+                begin = index + 1
+        self._retire(retired[begin:])
+        self._keep_time()
+
+    def skip(self, retired: Sequence[Retired]) -> None:
+        """This is not encoded."""
+        self._latest = next((item for item in reversed(retired) if isinstance(item, Situation)), self._latest)
+        self._keep_time()
+
+    def _retire(self, retired: Sequence[Retired], next_pc: int | None = None) -> None:
+        """The encoder's own clock counts instructions; a prescaled counter has to be told for each block."""
+        items, clock = self._items(retired), self._clock
+        if clock is not None and clock.shift:
+            for item in items:
+                self._encoder.retire([item])
+                self._since += item.instructions if isinstance(item, Block) else 0
+                self._encoder.time(clock.at(self._since))
+            items = []
+        self._encoder.retire(items, next_pc)
+
+    def _keep_time(self) -> None:
+        """The block that is under way when a device asks has not been told yet."""
+        if self._clock is not None:
+            self._since = self._clock.clock - self._hart.position
+
+    def _now(self, situation: Situation) -> None:
+        if self._clock is not None and self._clock.counts_idle_time:
+            self._since = situation.elapsed
+            self._encoder.time(self._clock.at(self._since))
+        if self._context_of(situation) != self._context_of(self._latest):
+            self._tell_context(situation)
+        self._latest = situation
+
+    def _tell_context(self, situation: Situation) -> None:
+        if self._context:
+            self._encoder.context(self._context_of(situation))
+
+    def _context_of(self, situation: Situation) -> Context:
+        return Context(situation.privilege, scontext=situation.scontext, hcontext=situation.mcontext)
+
+    def _items(self, retired: Sequence[Retired]) -> list[Block | Trap | Accessed]:
+        convert = self._convert
+        items: list[Block | Trap | Accessed] = [
+            item.ingress if item.__class__ is HartBlock and item.ingress is not None else convert(item)  # type: ignore[misc]
+            for item in retired
+        ]
+        if self._pairs:
+            self._join(retired, items)
+        return items
+
+    def _join(self, retired: Sequence[Retired], items: list[Block | Trap | Accessed]) -> None:
+        """Put into blocks of one jump where it goes, if the instruction before them says so."""
+        for n, (source, item) in enumerate(zip(retired, items, strict=True)):
+            if isinstance(item, Trap):
+                self._before = None
+            elif isinstance(item, Block):
+                block = source if isinstance(source, HartBlock) else source[0]
+                assert isinstance(block, HartBlock)
+                if item.instructions == 1 and item.ending == UNINFERABLE and self._before is not None:
+                    items[n] = self._joined(item, block.words[0], *self._before)
+                self._before = block.pcs[item.instructions - 1], block.words[item.instructions - 1]
+
+    def _joined(self, jump: Block, word: int, pc_before: int, word_before: int) -> Block:
+        xlen = self._hart.xlen
+        before = classify(word_before, xlen)
+        if pc_before + before.length != jump.pc:
+            return jump
+        target = sequential_target(before, pc_before, classify(word, xlen), xlen)
+        return jump if target is None else Block(jump.pc, jump.lengths, jump.itype, inferred=target)
+
+    def _convert(self, item: Retired) -> Block | Trap | Accessed:
+        if isinstance(item, TrapEntry):
+            return Trap(item.epc, item.interrupt, item.cause, item.tval, item.handler)
+        if isinstance(item, Accessed):
+            return item
+        if isinstance(item, HartBlock):
+            return self._whole(item)
+        assert not isinstance(item, Situation)
+        block, count = item
+        return Block(block.pc, self._whole(block).lengths[:count])
+
+    def _whole(self, block: HartBlock) -> Block:
+        if not isinstance(block.ingress, Block):
+            xlen = self._hart.xlen
+            block.ingress = Block.of(block.pc, [classify(word, xlen) for word in block.words], xlen)
+        return block.ingress
+
+
+class Begin(Enum):
+    """Why a trace begins."""
+
+    ENABLED = "software, a trigger or a filter switched it on"
+    LEFT_DEBUG = "the hart left Debug Mode"
+    LEFT_RESET = "the hart was reset"
+
+
+class End(Enum):
+    """Why a trace ends."""
+
+    DISABLED = "software or a trigger switched it off, or the hart is reset"
+    IN_DEBUG = "the hart entered Debug Mode"
+    FILTERED = "a filter leaves out what comes next"
+
+
+class Settings(Protocol):
+    """The registers of the encoder, as a protocol sees them."""
+
+    timestamps: TimestampUnit
+
+    def field(self, name: str) -> int:
+        """The value in force of a field."""
+
+    @property
+    def async_interval(self) -> int:
+        """Bytes between synchronization sequences (trRamAsyncFreq), 0: none are wanted."""
+
+
+class TraceProtocol(Protocol):
+    """One protocol of an encoder. Trace goes out as bytes, to be stored one after the other."""
+
+    format: int
+    """trTeFormat."""
+    filling: bytes
+    """A byte that may stand between messages."""
+    has_data_trace: bool
+    """trTeDataImplemented."""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """trTeProtocolMajor and trTeProtocolMinor."""
+
+    def legalize(self, register: Register, value: int) -> int:
+        """What becomes of a value written to trTeControl, trTeInstFeatures or trTeDataControl."""
+
+    def set_up(self, settings: Settings) -> None:
+        """trTeEnable has become 1: what the registers say now holds until it is 1 again."""
+
+    def trace_data(self, wanted: bool) -> None:
+        """trTeDataTracing, while the encoder is enabled."""
+
+    def begin(self, reason: Begin) -> None:
+        """What the hart retires next is traced."""
+
+    def end(self, reason: End, pc: int) -> None:
+        """It is traced no more, from the instruction at *pc* on."""
+
+    def tell(self, retired: Sequence[Retired]) -> None:
+        """What the hart retired."""
+
+    def skip(self, retired: Sequence[Retired]) -> None:
+        """The same, while trace is lost."""
+
+    def recover(self) -> None:
+        """Trace was lost; what `tell` gets from now on reaches the sink again."""
+
+    def notify(self) -> None:
+        """Mark the instruction that is retired next."""
+
+
+class TracePath:
+    """*protocol* at work. *ready*: whether what it sends is taken.
+
+    Once `overrun`, nothing is sent before messages are taken again; a message then says so.
+    """
+
+    def __init__(self, protocol: TraceProtocol, ready: Callable[[], bool]) -> None:
+        self.protocol = protocol
+        self.overrun = False
+        self._ready = ready
+
+    def begin(self, reason: Begin) -> None:
+        """What is told next is traced."""
+        self.protocol.begin(reason)
+        self._recover()
+
+    def tell(self, retired: Sequence[Retired]) -> None:
+        """What the hart retired."""
+        self._recover()
+        if self.overrun:
+            self.protocol.skip(retired)
+        else:
+            self.protocol.tell(retired)
+
+    def end(self, reason: End, pc: int) -> None:
+        """Nothing more is traced, from *pc* on."""
+        if not self.overrun:
+            self.protocol.end(reason, pc)
+
+    def notify(self) -> None:
+        """The address of the next instruction is to be reported."""
+        if not self.overrun:
+            self.protocol.notify()
+
+    def _recover(self) -> None:
+        if self.overrun and self._ready():
+            self.overrun = False
+            self.protocol.recover()

@@ -1,0 +1,160 @@
+"""What the hart executes and tells the tracer: compiled blocks, trap entries, situations; what ends a block early."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from rvtrace_gdb.controlregs.ctr.entries import TransferType
+
+
+class DebugCause(IntEnum):
+    """Why Debug Mode is entered: dcsr.cause (RISC-V Debug Specification 1.0, 4.9.1)."""
+
+    EBREAK = 1
+    TRIGGER = 2
+    HALTREQ = 3
+    STEP = 4
+    RESETHALTREQ = 5
+    GROUP = 6
+
+
+class HartBlock:
+    """Instructions that are executed one after the other, translated to one Python function.
+
+    Only the last may be a jump, branch, trap return or anything else that does not go to the next address.
+    """
+
+    __slots__ = ("effects", "ingress", "n", "next", "pc", "pcs", "run", "transfer", "words")
+
+    def __init__(self, pcs: tuple[int, ...], words: tuple[int, ...], end: int, run: Callable[[], int]) -> None:
+        self.pc = pcs[0]
+        self.n = len(pcs)
+        self.pcs = pcs
+        """Address of every instruction."""
+        self.words = words
+        """The raw instructions, 16 or 32 bits each."""
+        self.next = end
+        """The address after the last instruction."""
+        self.run = run
+        """Executes the block and returns the next pc; raises `Trap` or `DebugEntry` with `Hart.position` set."""
+        self.ingress: object | None = None
+        """For the tracer: what it has worked out about this block."""
+        self.transfer: TransferType | None = None
+        """For the CTR recorder: what the last instruction is, a branch counting as not taken."""
+        self.effects: object | None = None
+        """For a witness: what it has worked out about the first instruction."""
+
+    def __repr__(self) -> str:
+        return f"HartBlock({self.pc:#x}..{self.next:#x}, {self.n})"
+
+
+class TrapEntry(NamedTuple):
+    """The hart took a trap. Nothing retires by it; the instruction at `epc` has not retired."""
+
+    epc: int
+    cause: int
+    """mcause without the interrupt bit."""
+    tval: int
+    interrupt: bool
+    handler: int
+    """Where execution goes on."""
+    privilege: int
+    """The privilege the trap was taken from (3 machine, 0 user)."""
+
+
+class Accessed(NamedTuple):
+    """What an instruction of the block that is told next has read or written (only if `Hart.tells_accesses`).
+
+    The fields of `decode.program.instructions.Access`, but for *place*.
+    """
+
+    place: int
+    """Which instruction of the block it was, from 0 on."""
+    kind: str
+    size: int
+    operation: str
+    address: int
+    value: int
+    operand: int | None = None
+
+
+class Situation(NamedTuple):
+    """What holds from here on, told between two blocks when it has changed (only if `Hart.tells_situation`)."""
+
+    pc: int
+    """Where execution goes on."""
+    privilege: int
+    """3 machine, 0 user."""
+    scontext: int
+    mcontext: int
+    elapsed: int
+    """As `Hart.elapsed`."""
+
+
+class Witness(Protocol):
+    """Is told of each instruction by itself, once it has retired, and of each trap."""
+
+    def begins(self) -> None:
+        """The hart is about to execute."""
+
+    def ends(self) -> None:
+        """It executes no more for now."""
+
+    def accessed(self, place: int, kind: str, size: int, operation: str, address: int, value: int, *rest: int) -> None:
+        """The instruction that is being executed has accessed memory or a CSR: the fields of `Accessed`."""
+
+    def retired(self, block: "HartBlock") -> None:
+        """The only instruction of the block has."""
+
+    def trapped(self, trap: "TrapEntry") -> None:
+        """The hart has taken a trap."""
+
+    def register_written(self, regno: int) -> None:
+        """By a debugger, while the hart is in Debug Mode. *regno*: of abstract commands."""
+
+    def resumed(self) -> None:
+        """It has left Debug Mode."""
+
+    def reset(self) -> None:
+        """The hart was reset."""
+
+
+class Trap(Exception):
+    """A synchronous exception: mcause and mtval (RISC-V Privileged Architecture 3.1.15, 3.1.16)."""
+
+    def __init__(self, cause: int, tval: int = 0) -> None:
+        super().__init__(cause, tval)
+        self.cause = cause
+        self.tval = tval
+
+
+class TraceTrigger(Exception):
+    """The instruction at `Hart.position` is not executed before triggers have acted on the trace: *actions*."""
+
+    def __init__(self, actions: tuple[int, ...]) -> None:
+        super().__init__(actions)
+        self.actions = actions
+
+
+class DebugEntry(Exception):
+    """The instruction at `Hart.position` is not executed; the hart is to enter Debug Mode."""
+
+    def __init__(self, cause: DebugCause) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+# mcause values, RISC-V Privileged Architecture table 14.
+INSTRUCTION_MISALIGNED = 0
+INSTRUCTION_ACCESS_FAULT = 1
+ILLEGAL_INSTRUCTION = 2
+BREAKPOINT = 3
+LOAD_MISALIGNED = 4
+LOAD_ACCESS_FAULT = 5
+STORE_MISALIGNED = 6
+STORE_ACCESS_FAULT = 7
+ECALL_FROM_U = 8
+ECALL_FROM_M = 11
+
+
+InProgress = Callable[[], tuple[HartBlock, int] | None]

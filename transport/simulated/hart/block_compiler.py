@@ -1,0 +1,461 @@
+"""From machine code to compiled Python functions, one per basic block.
+
+A generated function looks like this (RV64, `c.lw a5,0(a4)`, `add a0,a0,a5`, `bne a4,a3,...`):
+
+    def block(x=x,m32=m32,load=load):
+     x[15]=v if (v:=(m32[o>>2] if not(o:=x[14]-2147483648)&-134217725 else load(o,4,0)))<2147483648 else v|...
+     x[10]=(x[10]+x[15])&18446744073709551615
+     return 2147483676 if x[14]!=x[13] else 2147483690
+
+Its source is made of the templates of `instructions`; loads and stores have a fast path into RAM. Generated code uses
+these names: `x` and `f` the register files, `m8`..`m64` main memory as arrays, `load` and `store` for what the fast
+path does not do, `h` the hart, `csr` its CSRs, `data` its `DataAccess`, `system` its `SystemInstructions`, `sf` the
+floating-point arithmetic; `o` (an offset into main memory), `v`, `e`, `t`, `r`, `w` are scratch.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NamedTuple, Protocol
+
+from rvtrace_gdb.transport.simulated.bus import Bus, BusError
+from rvtrace_gdb.transport.simulated.hart import instructions as fp
+from rvtrace_gdb.transport.simulated.hart import softfloat
+from rvtrace_gdb.transport.simulated.hart.block import (
+    ILLEGAL_INSTRUCTION,
+    INSTRUCTION_ACCESS_FAULT,
+    INSTRUCTION_MISALIGNED,
+    HartBlock,
+    Trap,
+)
+from rvtrace_gdb.transport.simulated.hart.csr import FS, Access, CsrFile, TriggerModule
+from rvtrace_gdb.transport.simulated.hart.instructions import (
+    BRANCHES,
+    ENDING,
+    LOADS,
+    STATEMENTS,
+    STORES,
+    TOLD_ACCESSES,
+    TOLD_WHOLE,
+    VALUES,
+    DataAccess,
+    SystemInstructions,
+    sign_extended,
+)
+from rvtrace_gdb.transport.simulated.hart.isa import Decoder, Operation, instruction_length
+
+UNFETCHABLE = "unfetchable"
+"""The mnemonic of an instruction that cannot be fetched; `imm` is the address."""
+
+_BOX = 0xFFFFFFFF_00000000  # the upper half of a NaN-boxed single (ISA manual 22.2)
+_NAN = 0x7FC00000  # what a single that is not NaN-boxed counts as
+
+
+class Shape(NamedTuple):
+    """What generated code depends on besides the instructions."""
+
+    xlen: int
+    compressed: bool
+    """Whether instructions may lie on odd halfwords."""
+    ram_base: int
+    fast_size: int
+    """Bytes of main memory the fast path reaches: a power of two, for one operation tests range and alignment."""
+    watched: Access
+    tohost: int | None
+    tells_accesses: bool = False
+    """Whether `h.accessed` is told of each access."""
+
+
+class BlockSource:
+    """The lines of one function, instruction by instruction."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._mask = (1 << shape.xlen) - 1
+        self._sign = 1 << shape.xlen - 1
+        self._fp_checked = self._fp_dirty = False
+        self.lines: list[str] = []
+        self.count = 0
+
+    def text(self) -> str:
+        return "\n ".join(self.lines)
+
+    def end(self, pc: int) -> None:
+        """The block goes on elsewhere than in this function."""
+        self.lines.append(f"return {pc}")
+
+    def check_execute_trigger(self, pc: int) -> None:
+        self.lines.append(f"h.position={self.count};h.fire({int(Access.EXECUTE)},{pc},1)")
+
+    def add(self, op: Operation, pc: int) -> bool:
+        """Append one instruction. True when it must be the last one."""
+        lines, ends = self._instruction(op, pc)
+        self.lines += lines
+        self.count += 1
+        return ends
+
+    def _instruction(self, op: Operation, pc: int) -> tuple[Iterator[str], bool]:
+        if op.name in LOADS:
+            return self._load(op, *LOADS[op.name]), False
+        if op.name in STORES:
+            return self._store(op, STORES[op.name], _x(op.rs2), self._shape.xlen), False
+        if op.name in VALUES:
+            return self._value(op, pc), False
+        if op.name in BRANCHES:
+            return self._branch(op, pc), True
+        if op.name in ("jal", "jalr"):
+            return self._jump(op, pc), True
+        if op.name == UNFETCHABLE:
+            return self._trap(INSTRUCTION_ACCESS_FAULT, op.imm), True
+        if op.name[0] == "f" and not op.name.startswith("fence"):
+            return self._floating_point(op, pc), False
+        return self._statement(op, pc), self._statement_key(op) in ENDING
+
+    def _operands(self, op: Operation, pc: int) -> dict[str, Any]:
+        a, b = _x(op.rs1), _x(op.rs2)
+        return {
+            "a": a, "sa": self._signed(op.rs1), "wa": _signed_word(a), "ua": f"{a}&0xffffffff",
+            "b": b, "sb": self._signed(op.rs2), "wb": _signed_word(b), "ub": f"{b}&0xffffffff",
+            "i": op.imm, "iu": op.imm & self._mask, "rs1": op.rs1, "word": op.word,
+            "fall": pc + op.length & self._mask, "target": pc + op.imm & self._mask,
+            "M": self._mask, "S": self._sign, "X": self._shape.xlen, "shift_mask": self._shape.xlen - 1,
+        }  # fmt: skip
+
+    def _signed(self, number: int) -> str:
+        return f"((x[{number}]^{self._sign})-{self._sign})" if number else "0"
+
+    # -- integer instructions
+
+    def _value(self, op: Operation, pc: int) -> Iterator[str]:
+        if op.rd:
+            yield f"x[{op.rd}]={VALUES[_variant(op, VALUES)].format_map(self._operands(op, pc))}"
+
+    def _branch(self, op: Operation, pc: int) -> Iterator[str]:
+        values = self._operands(op, pc)
+        condition = BRANCHES[_variant(op, BRANCHES)].format_map(values)
+        if values["target"] & 2 and not self._shape.compressed:
+            yield f"if {condition}:{self._misaligned(values['target'])}"
+            yield f"return {values['fall']}"
+        else:
+            yield f"return {values['target']} if {condition} else {values['fall']}"
+
+    def _jump(self, op: Operation, pc: int) -> Iterator[str]:
+        values = self._operands(op, pc)
+        target = str(values["target"])
+        if op.name == "jalr":
+            yield f"t=({values['a']}+{op.imm})&{self._mask - 1}"
+            target = "t"
+        if not self._shape.compressed:
+            yield f"if {target}&2:{self._misaligned(target)}"
+        if op.rd:
+            yield f"x[{op.rd}]={values['fall']}"
+        yield f"return {target}"
+
+    def _misaligned(self, target: int | str) -> str:
+        return ";".join(self._trap(INSTRUCTION_MISALIGNED, target))
+
+    def _trap(self, cause: int, value: int | str) -> Iterator[str]:
+        yield f"h.position={self.count}"
+        yield f"raise Trap({cause},{value})"
+
+    def _statement_key(self, op: Operation) -> str:
+        name = op.name.partition(".")[0]
+        if name in ("lr", "sc"):
+            return name
+        return "amo" if name.startswith("amo") else _variant(op, STATEMENTS)
+
+    def _statement(self, op: Operation, pc: int) -> Iterator[str]:
+        values = self._operands(op, pc)
+        values["size"] = 8 if op.name.endswith(".d") else 4
+        values["operation"] = op.name.removeprefix("amo").partition(".")[0]
+        values["told"] = values["operation"].removesuffix("u")  # data trace does not tell signed from unsigned
+        values["data"] = (1 << 8 * values["size"]) - 1
+        key = self._statement_key(op)
+        if self._shape.tells_accesses:
+            key = TOLD_WHOLE.get(key, key)
+        lines = [line.format_map(values) for line in STATEMENTS[key]]
+        yield f"h.position={self.count}"
+        yield from lines
+        if told := TOLD_ACCESSES.get(key.partition(" ")[0]):
+            yield from self._told(told.format_map(values))
+        if op.rd and any(line.startswith("v=") for line in lines):
+            yield f"x[{op.rd}]=v"
+        if key in ENDING:
+            yield "return t" if lines[-1].startswith("t=") else f"return {values['fall']}"
+
+    # -- loads and stores
+
+    def _load(self, op: Operation, size: int, is_signed: bool) -> Iterator[str]:
+        yield from self._watch(op, Access.LOAD, size)
+        value = self._loaded(op, size)
+        if self._shape.tells_accesses:
+            yield f"w={value}"
+            yield from self._told(f"'load',{size},'',{self._address(op)},w")
+            value = "w"
+        if is_signed:
+            value = sign_extended(f"({value})", 8 * size, self._shape.xlen)
+        yield f"x[{op.rd}]={value}" if op.rd else f"v={value}"
+
+    def _loaded(self, op: Operation, size: int) -> str:
+        fast = f"m{8 * size}[{_slot(size)}]"
+        slow = f"load(o,{size},{self.count})"
+        return f"{fast} if not(o:={self._offset(op)})&{self._slow_mask(size)} else {slow}"
+
+    def _store(self, op: Operation, size: int, value: str, bits: int) -> Iterator[str]:
+        yield from self._watch(op, Access.STORE, size)
+        if 8 * size < bits:
+            value += f"&{(1 << 8 * size) - 1}"
+        tohost = "" if self._shape.tohost is None else f" or o=={self._shape.tohost - self._shape.ram_base}"
+        yield f"o={self._offset(op)}"
+        yield f"if o&{self._slow_mask(size)}{tohost}:store(o,{size},{self.count},{value})"
+        yield f"else:m{8 * size}[{_slot(size)}]={value}"
+        yield from self._told(f"'store',{size},'',{self._address(op)},{value}")
+
+    def _address(self, op: Operation) -> str:
+        return f"{_x(op.rs1)}+{op.imm}&{self._mask}"
+
+    def _told(self, access: str) -> Iterator[str]:
+        """*access*: the fields of `Accessed` behind the first; its registers must not have changed yet."""
+        if self._shape.tells_accesses:
+            yield f"h.accessed({self.count},{access})"
+
+    def _offset(self, op: Operation) -> str:
+        return f"{_x(op.rs1)}{op.imm - self._shape.ram_base:+d}"
+
+    def _slow_mask(self, size: int) -> int:
+        """Has a bit in common with every offset that the fast path cannot take, negative ones included."""
+        return ~(self._shape.fast_size - 1) | size - 1
+
+    def _watch(self, op: Operation, access: Access, size: int) -> Iterator[str]:
+        if self._shape.watched & access:
+            yield f"h.position={self.count}"
+            yield f"h.fire({int(access)},{self._address(op)},{size})"
+
+    # -- floating point
+
+    def _floating_point(self, op: Operation, pc: int) -> Iterator[str]:
+        yield from self._fp_enabled(op)
+        if op.name in fp.FP_LOADS:
+            yield from self._watch(op, Access.LOAD, fp.FP_LOADS[op.name])
+            yield f"v={self._loaded(op, fp.FP_LOADS[op.name])}"
+            yield from self._told(f"'load',{fp.FP_LOADS[op.name]},'',{self._address(op)},v")
+            yield from self._write_f(op, op.name == "flw")
+        elif op.name in fp.FP_STORES:
+            yield from self._store(op, fp.FP_STORES[op.name], f"f[{op.rs2}]", 64)
+        else:
+            yield from self._fp_operation(op, pc)
+
+    def _fp_operation(self, op: Operation, pc: int) -> Iterator[str]:
+        stem, _, last = op.name.rpartition(".")
+        single = last == "s"
+        to_integer = fp.FP_TO_INTEGER.get(op.name) or fp.FP_TO_INTEGER.get(stem)
+        to_float = fp.TO_SINGLE.get(op.name) or fp.TO_DOUBLE.get(op.name)
+        template = to_integer or to_float or fp.FP_ARITHMETIC[stem]
+        if "{rm}" in template:
+            yield from self._rounding(op)
+        yield template.format_map(self._operands(op, pc) | self._fp_operands(op, single))
+        if to_integer is None:
+            yield from self._write_f(op, op.name in fp.TO_SINGLE if to_float else single)
+        elif op.rd:
+            word = op.name in fp.FP_WORD_RESULTS or stem in fp.FP_WORD_RESULTS
+            yield f"x[{op.rd}]={sign_extended('v', 32, self._shape.xlen) if word else 'v'}"
+        if template.startswith("v,e="):
+            yield "if e:csr.raise_flags(e)"
+
+    def _fp_operands(self, op: Operation, single: bool) -> dict[str, Any]:
+        def operand(number: int, single: bool) -> str:
+            return f"(f[{number}]&0xffffffff if f[{number}]>={_BOX} else {_NAN})" if single else f"f[{number}]"
+
+        return {
+            "fa": operand(op.rs1, single), "fb": operand(op.rs2, single), "fc": operand(op.rs3, single),
+            "fs": operand(op.rs1, True), "fd": operand(op.rs1, False), "f1": f"f[{op.rs1}]",
+            "fmt": "sf.F32" if single else "sf.F64", "sign": 1 << 31 if single else 1 << 63,
+            "rm": op.rm if op.rm < 5 else "r",
+        }  # fmt: skip
+
+    def _fp_enabled(self, op: Operation) -> Iterator[str]:
+        """mstatus.FS Off makes the instruction illegal; it cannot change within a block."""
+        if not self._fp_checked:
+            self._fp_checked = True
+            yield f"if not csr.mstatus&{FS}:{self._illegal(op)}"
+
+    def _rounding(self, op: Operation) -> Iterator[str]:
+        """Modes 5 and 6 are reserved, 7 means the one in frm, where they are reserved as well."""
+        if op.rm == 7:
+            yield "r=csr.frm"
+            yield f"if r>4:{self._illegal(op)}"
+        elif op.rm > 4:
+            yield from self._trap(ILLEGAL_INSTRUCTION, op.word)
+
+    def _illegal(self, op: Operation) -> str:
+        return ";".join(self._trap(ILLEGAL_INSTRUCTION, op.word))
+
+    def _write_f(self, op: Operation, single: bool) -> Iterator[str]:
+        yield f"f[{op.rd}]=v|{_BOX}" if single else f"f[{op.rd}]=v"
+        if not self._fp_dirty:
+            self._fp_dirty = True
+            yield f"csr.mstatus|={FS}"
+
+
+def _x(number: int) -> str:
+    return f"x[{number}]" if number else "0"
+
+
+def _slot(size: int) -> str:
+    return f"o>>{size.bit_length() - 1}" if size > 1 else "o"
+
+
+def _signed_word(operand: str) -> str:
+    return f"((({operand}&0xffffffff)^0x80000000)-0x80000000)"
+
+
+def _variant(op: Operation, table: dict[str, Any]) -> str:
+    """The key of the cheapest template for *op*."""
+    for field in ("rs1", "rs2", "rd", "imm"):
+        key = f"{op.name} {field}=0"
+        if key in table and getattr(op, field) == 0:
+            return key
+    return op.name
+
+
+# Interrupts and the end of a time slice are looked at between blocks, so no block may be long.
+LONGEST_BLOCK = 64
+
+# What generated code may name; a block gets those it uses as argument defaults, which Python reads fastest.
+_NAMES = (
+    "x", "f", "m8", "m16", "m32", "m64", "load", "store", "h", "csr", "data", "system", "sf", "Trap",
+    "div", "divu", "rem", "remu",
+)  # fmt: skip
+
+
+class TranslatedHart(Protocol):
+    """What the translator needs of the hart."""
+
+    bus: Bus
+    xlen: int
+    x: list[int]
+    f: list[int]
+    csr: CsrFile
+    data: DataAccess
+    system: SystemInstructions
+    triggers: TriggerModule
+
+    @property
+    def accesses_wanted(self) -> bool: ...
+
+
+class Translator:
+    """Makes blocks for one hart."""
+
+    def __init__(self, hart: TranslatedHart, extensions: str) -> None:
+        self._hart = hart
+        self._bus = hart.bus
+        self._extensions = extensions
+        self._decoder = Decoder(hart.xlen, extensions)
+        self._mask = (1 << hart.xlen) - 1
+        self._globals: dict[str, Any] = {
+            "x": hart.x, "f": hart.f, "h": hart, "csr": hart.csr, "data": hart.data,
+            "system": hart.system, "load": hart.data.load, "store": hart.data.store, "sf": softfloat, "Trap": Trap,
+            **{name: getattr(fp, name) for name in ("div", "divu", "rem", "remu")},
+            **{f"m{8 * n}": view for n, view in hart.bus.main.views.items()},
+        }  # fmt: skip
+
+    def translate(self, pc: int, limit: int = LONGEST_BLOCK) -> HartBlock:
+        """The block of at most *limit* instructions at *pc*; where nothing can be fetched, one that traps."""
+        source = BlockSource(self._shape())
+        pcs: list[int] = []
+        words: list[int] = []
+        here, ended = pc, False
+        while not ended and source.count < limit:
+            operation = self._operation(here)
+            if operation.name == UNFETCHABLE and pcs:
+                break
+            if self._execute_trigger(here):
+                if pcs:
+                    break
+                source.check_execute_trigger(here)
+            ended = source.add(operation, here)
+            pcs.append(here)
+            words.append(operation.word)
+            here = here + operation.length & self._mask
+        if not ended:
+            source.end(here)
+        return HartBlock(tuple(pcs), tuple(words), here, self._function(source))
+
+    def still_there(self, block: HartBlock) -> bool:
+        """Whether memory holds the instructions *block* was made from."""
+        try:
+            return all(self._fetch(pc) == word for pc, word in zip(block.pcs, block.words, strict=True))
+        except BusError:
+            return False
+
+    def _operation(self, pc: int) -> Operation:
+        try:
+            return self._decoder.decode(self._fetch(pc))
+        except BusError as error:
+            return Operation(UNFETCHABLE, 2, 0, imm=error.address)
+
+    def _fetch(self, pc: int) -> int:
+        """The 16 or 32 bits of the instruction at *pc*. Raises `BusError` where there is no RAM."""
+        word = int.from_bytes(self._bus.read_bytes(pc, 2), "little")
+        if instruction_length(word) == 4:
+            word |= int.from_bytes(self._bus.read_bytes(pc + 2 & self._mask, 2), "little") << 16
+        return word
+
+    def _execute_trigger(self, pc: int) -> bool:
+        triggers = self._hart.triggers
+        return bool(triggers.watched & Access.EXECUTE and triggers.fitting(Access.EXECUTE, pc, 1))
+
+    def _shape(self) -> Shape:
+        ram = self._bus.main
+        return Shape(
+            xlen=self._hart.xlen,
+            compressed="C" in self._extensions,
+            ram_base=ram.base,
+            fast_size=1 << ram.size.bit_length() - 1,
+            watched=self._hart.triggers.watched,
+            tohost=self._hart.data.tohost,
+            tells_accesses=self._hart.accesses_wanted,
+        )
+
+    def _function(self, source: BlockSource) -> Callable[[], int]:
+        text = source.text()
+        defaults = ",".join(f"{name}={name}" for name in _NAMES if name in text)
+        namespace = dict(self._globals)
+        exec(_compiled(f"def block({defaults}):\n {text}\n"), namespace)
+        function: Callable[[], int] = namespace["block"]
+        return function
+
+
+class BlockCache:
+    """The translated blocks by address; `translated` stays the same dictionary and may be read directly."""
+
+    def __init__(self, translator: Translator, limit: int) -> None:
+        self._translator = translator
+        self._limit = limit
+        self._distrusted: dict[int, HartBlock] = {}
+        self.translated: dict[int, HartBlock] = {}
+
+    def translate(self, pc: int) -> HartBlock:
+        """The block at *pc*, which is not in `translated`: a distrusted one if memory still holds it, or a new one."""
+        block = self._distrusted.pop(pc, None)
+        if block is None or not self._translator.still_there(block):
+            block = self._translator.translate(pc, self._limit)
+        self.translated[pc] = block
+        return block
+
+    def distrust(self) -> None:
+        """Memory may have changed."""
+        self._distrusted.update(self.translated)
+        self.translated.clear()
+
+    def clear(self) -> None:
+        """What blocks are compiled for has changed (triggers, tohost)."""
+        self._distrusted.clear()
+        self.translated.clear()
+
+
+@lru_cache(maxsize=8192)
+def _compiled(source: str) -> CodeType:
+    """Compiling is most of the cost of a block, and a restarted program has the same ones."""
+    return compile(source, "<block>", "exec")

@@ -1,0 +1,430 @@
+"""The control and status registers of the simulated hart, and its trigger module.
+
+A hart with M and U mode, without S mode, PMP, and performance counters beyond cycle and instret: what Spike models
+with `--priv=mu --pmpregions=0`, which is the reference for every WARL choice here. Unlike Spike's, misa is read-only,
+the triggers are of type 2 only, there is no tcontrol, and there is scontext: optional, and open to M mode, where a
+kernel can name its tasks with it. hcontext needs the H extension; its alias mcontext does not.
+
+Triggers are hardware breakpoints and watchpoints, and places that switch or mark the trace: match control triggers of
+type 2 (mcontrol), on addresses. What a debugger writes reads back exactly as far as the fields exist; the others read
+as zero. All take effect before the instruction.
+
+Sources: RISC-V Privileged Architecture 20240411, chapters 2 and 3; RISC-V Debug Specification 1.0, 4.9, chapter 5, 5.7
+(5.7.11); actions 2 to 4 of triggers are those of the RISC-V Trace Control Interface 1.0, "Debug Trigger Module".
+"""
+
+from collections.abc import Callable
+from enum import IntEnum, IntFlag
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.transport.simulated.ctr.hart_side import NotSelected
+from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
+    from rvtrace_gdb.transport.simulated.hart.hart import Hart
+
+_TYPE_MCONTROL = 2
+_HIT = 1 << 20
+_ACTION_SHIFT, _MATCH_SHIFT = 12, 7
+_M, _U = 1 << 6, 1 << 3
+_MATCHES = (0, 1, 2, 3)  # equal, NAPOT, greater or equal, less
+TINFO = 1 << _TYPE_MCONTROL
+
+
+class Access(IntFlag):
+    """What a trigger looks at; the values are the bits of mcontrol."""
+
+    LOAD = 1
+    STORE = 2
+    EXECUTE = 4
+
+
+class Action(IntEnum):
+    """What a trigger does (mcontrol.action)."""
+
+    BREAKPOINT = 0
+    DEBUG_MODE = 1
+    TRACE_ON = 2
+    TRACE_OFF = 3
+    TRACE_NOTIFY = 4
+
+
+class Trigger:
+    """One trigger: tdata1 without its type field, and tdata2."""
+
+    def __init__(self) -> None:
+        self.control = 0
+        self.compare = 0
+        self.debug_only = False
+
+    @property
+    def action(self) -> Action:
+        return Action(self.control >> _ACTION_SHIFT & 0xF)
+
+    def watches(self, access: Access) -> bool:
+        return bool(self.control & access) and bool(self.control & (_M | _U))
+
+    def in_mode(self, privilege: int) -> bool:
+        return bool(self.control & (_M if privilege == 3 else _U))
+
+    def matches(self, address: int, size: int) -> bool:
+        """Whether any byte of the access fits tdata2, in the way the match field says."""
+        match self.control >> _MATCH_SHIFT & 0xF:
+            case 1:
+                mask = ~(self.compare ^ (self.compare + 1))
+                return any((address + i) & mask == self.compare & mask for i in range(size))
+            case 2:
+                return address + size > self.compare
+            case 3:
+                return address < self.compare
+            case _:
+                return address <= self.compare < address + size
+
+    def hit(self) -> None:
+        self.control |= _HIT
+
+
+class TriggerModule:
+    """`count` triggers behind tselect, tdata1, tdata2. `changed` is called when compiled code no longer fits them."""
+
+    def __init__(self, xlen: int, count: int, changed: Callable[[], None]) -> None:
+        self._xlen = xlen
+        self._changed = changed
+        self._triggers = [Trigger() for _ in range(count)]
+        self.select = 0
+        self.watched = Access(0)
+        """The kinds of access any trigger looks at."""
+
+    def reset(self) -> None:
+        self._triggers = [Trigger() for _ in self._triggers]
+        self.select = 0
+        self._update()
+
+    def write_select(self, value: int) -> None:
+        """tselect keeps its value when there is no such trigger (5.7.1)."""
+        if value < len(self._triggers):
+            self.select = value
+
+    def read_tdata1(self) -> int:
+        trigger = self._triggers[self.select]
+        top = _TYPE_MCONTROL << 1 | trigger.debug_only
+        return top << (self._xlen - 5) | trigger.control
+
+    def write_tdata1(self, value: int, debug: bool) -> None:
+        trigger = self._triggers[self.select]
+        if trigger.debug_only and not debug:
+            return
+        trigger.debug_only = bool(value >> (self._xlen - 5) & 1) and debug
+        trigger.control = value & (_HIT | _M | _U | Access.LOAD | Access.STORE | Access.EXECUTE)
+        action = value >> _ACTION_SHIFT & 0xF
+        if action in tuple(Action) and (action != Action.DEBUG_MODE or trigger.debug_only):
+            trigger.control |= action << _ACTION_SHIFT
+        if value >> _MATCH_SHIFT & 0xF in _MATCHES:
+            trigger.control |= value & 0xF << _MATCH_SHIFT
+        self._update()
+
+    def read_tdata2(self) -> int:
+        return self._triggers[self.select].compare
+
+    def write_tdata2(self, value: int, debug: bool) -> None:
+        trigger = self._triggers[self.select]
+        if not trigger.debug_only or debug:
+            trigger.compare = value
+            self._update()
+
+    def fitting(self, access: Access, address: int, size: int, privilege: int | None = None) -> list[Trigger]:
+        """The triggers this access sets off (in any privilege when None)."""
+        return [
+            trigger
+            for trigger in self._triggers
+            if trigger.watches(access)
+            and (privilege is None or trigger.in_mode(privilege))
+            and trigger.matches(address, size)
+        ]
+
+    def _update(self) -> None:
+        self.watched = Access(0)
+        for access in Access:
+            if any(trigger.watches(access) for trigger in self._triggers):
+                self.watched |= access
+        self._changed()
+
+
+FFLAGS, FRM, FCSR = 0x001, 0x002, 0x003
+MSTATUS, MISA, MIE, MTVEC, MCOUNTEREN, MENVCFG = 0x300, 0x301, 0x304, 0x305, 0x306, 0x30A
+MSTATUSH, MENVCFGH, MCOUNTINHIBIT, MHPMEVENT = 0x310, 0x31A, 0x320, 0x320
+MSCRATCH, MEPC, MCAUSE, MTVAL, MIP = 0x340, 0x341, 0x342, 0x343, 0x344
+TSELECT, TDATA1, TDATA2, TDATA3, TINFO_CSR = 0x7A0, 0x7A1, 0x7A2, 0x7A3, 0x7A4
+SCONTEXT, MCONTEXT = 0x5A8, 0x7A8
+DCSR, DPC, DSCRATCH0, DSCRATCH1 = 0x7B0, 0x7B1, 0x7B2, 0x7B3
+MCYCLE, MINSTRET, CYCLE, TIME = 0xB00, 0xB02, 0xC00, 0xC01
+MVENDORID, MARCHID, MIMPID, MHARTID, MCONFIGPTR = 0xF11, 0xF12, 0xF13, 0xF14, 0xF15
+_HIGH = 0x80  # from a counter to its upper half on RV32
+
+# mstatus fields.
+MIE_BIT, MPIE_BIT, MPP_SHIFT, MPP, FS, MPRV, TW = 1 << 3, 1 << 7, 11, 3 << 11, 3 << 13, 1 << 17, 1 << 21
+_UXL_64 = 2 << 32
+# dcsr fields.
+EBREAKM, EBREAKU, STEPIE, STEP, _PRV = 1 << 15, 1 << 12, 1 << 11, 1 << 2, 3
+_DCSR_WRITABLE = EBREAKM | EBREAKU | STEPIE | STEP
+_DEBUGVER = 4 << 28  # 0.13.2 and 1.0 give the same number
+
+_INTERRUPTS = 1 << 11 | 1 << 7 | 1 << 3
+_COUNTERS = {0: "mcycle", 2: "minstret"}
+# Bits of scontext and mcontext: as many as the Debug Specification recommends (5.7.7, 5.7.9).
+_CONTEXT_BITS = {32: (16, 6), 64: (34, 13)}
+_EVERYTHING = -1
+
+
+class IllegalCsr(RvtraceError):
+    """There is no CSR of this number, or not for this access."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"CSR {number:#x} does not exist on this hart or cannot be accessed this way")
+        self.number = number
+
+
+class Counter:
+    """mcycle or minstret: the retired instructions, offset by what was written, or frozen by mcountinhibit."""
+
+    def __init__(self, now: int) -> None:
+        self._offset = now
+        self._frozen: int | None = None
+
+    def read(self, now: int) -> int:
+        return self._frozen if self._frozen is not None else now - self._offset & (1 << 64) - 1
+
+    def write(self, value: int, now: int) -> None:
+        """*now*: the count at which the counter is to hold *value*."""
+        if self._frozen is not None:
+            self._frozen = value
+        else:
+            self._offset = now - value
+
+    def inhibit(self, inhibited: bool, now: int) -> None:
+        if inhibited and self._frozen is None:
+            self._frozen = self.read(now)
+        elif not inhibited and self._frozen is not None:
+            self._offset = now - self._frozen
+            self._frozen = None
+
+
+class _Stored(NamedTuple):
+    """A CSR that keeps what is written, as far as the bits exist."""
+
+    attribute: str
+    writable: int = _EVERYTHING
+
+
+Reader = Callable[[], int]
+Writer = Callable[[int, bool], None]
+
+
+class CsrFile:
+    """CSR numbers to what they read and do. Access rights are checked here; `debug` accesses have all of them.
+
+    `mstatus` lacks the read-only fields UXL and SD; use `read` for the whole.
+    """
+
+    def __init__(self, hart: "Hart", extensions: str) -> None:
+        self._hart = hart
+        self._xlen = hart.xlen
+        self._mask = (1 << hart.xlen) - 1
+        self._fs_mask = FS if "F" in extensions else 0
+        address = ~1 if "C" in extensions else ~3
+        self._stored = {
+            MIE: _Stored("mie", _INTERRUPTS), MTVEC: _Stored("mtvec", ~2), MCOUNTEREN: _Stored("mcounteren", 7),
+            MSCRATCH: _Stored("mscratch"), MEPC: _Stored("mepc", address), MCAUSE: _Stored("mcause"),
+            MTVAL: _Stored("mtval"), DPC: _Stored("dpc", address), DSCRATCH0: _Stored("dscratch0"),
+            DSCRATCH1: _Stored("dscratch1"),
+        }  # fmt: skip
+        self._constants = _constants(hart.xlen, extensions) | {MHARTID: hart.hartid}
+        self._readers, self._writers = self._special()
+        if "F" in extensions:
+            self._add_floating_point()
+        for index, name in _COUNTERS.items():
+            self._add_counter(index, name)
+        self._add_time()
+        if hart.ctr is not None:
+            self._add_ctr(hart.ctr)
+        self.reset()
+
+    def reset(self) -> None:
+        self.mstatus = 0
+        self.mie = self.mtvec = self.mepc = self.mcause = self.mtval = self.mscratch = 0
+        self.mcounteren = self.mcountinhibit = 0
+        self.scontext = self.mcontext = 0
+        self.fflags = self.frm = 0
+        self.dcsr = _DEBUGVER | 3
+        self.dpc = self.dscratch0 = self.dscratch1 = 0
+        self._counters = {name: Counter(self._hart.instret) for name in _COUNTERS.values()}
+
+    def read(self, number: int, debug: bool = False) -> int:
+        """Raises `IllegalCsr`."""
+        if not debug and not self._allowed(number):
+            raise IllegalCsr(number)
+        if number in self._stored:
+            value: int = getattr(self, self._stored[number].attribute)
+            return value
+        if number in self._readers:
+            return self._readers[number]()
+        if number in self._constants:
+            return self._constants[number]
+        raise IllegalCsr(number)
+
+    def write(self, number: int, value: int, debug: bool = False) -> None:
+        """Raises `IllegalCsr`, for read-only registers too. A value of any size is cut to XLEN bits."""
+        self.read(number, debug)
+        if number >> 10 == 3:
+            raise IllegalCsr(number)
+        if number in self._stored:
+            stored = self._stored[number]
+            setattr(self, stored.attribute, value & stored.writable & self._mask)
+        elif number in self._writers:
+            self._writers[number](value & self._mask, debug)
+        self._hart.state_changed()
+
+    def numbers(self) -> list[int]:
+        """Those of all CSRs there are, in order; some may not be readable in every situation."""
+        return sorted({*self._stored, *self._readers, *self._constants})
+
+    def raise_flags(self, flags: int) -> None:
+        """Accrue floating-point exceptions; that makes the floating-point state dirty."""
+        self.fflags |= flags
+        self.mstatus |= FS
+
+    def _allowed(self, number: int) -> bool:
+        """Whether the program may access the CSR now (2.1; 3.1.11 for counters in U mode)."""
+        privilege = self._hart.privilege
+        if number >> 8 & 3 > privilege or DCSR <= number < DCSR + 16:
+            return False
+        if number <= FCSR:
+            return bool(self.mstatus & FS)
+        if privilege == 0 and number >> 8 == CYCLE >> 8:
+            return bool(self.mcounteren >> (number & 31) & 1)
+        return True
+
+    # -- registers that do more than store
+
+    def _special(self) -> tuple[dict[int, Reader], dict[int, Writer]]:
+        hart = self._hart
+        readers: dict[int, Reader] = {
+            MSTATUS: self._read_mstatus,
+            MCOUNTINHIBIT: lambda: self.mcountinhibit,
+            MIP: lambda: hart.mip,
+            TSELECT: lambda: hart.triggers.select,
+            TDATA1: lambda: hart.triggers.read_tdata1(),
+            TDATA2: lambda: hart.triggers.read_tdata2(),
+            SCONTEXT: lambda: self.scontext,
+            MCONTEXT: lambda: self.mcontext,
+            DCSR: lambda: self.dcsr,
+        }
+        writers: dict[int, Writer] = {
+            MSTATUS: self._write_mstatus,
+            MCOUNTINHIBIT: self._write_mcountinhibit,
+            TSELECT: lambda value, debug: hart.triggers.write_select(value),
+            TDATA1: lambda value, debug: hart.triggers.write_tdata1(value, debug),
+            TDATA2: lambda value, debug: hart.triggers.write_tdata2(value, debug),
+            SCONTEXT: lambda value, debug: self._write_context(value, self.mcontext),
+            MCONTEXT: lambda value, debug: self._write_context(self.scontext, value),
+            DCSR: self._write_dcsr,
+        }
+        return readers, writers
+
+    def _read_mstatus(self) -> int:
+        dirty = self.mstatus & FS == FS
+        return self.mstatus | (_UXL_64 if self._xlen == 64 else 0) | dirty << self._xlen - 1
+
+    def _write_mstatus(self, value: int, debug: bool) -> None:
+        mpp = MPP if value & MPP == MPP else 0  # S mode does not exist; Spike makes it U
+        self.mstatus = value & (MIE_BIT | MPIE_BIT | MPRV | TW | self._fs_mask) | mpp
+
+    def _write_mcountinhibit(self, value: int, debug: bool) -> None:
+        self.mcountinhibit = value & 5
+        for index, name in _COUNTERS.items():
+            self._counters[name].inhibit(bool(value >> index & 1), self._hart.now)
+
+    def _write_context(self, scontext: int, mcontext: int) -> None:
+        supervisor, machine = _CONTEXT_BITS[self._xlen]
+        self.scontext, self.mcontext = scontext & (1 << supervisor) - 1, mcontext & (1 << machine) - 1
+        self._hart.situation_changed()
+
+    def _write_dcsr(self, value: int, debug: bool) -> None:
+        privilege = 3 if value & _PRV else 0
+        self.dcsr = self.dcsr & ~(_DCSR_WRITABLE | _PRV) | value & _DCSR_WRITABLE | privilege
+
+    def _add_floating_point(self) -> None:
+        self._readers |= {FFLAGS: lambda: self.fflags, FRM: lambda: self.frm, FCSR: lambda: self.frm << 5 | self.fflags}
+        self._writers |= {
+            FFLAGS: lambda value, debug: self._write_fcsr(self.frm, value),
+            FRM: lambda value, debug: self._write_fcsr(value, self.fflags),
+            FCSR: lambda value, debug: self._write_fcsr(value >> 5, value),
+        }
+
+    def _write_fcsr(self, rounding: int, flags: int) -> None:
+        self.frm = rounding & 7
+        self.fflags = flags & 31
+        self.mstatus |= FS
+
+    def _add_counter(self, index: int, name: str) -> None:
+        def read() -> int:
+            return self._counters[name].read(self._hart.now)
+
+        def write(value: int, debug: bool) -> None:
+            # The write takes the place of the increment by its own instruction (Zicsr, 7.1).
+            now = self._hart.now + (not debug)
+            keep = 0 if self._xlen == 64 else 0xFFFFFFFF_00000000
+            self._counters[name].write(self._counters[name].read(now) & keep | value, now)
+
+        def write_high(value: int, debug: bool) -> None:
+            now = self._hart.now + (not debug)
+            self._counters[name].write(self._counters[name].read(now) & 0xFFFFFFFF | value << 32, now)
+
+        for base in (MCYCLE, CYCLE):
+            self._add_readers(base + index, read)
+        self._writers |= {MCYCLE + index: write, MCYCLE + _HIGH + index: write_high}
+
+    def _add_time(self) -> None:
+        self._add_readers(TIME, lambda: self._hart.mtime)
+
+    def _add_ctr(self, ctr: "CtrFollower") -> None:
+        for number in ctr.csrs:
+            self._readers[number] = partial(self._read_ctr, ctr, number)
+            self._writers[number] = partial(self._write_ctr, ctr, number)
+        if "LCOFIFRZ" in ctr.recorder.build.fields:
+            # As much of Sscofpmf as it takes to freeze: the interrupt, which a program pends by itself.
+            self._stored[MIE] = _Stored("mie", _INTERRUPTS | 1 << LCOFI)
+            self._writers[MIP] = lambda value, debug: self._hart.set_interrupt(LCOFI, bool(value >> LCOFI & 1))
+
+    def _read_ctr(self, ctr: "CtrFollower", number: int) -> int:
+        try:
+            return ctr.read(number) & self._mask
+        except NotSelected:
+            raise IllegalCsr(number) from None
+
+    def _write_ctr(self, ctr: "CtrFollower", number: int, value: int, debug: bool) -> None:
+        """A write is in force when its instruction has retired."""
+        ctr.write(number, value, self._hart.now + (not debug))
+
+    def _add_readers(self, number: int, read: Reader) -> None:
+        """A 64-bit register: one CSR on RV64, two on RV32."""
+        self._readers[number] = lambda: read() & self._mask
+        if self._xlen == 32:
+            self._readers[number + _HIGH] = lambda: read() >> 32
+
+
+def _constants(xlen: int, extensions: str) -> dict[int, int]:
+    """CSRs that always read the same and ignore writes; marchid is Spike's, so programs under test go the same way."""
+    misa = (1 if xlen == 32 else 2) << xlen - 2
+    for letter in extensions + "U":
+        misa |= 1 << ord(letter) - ord("A")
+    constants = {MISA: misa, MVENDORID: 0, MARCHID: 5, MIMPID: 0, MCONFIGPTR: 0, MENVCFG: 0, TDATA3: 0}
+    constants[TINFO_CSR] = TINFO
+    for index in range(3, 32):  # mhpmcounter, mhpmevent
+        constants |= {MCYCLE + index: 0, MHPMEVENT + index: 0}
+        if xlen == 32:
+            constants[MCYCLE + _HIGH + index] = 0
+    return constants | ({MSTATUSH: 0, MENVCFGH: 0} if xlen == 32 else {})

@@ -1,0 +1,500 @@
+"""The simulated hart: executes RV32/RV64 programs block by block and tells what retired.
+
+`Hart.run` is the loop over compiled blocks (`block_compiler`), with everything that may happen between two blocks:
+interrupts, traps, entry to Debug Mode, the end of the time slice. What the instructions do, with slow memory
+accesses, is in `instructions`, the registers are in `csr`.
+
+What it models, where the specifications leave a choice, is Spike with `--priv=mu --pmpregions=0`: M and U mode,
+misaligned accesses trap, mtval holds the faulting address or instruction. Interrupts are taken between blocks.
+
+Sources: RISC-V Privileged Architecture 20240411, chapter 3; RISC-V Debug Specification 1.0, chapter 4.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from rvtrace_gdb.transport.simulated.bus import Bus
+from rvtrace_gdb.transport.simulated.clint import MEI, MSI, MTI, Clint, Htif
+from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
+from rvtrace_gdb.transport.simulated.ctr.recorder import LCOFI, CtrBuild
+from rvtrace_gdb.transport.simulated.hart.block import (
+    BREAKPOINT,
+    ILLEGAL_INSTRUCTION,
+    Accessed,
+    DebugCause,
+    DebugEntry,
+    HartBlock,
+    Situation,
+    TraceTrigger,
+    Trap,
+    TrapEntry,
+    Witness,
+)
+from rvtrace_gdb.transport.simulated.hart.block_compiler import LONGEST_BLOCK, BlockCache, Translator
+from rvtrace_gdb.transport.simulated.hart.csr import (
+    MIE_BIT,
+    MPIE_BIT,
+    MPP,
+    MPP_SHIFT,
+    MPRV,
+    STEP,
+    STEPIE,
+    Access,
+    Action,
+    CsrFile,
+    IllegalCsr,
+    Trigger,
+    TriggerModule,
+)
+from rvtrace_gdb.transport.simulated.hart.instructions import MACHINE, DataAccess, SystemInstructions
+
+__all__ = ["Accessed", "DebugCause", "Hart", "HartBlock", "IllegalCsr", "Retired", "Situation", "TrapEntry"]
+
+Retired = HartBlock | tuple[HartBlock, int] | TrapEntry | Situation | Accessed
+
+_TRIGGERS = 4
+_FOREVER = 1 << 100
+
+
+class Hart:
+    """One hart. `x` and `f` are its registers as unsigned values (f: 64 bits, NaN-boxed), `pc` the next instruction.
+
+    Attributes:
+        retired: None, or a list `run` and `step` append to in order of retirement: blocks, (block, k) when only its
+            first k instructions retired, and trap entries. The owner takes from it between two calls.
+        tells_situation: whether `Situation`s are in that list too.
+        tells_accesses: whether what instructions access is, before their block; code is translated afresh for it.
+        ctr: its Control Transfer Records, None if it has none.
+        trace_trigger: called with the actions (2 to 4) of triggers that fire, `pc` being what they fired at.
+        instret: retired instructions since the hart was made.
+        exit_code: set when the program ended itself (`watch_tohost`); the hart can go on and spins.
+        waiting: the hart sleeps in WFI and nothing on the hart's side will wake it.
+        block, position: what is being executed, while devices are accessed by it: the block, and how many of its
+            instructions have retired. Meaningless at other times.
+    """
+
+    block: HartBlock
+
+    def __init__(
+        self,
+        bus: Bus,
+        xlen: int = 64,
+        extensions: str = "IMAFDC",
+        reset_pc: int | None = None,
+        triggers: int = _TRIGGERS,
+        ctr: CtrBuild | None = None,
+        hartid: int = 0,
+    ) -> None:
+        self.bus = bus
+        self.hartid = hartid
+        self.xlen = xlen
+        self.extensions = extensions
+        self.reset_pc = bus.ram_base if reset_pc is None else reset_pc
+        self._mask = (1 << xlen) - 1
+        self.x = [0] * 32
+        self.f = [0] * 32
+        self.pc = self.reset_pc
+        self.privilege = MACHINE
+        self.instret = 0
+        self.position = 0
+        self.clint: Clint | None = None
+        self.htif: Htif | None = None
+        self.exit_code: int | None = None
+        self.waiting = False
+        self.tells_situation = False
+        self.trace_trigger: Callable[[int], None] = lambda action: None
+        self.triggers = TriggerModule(xlen, triggers, self._recompile)
+        self.ctr = CtrFollower(self, ctr) if ctr is not None else None
+        self.csr = CsrFile(self, extensions)
+        self.data = DataAccess(self, self._stored_tohost)
+        self.system = SystemInstructions(self)
+        self._lines = 0
+        self._witness: Witness | None = None
+        self._retired: list[Retired] | None = None
+        self._tells_accesses = self._listening = False  # wanted, and there is a list from this block on
+        self._untold = False  # the situation has changed
+        self._fired_at = (-1, 0)  # `now` and pc when triggers last had their effect on the trace,
+        self._fired: list[Trigger] = []  # and which ones
+        self._deadline = 0
+        self._slice_end = 0
+        translator = Translator(self, extensions)
+        self._blocks = BlockCache(translator, LONGEST_BLOCK)
+        self._singles = BlockCache(translator, 1)
+
+    # -- what a debugger and an owner use
+
+    def reset(self) -> None:
+        """As by a reset line: pc, privilege, CSRs, triggers and the CLINT; registers and memory keep their values."""
+        self.pc = self.reset_pc
+        self.privilege = MACHINE
+        self.csr.reset()
+        if self.ctr is not None:
+            self.ctr.reset()
+            self.set_interrupt(LCOFI, False)
+        self.triggers.reset()
+        self.data.reset()
+        self.waiting = False
+        self.exit_code = None
+        self.flush_blocks()
+        if self.clint is not None:
+            self.clint.reset()
+
+    def flush_blocks(self) -> None:
+        """Instruction memory has changed: nothing translated is trusted any more. What is unchanged is reused."""
+        self._blocks.distrust()
+        self._singles.distrust()
+
+    def csr_read(self, number: int, debug: bool = False) -> int:
+        """The value of a CSR; *debug*: with the rights of Debug Mode. Raises `IllegalCsr`."""
+        return self.csr.read(number, debug)
+
+    def csr_write(self, number: int, value: int, debug: bool = False) -> None:
+        """Raises `IllegalCsr`, for read-only registers too."""
+        self.csr.write(number, value, debug)
+
+    def enter_debug(self, cause: DebugCause) -> None:
+        """Save pc, privilege and the cause to dpc and dcsr; the hart must not run until `leave_debug`."""
+        self.csr.dpc = self.pc
+        self.csr.dcsr = self.csr.dcsr & ~(7 << 6 | 3) | cause << 6 | self.privilege
+        self.privilege = MACHINE
+        self.waiting = False  # a WFI is completed before Debug Mode is entered (Debug Specification 4.4)
+
+    def leave_debug(self) -> None:
+        """Go on where dpc says, in the privilege dcsr.prv says; mstatus.MPRV is cleared on the way to U mode."""
+        self.pc = self.csr.dpc
+        self.privilege = self.csr.dcsr & 3
+        if self.privilege < MACHINE:
+            self.csr.mstatus &= ~MPRV
+        self.state_changed()
+
+    def set_interrupt(self, number: int, level: bool) -> None:
+        """Drive interrupt line *number* (3 software, 11 external, 13 counter overflow; the timer is the CLINT's)."""
+        self._lines = self._lines | 1 << number if level else self._lines & ~(1 << number)
+        self.state_changed()
+
+    def watch_tohost(self, tohost: int, fromhost: int | None = None) -> None:
+        """Carry out HTIF commands the program stores at address *tohost* (see `htif`)."""
+        self.htif = Htif(self.bus, tohost, fromhost)
+        self.data.tohost = tohost
+        self._recompile()
+
+    @property
+    def retired(self) -> list[Retired] | None:
+        return self._retired
+
+    @retired.setter
+    def retired(self, sink: list[Retired] | None) -> None:
+        self._retired = sink
+        self._listening = self._listening and sink is not None
+        self.state_changed()
+
+    @property
+    def tells_accesses(self) -> bool:
+        return self._tells_accesses
+
+    @tells_accesses.setter
+    def tells_accesses(self, wanted: bool) -> None:
+        if wanted != self._tells_accesses:
+            self._tells_accesses = wanted
+            self._recompile()
+
+    @property
+    def witness(self) -> Witness | None:
+        """Who is told of each instruction by itself; the hart is slower then, and takes interrupts between any two."""
+        return self._witness
+
+    @witness.setter
+    def witness(self, witness: Witness | None) -> None:
+        self._witness = witness
+        self._recompile()
+
+    @property
+    def accesses_wanted(self) -> bool:
+        """Whether compiled code calls `accessed`."""
+        return self._tells_accesses or self._witness is not None
+
+    # -- what devices and CSRs use
+
+    @property
+    def now(self) -> int:
+        """Retired instructions, exact even for an instruction in the middle of a block."""
+        return self.instret + self.position
+
+    @property
+    def mtime(self) -> int:
+        return self.now & (1 << 64) - 1 if self.clint is None else self.clint.mtime
+
+    @property
+    def elapsed(self) -> int:
+        """As `now`, with the time slept in WFI: what a clock counts that does not stop then."""
+        return self.now if self.clint is None else self.now + self.clint.idle
+
+    @property
+    def situation(self) -> Situation:
+        """The present one."""
+        return Situation(self.pc, self.privilege, self.csr.scontext, self.csr.mcontext, self.elapsed)
+
+    @property
+    def mip(self) -> int:
+        timer = self.clint is not None and self.now >= self.clint.due
+        return self._lines | timer << MTI
+
+    def state_changed(self) -> None:
+        """Something that decides about interrupts, blocks or the retired list is new: look at it after this block."""
+        self._deadline = 0
+
+    timer_changed = state_changed
+
+    def situation_changed(self) -> None:
+        """The same, for what a `Situation` tells."""
+        self._untold = True
+        self.state_changed()
+
+    def accessed(self, *fields: Any) -> None:
+        """Compiled code tells what an instruction has accessed: the fields of `Accessed`."""
+        if self._witness is not None:
+            self._witness.accessed(*fields)
+            if not self._tells_accesses:
+                return
+        if self._listening and self._retired is not None:
+            self._retired.append(Accessed(*fields))
+
+    # -- execution
+
+    def run(self, max_instructions: int) -> DebugCause | None:
+        """Execute about *max_instructions* (a block more at most; a trap counts as one).
+
+        Returns:
+            why the hart must enter Debug Mode, `pc` being the instruction that is not executed; None at the end of the
+            slice, which comes early when the program ended itself or waits for an interrupt nobody will send.
+        """
+        self._slice_end = self.instret + max_instructions
+        self._deadline = 0
+        return self._witnessed(self._run)
+
+    def _witnessed(self, execute: Callable[[], DebugCause | None]) -> DebugCause | None:
+        if self._witness is None:
+            return execute()
+        self._witness.begins()
+        try:
+            return execute()
+        finally:
+            self._witness.ends()
+
+    def _run(self) -> DebugCause | None:
+        execute = self._run_blocks if self._witness is None else self._run_witnessed
+        while True:
+            try:
+                execute()
+                return None
+            except Trap as trap:
+                self._trapped(trap)
+            except IllegalCsr:
+                self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[self.position]))
+            except TraceTrigger as trigger:
+                self._cut()
+                self._trigger_trace(trigger)
+            except DebugEntry as entry:
+                self._cut()
+                return entry.cause
+
+    def step(self) -> DebugCause | None:
+        """Execute exactly one instruction, or enter one trap. Returns as `run` does; a WFI does not wait."""
+        return self._witnessed(self._step)
+
+    def _step(self) -> DebugCause | None:
+        self._slice_end = _FOREVER
+        self.waiting = False
+        held_off = self.csr.dcsr & (STEP | STEPIE) == STEP
+        if not held_off and self._take_interrupt():
+            self._tell_situation()
+            return None
+        try:
+            self._run_single()
+        except Trap as trap:
+            self._trapped(trap)
+        except IllegalCsr:
+            self._trapped(Trap(ILLEGAL_INSTRUCTION, self.block.words[0]))
+        except DebugEntry as entry:
+            return entry.cause
+        finally:
+            self.waiting = False
+            self.position = 0
+            self._tell_situation()
+        return None
+
+    def _run_single(self) -> None:
+        block = self._singles.translated.get(self.pc) or self._singles.translate(self.pc)
+        self.block = block
+        self._listening = self._retired is not None
+        record = None if self.ctr is None else self.ctr.listener()
+        while True:
+            try:
+                self.pc = block.run()
+                break
+            except TraceTrigger as trigger:
+                self._trigger_trace(trigger)
+        self.instret += 1
+        if record is not None:
+            record(block, self.pc)
+        if self._retired is not None:
+            self._retired.append(block)
+        if self._witness is not None:
+            self._witness.retired(block)
+
+    def _run_witnessed(self) -> None:
+        """As `_run_blocks`, one instruction after the other."""
+        while True:
+            if self.instret >= self._deadline:
+                self.position = 0
+                if self._between_blocks():
+                    return
+            self._run_single()
+
+    def _run_blocks(self) -> None:
+        """The hot loop, until the slice ends or an exception comes out of a block."""
+        pc, instret, blocks = self.pc, self.instret, self._blocks.translated
+        append = None if self._retired is None else self._retired.append
+        self._listening = append is not None
+        record = None if self.ctr is None else self.ctr.listener()
+        while True:
+            if instret >= self._deadline:
+                self.pc, self.position = pc, 0
+                if self._between_blocks():
+                    return
+                pc = self.pc
+                append = None if self._retired is None else self._retired.append
+                self._listening = append is not None
+                if self.ctr is not None:
+                    record = self.ctr.listener()
+            try:
+                block = blocks[pc]
+            except KeyError:
+                block = self._blocks.translate(pc)
+            self.block = block
+            pc = block.run()
+            self.instret = instret = instret + block.n
+            if append is not None:
+                append(block)
+            if record is not None:
+                record(block, pc)
+
+    def _between_blocks(self) -> bool:
+        """Take a pending interrupt and work out how long nobody needs to look again. True at the end of the slice."""
+        self._tell_situation()
+        if self.instret >= self._slice_end or self._asleep():
+            return True
+        if self._take_interrupt():
+            self._slice_end -= 1
+            self._tell_situation()
+        self._deadline = self._slice_end
+        if self.clint is not None and self.csr.mie & 1 << MTI and not self.mip & 1 << MTI:
+            self._deadline = min(self._deadline, self.clint.due)
+        return False
+
+    def _tell_situation(self) -> None:
+        if self._untold:
+            self._untold = False
+            if self.tells_situation and self._retired is not None:
+                self._retired.append(self.situation)
+
+    def _asleep(self) -> bool:
+        self.waiting = self.waiting and not self.mip & self.csr.mie
+        return self.waiting
+
+    def _recompile(self) -> None:
+        """What blocks are compiled for has changed (triggers, tohost)."""
+        self._blocks.clear()
+        self._singles.clear()
+        self.state_changed()
+
+    def _stored_tohost(self) -> None:
+        status = None if self.htif is None else self.htif.command()
+        if status is not None:
+            self.exit_code = status
+            self._slice_end = 0
+            self.state_changed()
+
+    # -- traps
+
+    def _trapped(self, trap: Trap) -> None:
+        self._retire_part()
+        epc = self.block.pcs[self.position]
+        self.position = 0
+        self._enter_trap(epc, trap.cause, trap.tval)
+        self._slice_end -= 1
+
+    def _cut(self) -> None:
+        """End the block before the instruction at `position`, which is where to go on."""
+        self._retire_part()
+        self.pc = self.block.pcs[self.position]
+        self.position = 0
+
+    def _retire_part(self) -> None:
+        """The instructions of the block before the one that trapped."""
+        self.instret += self.position
+        if self.position and self._retired is not None:
+            self._retired.append((self.block, self.position))
+
+    def _take_interrupt(self) -> bool:
+        pending = self.mip & self.csr.mie
+        if not pending or (self.privilege == MACHINE and not self.csr.mstatus & MIE_BIT):
+            return False
+        number = next(number for number in (MEI, MSI, MTI, LCOFI) if pending >> number & 1)
+        self._enter_trap(self.pc, number, 0, interrupt=True)
+        return True
+
+    def _enter_trap(self, epc: int, cause: int, tval: int, interrupt: bool = False) -> None:
+        csr, privilege = self.csr, self.privilege
+        csr.mepc, csr.mtval = epc, tval & self._mask
+        csr.mcause = cause | interrupt << self.xlen - 1
+        mpie = MPIE_BIT if csr.mstatus & MIE_BIT else 0
+        csr.mstatus = csr.mstatus & ~(MIE_BIT | MPIE_BIT | MPP) | mpie | privilege << MPP_SHIFT
+        self.privilege = MACHINE
+        self.pc = (csr.mtvec & ~3) + (4 * cause if interrupt and csr.mtvec & 1 else 0) & self._mask
+        self.waiting = False
+        self.situation_changed()
+        if self._retired is not None or self.ctr is not None or self._witness is not None:
+            self._tell_trap(TrapEntry(epc, cause, csr.mtval, interrupt, self.pc, privilege))
+
+    def _tell_trap(self, trap: TrapEntry) -> None:
+        if self._retired is not None:
+            self._retired.append(trap)
+        if self.ctr is not None:
+            self.ctr.trapped(trap)
+        if self._witness is not None:
+            self._witness.trapped(trap)
+
+    # -- watchpoints and breakpoints
+
+    def fire(self, access: Access, address: int, nbytes: int) -> None:
+        """Do what the triggers that fit demand: act on the trace (once), enter Debug Mode, or trap.
+
+        A breakpoint exception is not raised in a handler (5.4).
+        """
+        fitting = self.triggers.fitting(access, address, nbytes, self.privilege)
+        self._fire_on_trace([trigger for trigger in fitting if trigger.action >= Action.TRACE_ON])
+        for trigger in fitting:
+            if trigger.action == Action.DEBUG_MODE:
+                trigger.hit()
+                raise DebugEntry(DebugCause.TRIGGER)
+        for trigger in fitting:
+            if trigger.action == Action.BREAKPOINT and (self.privilege < MACHINE or self.csr.mstatus & MIE_BIT):
+                trigger.hit()
+                raise Trap(BREAKPOINT, address)
+
+    def _fire_on_trace(self, fitting: list[Trigger]) -> None:
+        """The instruction is executed afresh after that, and these triggers do not act on it again."""
+        here = self.now, self.block.pcs[self.position]
+        if fitting and self._fired_at != here:
+            self._fired_at, self._fired = here, []
+        due = [trigger for trigger in fitting if trigger not in self._fired]
+        if due:
+            self._fired += due
+            for trigger in due:
+                trigger.hit()
+            raise TraceTrigger(tuple(trigger.action for trigger in due))
+
+    def _trigger_trace(self, trigger: TraceTrigger) -> None:
+        for action in trigger.actions:
+            self.trace_trigger(action)

@@ -1,0 +1,317 @@
+"""The trace encoder of version 0 in the simulated target, as the P550 has it.
+
+Its messages are N-Trace as SiFive's encoders spoke it before the standard. What teInstruction 7 optimises, and how
+full I-CNT is told, is seen in SiFive's captures.
+
+Sources: see `controlregs.sifive_v0` and `decode.ntrace.dialect`; the proposal's teControl, the P550's "Trace Encoder"
+tables.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from sys import maxsize
+
+from rvtrace_gdb.controlregs.fields import Register
+from rvtrace_gdb.controlregs.sifive_v0 import ENCODER, component_registers
+from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
+    SYNC_OFF,
+    Instruction,
+    SliceFormat,
+    TsBranch,
+    XtiAction,
+)
+from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode
+from rvtrace_gdb.decode.ntrace.options import SIFIVE, EncoderOptions, ImplicitReturn, SyncMode
+from rvtrace_gdb.transport.simulated.devices import component
+from rvtrace_gdb.transport.simulated.devices.component import BITS, TimestampUnit
+from rvtrace_gdb.transport.simulated.devices.follower import Follower, Underway
+from rvtrace_gdb.transport.simulated.devices.ntrace import NTrace
+from rvtrace_gdb.transport.simulated.devices.output import Outputs, TraceOutput
+from rvtrace_gdb.transport.simulated.devices.protocol import Begin, Settings, TracedHart, TracePath
+from rvtrace_gdb.transport.simulated.devices.sinks import Probe
+from rvtrace_gdb.transport.simulated.hart.block import HartBlock
+from rvtrace_gdb.transport.simulated.hart.csr import Action
+from rvtrace_gdb.transport.simulated.hart.hart import Retired
+from rvtrace_gdb.transport.simulated.sifive_v0.component import Transfer, V0Build, V0Component, V0Memory
+
+_RETURN_DEPTH = 1023  # the P550's counter of calls
+_ICNT_LIMIT = 1 << 16
+
+
+class V0Trace(NTrace):
+    """As `NTrace`, with the fields of teControl, teImpl and tsControl."""
+
+    def __init__(self, hart: TracedHart, out: Callable[[bytes], None]) -> None:
+        super().__init__(hart, out, EncoderOptions(dialect=SIFIVE, timestamp_bits=BITS, return_depth=_RETURN_DEPTH))
+
+    def _options(self, settings: Settings) -> EncoderOptions:
+        field = settings.field
+        optimized = field("teInstruction") == Instruction.HTM_OPTIMIZED
+        bits = 0 if field("teInhibitSrc") else field("nSrcBits")
+        mode, period = _sync(field("teSyncMaxBTM"), field("teSyncMaxInst"))
+        branches = field("tsBranch") != TsBranch.NONE
+        return dataclasses.replace(
+            self._built_with,
+            src_bits=bits,
+            src_id=field("srcID") & (1 << bits) - 1,
+            sync_mode=mode,
+            sync_max=period,
+            icnt_limit=_ICNT_LIMIT if field("teSyncMaxInst") == SYNC_OFF else 1 << field("teSyncMaxInst") + 4,
+            btm=field("teInstruction") == Instruction.BTM,
+            implicit_return=ImplicitReturn.COUNTER if optimized else ImplicitReturn.OFF,
+            repeated_history=optimized,
+            timestamps=settings.timestamps.enabled,
+            timestamp_sparse=1 if branches else maxsize,
+            xlen=self._hart.xlen,
+        )
+
+
+def _sync(messages: int, halfwords: int) -> tuple[SyncMode, int]:
+    """2**(teSyncMaxBTM + 5) messages; with that off 2**(teSyncMaxInst + 4) halfwords."""
+    if messages != SYNC_OFF:
+        return SyncMode.MESSAGES, messages + 1
+    return (SyncMode.OFF, 0) if halfwords == SYNC_OFF else (SyncMode.HALFWORDS, halfwords)
+
+
+STARTS, STOPS = 1, 2
+"""What a trigger output can tell: bits of xtoEvent."""
+_BTM_MAX, _INST_MAX = 11, 10
+_CONTROL = component_registers.ENCODER_CONTROL
+_RESET = {"teSyncMaxBTM": 3, "teSyncMaxInst": 10, "teSliceFormat": SliceFormat.NEXUS}
+_TRACED = (Instruction.BTM, Instruction.HTM, Instruction.HTM_OPTIMIZED)
+P550_MODES = (Instruction.NONE, Instruction.HTM, Instruction.HTM_OPTIMIZED)
+
+
+class V0Encoder(V0Component):
+    """Follows one hart, and sends to a funnel (*to*) or to a sink inside of it, as teSink says.
+
+    What does not find room is lost: teStallOrOverflow is set, and when there is some again a message says so. The hart
+    is never stalled. *src_id*, *src_bits*: what srcID and nSrcBits hold; *fixed_source*: always. *hartid*: None, as on
+    the P550 the source ID. *modes*: what teInstruction can be. *trigger_inputs*, *trigger_outputs*: how many external
+    triggers there are; *fired* is told the number of an output that fires. *time_from*: whose slave the timestamp unit
+    is; without one it counts the bus clock.
+    """
+
+    def __init__(
+        self,
+        hart: TracedHart,
+        in_progress: Callable[[], tuple[HartBlock, int] | None] = lambda: None,
+        *,
+        to: TraceOutput | None = None,
+        memory: V0Memory | None = None,
+        pins: Probe | None = None,
+        atb: Transfer | None = None,
+        src_id: int = 0,
+        src_bits: int = 0,
+        fixed_source: bool = True,
+        hartid: int | None = None,
+        modes: Collection[int] = P550_MODES,
+        trigger_inputs: int = 0,
+        trigger_outputs: int = 0,
+        fired: Callable[[int], None] = lambda number: None,
+        time_from: TimestampUnit | None = None,
+        polls: int = 1,
+        build: V0Build | None = None,
+    ) -> None:
+        self._outputs = Outputs((_Outlet(self),))
+        self._path = TracePath(V0Trace(hart, self._outputs.put), lambda: self.takes)
+        self._follower = Follower(hart, self._path)
+        self._modes = sorted(modes)
+        self._in_progress = in_progress
+        self._fired = fired
+        self._traced = False  # teTracing, as the trigger outputs have told
+        self._source = {"srcID": src_id, "nSrcBits": src_bits}
+        super().__init__(
+            ENCODER,
+            to=to,
+            memory=memory,
+            pins=pins,
+            atb=atb,
+            fields={
+                "teInstruction": 7, "teInstrumentation": 3, "teStallEnable": 1, "teInhibitSrc": 1,
+                "teSyncMaxBTM": 15, "teSyncMaxInst": 15, "itcTraceEnable": 0xFFFF_FFFF, "itcTrigEnable": 0xFFFF_FFFF,
+                **{f"xtiAction{n}": 15 for n in range(trigger_inputs)},
+                **{f"xtoEvent{n}": STARTS | STOPS for n in range(trigger_outputs)},
+                **({} if fixed_source else {"srcID": 15, "nSrcBits": 7}),
+            },
+            constant={"hartid": src_id if hartid is None else hartid, **(self._source if fixed_source else {})},
+            reset=_RESET,
+            polls=polls,
+            build=build,
+        )  # fmt: skip
+        self._fixed_source = fixed_source
+        self.timestamps = TimestampUnit(
+            {} if time_from is not None else {TsMode.INTERNAL_SYSTEM: lambda: hart.elapsed},
+            component.BITS,
+            time_from,
+            self.limited,
+        )
+        if to is not None:
+            to.fed_by(self.drain)
+
+    @property
+    def watch(self) -> Callable[[Sequence[Retired]], None]:
+        """Shown everything the hart retires while it is traced, before it is encoded."""
+        return self._follower.watch
+
+    @watch.setter
+    def watch(self, watch: Callable[[Sequence[Retired]], None]) -> None:
+        self._follower.watch = watch
+
+    # -- the hart's side
+
+    def drain(self) -> None:
+        """Encode what the hart has retired since the last time, and pass it on."""
+        self._follower.drain()
+        self._deliver()
+
+    def halted(self) -> None:
+        """The hart entered Debug Mode. This does not flush."""
+        self._follower.halted()
+        self._deliver()
+
+    def resumed(self) -> None:
+        """The hart leaves Debug Mode."""
+        self._follower.resumed()
+        self._follow(Begin.LEFT_DEBUG)
+
+    def hart_reset(self) -> None:
+        """The hart is about to be reset while running. The encoder is not."""
+        self._follower.hart_reset()
+        self._deliver()
+
+    def hart_started(self) -> None:
+        """The hart starts at its reset vector."""
+        self._follower.resumed()
+        self._follow(Begin.LEFT_RESET)
+
+    def triggered(self, action: int) -> None:
+        """A debug trigger with one of the trace actions has fired: nothing has to allow it."""
+        if action == Action.TRACE_NOTIFY:
+            self.drain()
+            if self._follower.tracing:
+                self._path.notify()
+        elif self.enabled:
+            self._control = _CONTROL.put(self._control, "teTracing", int(action == Action.TRACE_ON))
+            self._follow(Begin.ENABLED)
+
+    def external_trigger(self, number: int) -> None:
+        """External trigger input *number* fires."""
+        action = component_registers.XTI_CONTROL.get(
+            self._registers.get(component_registers.XTI_CONTROL.offset, 0), f"xtiAction{number}"
+        )
+        if action:
+            self.triggered(action)
+
+    def overflow(self) -> None:
+        """On demand: what the hart has retired and has not been delivered is lost."""
+        self._outputs.clear()
+        self._lose()
+
+    # -- the encoder itself
+
+    def _follow(self, reason: Begin, underway: Underway | None = None) -> None:
+        wanted = self.enabled and bool(self.field("teTracing")) and self.field("teInstruction") in _TRACED
+        self._follower.follow(self.enabled, wanted, reason, underway)
+        traced = bool(self.field("teTracing"))
+        if traced != self._traced:
+            self._traced = traced
+            events = component_registers.XTO_CONTROL.unpack(
+                self._registers.get(component_registers.XTO_CONTROL.offset, 0)
+            )
+            for number, event in enumerate(events.values()):
+                if event & (STARTS if traced else STOPS):
+                    self._fired(number)
+
+    def _deliver(self) -> None:
+        """While a flush is under way nothing gets out."""
+        if self._unsettled:
+            return
+        if not self._outputs.deliver():
+            self._lose()
+        if not self.enabled and self._follower.tracing:
+            self._follow(Begin.ENABLED)  # its own sink was full
+
+    def _lose(self) -> None:
+        self._control |= _CONTROL.mask("teStallOrOverflow")
+        self._follower.lose()
+
+    # -- the register side
+
+    @property
+    def empty(self) -> bool:
+        return super().empty and not self._outputs
+
+    def before_access(self) -> None:
+        self.drain()
+
+    def activated(self) -> None:
+        super().activated()
+        if not self._fixed_source:
+            self._registers[component_registers.ENCODER_IMPL.offset] = component_registers.ENCODER_IMPL.pack(
+                **self._source
+            )
+        self._outputs.clear()
+
+    def deactivated(self) -> None:
+        self._follower.follow(False, False, Begin.ENABLED, self._in_progress())
+        self._outputs.clear()
+        self._traced = False
+        super().deactivated()
+
+    def control_changed(self, before: int) -> None:
+        super().control_changed(before)
+        if self.enabled and not before & _CONTROL.mask("teEnable"):
+            self._follower.set_up(None)
+            self._path.protocol.set_up(self)
+        self._follow(Begin.ENABLED, self._in_progress())
+
+    def flushed(self) -> None:
+        self._deliver()
+        super().flushed()
+
+    def legalize(self, register: Register, value: int) -> int:
+        if register is _CONTROL:
+            if register.get(value, "teInstruction") not in self._modes:
+                value = register.put(value, "teInstruction", self._modes[0])
+            value = _limited(value, "teSyncMaxBTM", _BTM_MAX)
+            value = _limited(value, "teSyncMaxInst", _INST_MAX)
+        elif register is component_registers.XTI_CONTROL:
+            for name, action in register.unpack(value).items():
+                if action not in list(XtiAction):
+                    value = register.put(value, name, XtiAction.NONE)
+        return super().legalize(register, value)
+
+    def field(self, name: str) -> int:
+        if name in component_registers.ENCODER_IMPL.by_name:
+            return component_registers.ENCODER_IMPL.get(self.impl, name)
+        if name in component_registers.TS_CONTROL.by_name:
+            return component_registers.TS_CONTROL.get(self.timestamps.control, name)
+        return super().field(name)
+
+
+def _limited(value: int, name: str, highest: int) -> int:
+    got = _CONTROL.get(value, name)
+    return value if got <= highest or got == SYNC_OFF else _CONTROL.put(value, name, highest)
+
+
+class _Outlet:
+    """What the encoder's messages go through."""
+
+    by_message = True
+    enabled = True
+    filling = b"\xff"
+    async_interval = 0
+
+    def __init__(self, owner: V0Encoder) -> None:
+        self._owner = owner
+
+    @property
+    def ready(self) -> bool:
+        return self._owner.takes
+
+    def fed_by(self, drain: Callable[[], None]) -> None:
+        """Its owner knows."""
+
+    def accept(self, data: bytes) -> int:
+        return self._owner.send(data)

@@ -1,1 +1,0 @@
-"""Bytes that arrive: files that grow, pipes, sockets, serial lines."""

@@ -1,0 +1,273 @@
+"""The Debug Module: its harts found, halted, resumed, stepped, and asked for their state; and abstract commands.
+
+A debug module that is active already is left as it is: breakpoints and halted harts of whoever used it stay.
+
+Many abstract commands are given in one go: what a step needs is written, the command given, its result read. The debug
+module ignores commands once one has failed, until that is cleared, so a burst of them may go out before the first has
+answered: what comes after a failure is not done. From a command on that was not over when its result was read, a burst
+is done again, and more slowly.
+
+Ref: RISC-V Debug Specification 1.0, chapter 3 (section 3.7 "Abstract Commands"), dmcontrol, dmstatus, abstractcs and
+command in 3.14, dcsr in 4.9.1; 0.13.2 likewise.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from rvtrace_gdb.transport.usb.errors import DebugModuleProblem
+from rvtrace_gdb.transport.usb.jtag import DMACTIVE, DMCONTROL, Access, Dtm
+
+DATA0, ABSTRACTCS, COMMAND, PROGBUF0 = 0x04, 0x16, 0x17, 0x20
+BUSY = 1 << 12
+CLEAR = 7 << 8
+COMMAND_PATIENCE = 2.0  # seconds for one command
+MOST_PAUSE = 64  # reads of abstractcs between a command and its result
+AT_ONCE = 256  # steps of one burst
+
+# command
+POSTEXEC, TRANSFER, WRITE = 1 << 18, 1 << 17, 1 << 16
+ACCESS_MEMORY = 2 << 24
+VIRTUAL, POSTINCREMENT = 1 << 23, 1 << 19
+GPR = 0x1000
+
+
+class CmdErr(IntEnum):
+    NONE = 0
+    BUSY = 1
+    NOT_SUPPORTED = 2
+    EXCEPTION = 3
+    HALT_RESUME = 4
+    BUS = 5
+    RESERVED = 6
+    OTHER = 7
+
+
+def access_register(regno: int, bits: int, *, write: bool = False, postexec: bool = False) -> int:
+    """The command that moves a register of 32 or 64 bits from or to data0 (and data1)."""
+    return _size(bits) | TRANSFER | (WRITE if write else 0) | (POSTEXEC if postexec else 0) | regno
+
+
+def access_memory(bits: int, *, write: bool = False) -> int:
+    """The command that moves *bits* of memory from or to arg0; the address, physical, is arg1."""
+    return ACCESS_MEMORY | _size(bits) | (WRITE if write else 0)
+
+
+def _size(bits: int) -> int:
+    return (bits.bit_length() - 4) << 20  # 32: 2, 64: 3
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command; what is written before it; and how many words of data are read behind it, from data0 on."""
+
+    command: int
+    before: tuple[Access, ...] = ()
+    words: int = 0
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a step failed; those behind it were not done."""
+
+    cmderr: CmdErr
+
+
+Result = int | Failed
+
+
+class AbstractCommands:
+    """Those of the harts behind one debug module; which hart is selected before."""
+
+    def __init__(self, dtm: Dtm) -> None:
+        self._dtm = dtm
+        self._pause = 0
+
+    def run(self, steps: Sequence[Step], *, once: bool = False) -> list[Result]:
+        """The results in order, up to the first failure, which is cleared. A step without words has the result 0.
+
+        *once*: a command must not be given a second time even if its result was asked for too early; slower.
+        """
+        results: list[Result] = []
+        while len(results) < len(steps):
+            if once:
+                results.append(self._alone(steps[len(results)]))
+            else:
+                results += self._burst(steps[len(results) : len(results) + AT_ONCE])
+            if isinstance(results[-1], Failed):
+                break
+        return results
+
+    def idle(self) -> CmdErr:
+        """Wait until no command is being done. What the last one came to, which is cleared."""
+        deadline = time.monotonic() + COMMAND_PATIENCE
+        while (status := self._dtm.read(ABSTRACTCS)) & BUSY:
+            if time.monotonic() > deadline:
+                raise DebugModuleProblem(
+                    self._dtm.name, f"an abstract command is not over after {COMMAND_PATIENCE:g} s: reset the target"
+                )
+        error = CmdErr(status >> 8 & 7)
+        if error:
+            self._dtm.write(ABSTRACTCS, CLEAR)
+        return error
+
+    def _burst(self, steps: Sequence[Step]) -> list[Result]:
+        accesses: list[Access] = []
+        ends = []
+        for step in steps:
+            accesses += [*step.before, (COMMAND, step.command), *[(ABSTRACTCS, None)] * (self._pause + 1)]
+            ends.append(len(accesses))
+            accesses += [(DATA0 + n, None) for n in range(step.words)]
+        answers = self._dtm.watched(accesses)
+        results: list[Result] = []
+        for step, end in zip(steps, ends, strict=True):
+            status = answers[end - 1]
+            if status & BUSY:
+                results.append(self._late(step))
+                break
+            if status >> 8 & 7:
+                results.append(Failed(self.idle()))
+                break
+            results.append(_value(answers[end : end + step.words]))
+        return results
+
+    def _late(self, step: Step) -> Result:
+        """*step* was not over when its result was read, so nobody knows what was read, or done behind it.
+
+        It is done again, and what is behind it after it: in their order, so the end is the same. If it failed, nothing
+        behind it was done.
+        """
+        self._pause = min(2 * self._pause + 1, MOST_PAUSE)
+        self.idle()
+        return self._alone(step)
+
+    def _alone(self, step: Step) -> Result:
+        self._dtm.run([*step.before, (COMMAND, step.command)])
+        error = self.idle()
+        return Failed(error) if error else self._result(step)
+
+    def _result(self, step: Step) -> int:
+        return _value(self._dtm.watched([(DATA0 + n, None) for n in range(step.words)]))
+
+
+def _value(words: Sequence[int]) -> int:
+    return sum(word << 32 * n for n, word in enumerate(words))
+
+
+DMSTATUS = 0x11
+HALTREQ, RESUMEREQ = 1 << 31, 1 << 30
+ACKHAVERESET = 1 << 28
+HARTSEL = 0xFFFFF << 6
+VERSION, AUTHENTICATED = 0xF, 1 << 7
+ALLHALTED, ALLRUNNING, ALLUNAVAIL, ANYNONEXISTENT, ALLRESUMEACK = 1 << 9, 1 << 11, 1 << 13, 1 << 14, 1 << 17
+IMPEBREAK = 1 << 22
+KNOWN_VERSIONS = {2: "0.13", 3: "1.0"}
+MOST_HARTS = 1024
+PATIENCE = 2.0  # seconds for a hart to halt or resume
+
+
+class DebugModule:
+    """The debug module at the end of *dtm*. All methods raise UsbError leaves."""
+
+    def __init__(self, dtm: Dtm) -> None:
+        self.dtm, self.name = dtm, dtm.name
+        self._selected: int | None = None
+        self._activate()
+        status = dtm.read(DMSTATUS)
+        self.version = KNOWN_VERSIONS.get(status & VERSION, "")
+        if not self.version:
+            raise DebugModuleProblem(
+                self.name,
+                f"dmstatus reads {status:#010x}: no debug module of version 0.13 or 1.0 (is the chip held in reset?)",
+            )
+        if not status & AUTHENTICATED:
+            raise DebugModuleProblem(self.name, "the debug module wants authentication, which rvtrace lacks: unlock it")
+        self.impebreak = bool(status & IMPEBREAK)
+        abstractcs = dtm.read(ABSTRACTCS)
+        self.progbufsize, self.datacount = abstractcs >> 24 & 0x1F, abstractcs & 0xF
+        self.abstract = AbstractCommands(dtm)
+        self.abstract.idle()
+        self.harts = self._counted()
+
+    def select(self, hart: int) -> None:
+        """What comes next is about *hart*."""
+        if hart != self._selected:
+            self.dtm.write(DMCONTROL, DMACTIVE | _hartsel(hart))
+            self._selected = hart
+
+    def state(self, hart: int) -> str:
+        """ "halted", "running", "unavailable", "nonexistent" or "unknown" (between two of them)."""
+        if hart >= self.harts:
+            return "nonexistent"
+        self.select(hart)
+        (status,) = self.dtm.watched([(DMSTATUS, None)])
+        names = {ALLHALTED: "halted", ALLRUNNING: "running", ALLUNAVAIL: "unavailable", ANYNONEXISTENT: "nonexistent"}
+        return next((name for bit, name in names.items() if status & bit), "unknown")
+
+    def halt(self, hart: int) -> None:
+        """Halt *hart*; nothing if it is."""
+        self._control(hart, HALTREQ, lambda status: bool(status & ALLHALTED), "did not halt")
+
+    def resume(self, hart: int) -> None:
+        """Let *hart* run; nothing if it does."""
+        if self.state(hart) != "running":
+            self._control(hart, RESUMEREQ, lambda status: bool(status & ALLRESUMEACK), "did not resume")
+
+    def wait_halted(self, hart: int, what: str) -> None:
+        """Until *hart* is halted, which it was made to be."""
+        self.select(hart)
+        self._wait(hart, lambda status: bool(status & ALLHALTED), what)
+
+    def close(self) -> None:
+        self.dtm.close()
+
+    def _control(self, hart: int, request: int, done: Callable[[int], bool], what: str) -> None:
+        state = self.state(hart)
+        if state in ("unavailable", "nonexistent"):
+            raise DebugModuleProblem(self.name, f"hart {hart} is {state}: is it powered, and out of reset?")
+        self.dtm.write(DMCONTROL, request | DMACTIVE | _hartsel(hart))
+        try:
+            self._wait(hart, done, what)
+        finally:
+            self.dtm.write(DMCONTROL, DMACTIVE | _hartsel(hart))
+
+    def _wait(self, hart: int, done: Callable[[int], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not done(self.dtm.watched([(DMSTATUS, None)])[0]):
+            if time.monotonic() > deadline:
+                raise DebugModuleProblem(self.name, f"hart {hart} {what} within {PATIENCE:g} s")
+
+    def _activate(self) -> None:
+        if self.dtm.read(DMCONTROL) & DMACTIVE:
+            return
+        self.dtm.write(DMCONTROL, DMACTIVE)
+        deadline = time.monotonic() + PATIENCE
+        while not self.dtm.read(DMCONTROL) & DMACTIVE:
+            if time.monotonic() > deadline:
+                raise DebugModuleProblem(self.name, "the debug module does not become active: is its clock running?")
+
+    def _counted(self) -> int:
+        """How many harts there are: numbered from 0 on without a hole."""
+        self.dtm.write(DMCONTROL, DMACTIVE | HARTSEL)
+        written = self.dtm.read(DMCONTROL)
+        most = min(_hart(written) + 1, MOST_HARTS)
+        count = 0
+        while count < most:
+            _, status = self.dtm.run([(DMCONTROL, DMACTIVE | _hartsel(count)), (DMSTATUS, None)])
+            self._selected = count
+            if status & ANYNONEXISTENT:
+                break
+            count += 1
+        if not count:
+            raise DebugModuleProblem(self.name, "the debug module has no hart")
+        return count
+
+
+def _hartsel(hart: int) -> int:
+    """The fields hartsello (bits 25:16) and hartselhi (15:6)."""
+    return (hart & 0x3FF) << 16 | (hart >> 10 & 0x3FF) << 6
+
+
+def _hart(dmcontrol: int) -> int:
+    return dmcontrol >> 16 & 0x3FF | (dmcontrol >> 6 & 0x3FF) << 10

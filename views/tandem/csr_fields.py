@@ -1,0 +1,113 @@
+"""The fields of control and status registers, for people: which ones changed, and what they are.
+
+Source: RISC-V Instruction Set Manual II (20240411), chapters 3 and 12 (mstatus, mip, mtvec, mcause, satp); volume I,
+"F Extension" (fcsr). `Field`s are (name, lowest bit, width, names of values).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.csrs import CSRS, trap_text
+
+_OFF = {0: "Off", 1: "Initial", 2: "Clean", 3: "Dirty"}
+MODES = {0: "U", 1: "S", 3: "M"}
+"""Privilege modes."""
+_XLEN = {1: "32", 2: "64", 3: "128"}
+
+
+class Field(NamedTuple):
+    """Some bits of a register. *names*: of its values, where they have any."""
+
+    name: str
+    low: int
+    width: int = 1
+    names: Mapping[int, str] = {}
+
+    def value(self, whole: int) -> str:
+        """What it is in a register's value."""
+        bits = whole >> self.low & (1 << self.width) - 1
+        return self.names.get(bits, str(bits) if bits < 10 else hex(bits))
+
+
+_SSTATUS = (
+    Field("SIE", 1), Field("SPIE", 5), Field("UBE", 6), Field("SPP", 8, 1, MODES), Field("VS", 9, 2, _OFF),
+    Field("FS", 13, 2, _OFF), Field("XS", 15, 2, _OFF), Field("SUM", 18), Field("MXR", 19), Field("SPELP", 23),
+    Field("SDT", 24),
+)  # fmt: skip
+_MSTATUS = (
+    *_SSTATUS, Field("MIE", 3), Field("MPIE", 7), Field("MPP", 11, 2, MODES), Field("MPRV", 17), Field("TVM", 20),
+    Field("TW", 21), Field("TSR", 22),
+)  # fmt: skip
+_UXL, _SXL = Field("UXL", 32, 2, _XLEN), Field("SXL", 34, 2, _XLEN)
+_HIGH = (
+    Field("SBE", 4), Field("MBE", 5), Field("GVA", 6), Field("MPV", 7), Field("MPELP", 9), Field("MDT", 10),
+)  # fmt: skip
+_INTERRUPTS = {
+    "SSI": 1, "VSSI": 2, "MSI": 3, "STI": 5, "VSTI": 6, "MTI": 7, "SEI": 9, "VSEI": 10, "MEI": 11, "SGEI": 12,
+    "LCOFI": 13,
+}  # fmt: skip
+_FLAGS = (Field("NX", 0), Field("UF", 1), Field("OF", 2), Field("DZ", 3), Field("NV", 4))
+_ROUNDING = {0: "RNE", 1: "RTZ", 2: "RDN", 3: "RUP", 4: "RMM", 7: "DYN"}
+_VECTORED = {0: "direct", 1: "vectored"}
+_SATP = {
+    32: (Field("MODE", 31, 1, {0: "Bare", 1: "Sv32"}), Field("ASID", 22, 9), Field("PPN", 0, 22)),
+    64: (
+        Field("MODE", 60, 4, {0: "Bare", 8: "Sv39", 9: "Sv48", 10: "Sv57"}), Field("ASID", 44, 16), Field("PPN", 0, 44),
+    ),
+}  # fmt: skip
+_CAUSES = ("mcause", "scause", "vscause", "mncause")
+
+
+def fields_of(csr: int, xlen: int) -> tuple[Field, ...]:
+    """Those of a CSR, lowest first; none where they are not known here."""
+    return tuple(sorted(_TABLES[xlen].get(csr, ()), key=lambda field: field.low))
+
+
+def words(csr: int, old: int | None, new: int, xlen: int) -> str:
+    """What a new value of a CSR means: the fields that changed, or, if it is not known what it was, those that are set.
+
+    "" where there is nothing to say.
+    """
+    if csr in _CAUSE_NUMBERS:
+        if old is None and not new:  # cleared by a reset, most often
+            return ""
+        return trap_text(new & (1 << xlen - 1) - 1, bool(new >> xlen - 1))
+    found = []
+    for field in fields_of(csr, xlen):
+        now = field.value(new)
+        if old is None:
+            if new >> field.low & (1 << field.width) - 1:
+                found.append(f"{field.name} {now}")
+        elif field.value(old) != now:
+            found.append(f"{field.name} {field.value(old)} -> {now}")
+    return ", ".join(found)
+
+
+def all_words(csr: int, value: int, xlen: int) -> str:
+    """What a value means: all fields that are not 0."""
+    return words(csr, None, value, xlen)
+
+
+def _table(xlen: int) -> dict[int, tuple[Field, ...]]:
+    sd, wide = Field("SD", xlen - 1), xlen == 64
+    high = tuple(field._replace(low=field.low + 32) for field in _HIGH) if wide else ()
+    named = {
+        "mstatus": (*_MSTATUS, *((_UXL, _SXL) if wide else ()), *high, sd),
+        "sstatus": (*_SSTATUS, *((_UXL,) if wide else ()), sd),
+        "mstatush": () if wide else _HIGH,
+        "mie": tuple(Field(f"{name}E", low) for name, low in _INTERRUPTS.items()),
+        "mip": tuple(Field(f"{name}P", low) for name, low in _INTERRUPTS.items()),
+        "mideleg": tuple(Field(name, low) for name, low in _INTERRUPTS.items()),
+        "mtvec": (Field("MODE", 0, 2, _VECTORED),),
+        "stvec": (Field("MODE", 0, 2, _VECTORED),),
+        "satp": _SATP[xlen],
+        "fflags": _FLAGS,
+        "frm": (Field("RM", 0, 3, _ROUNDING),),
+        "fcsr": (*_FLAGS, Field("RM", 5, 3, _ROUNDING)),
+    }
+    named |= {"sie": named["mie"], "sip": named["mip"]}
+    return {CSRS[name]: fields for name, fields in named.items()}
+
+
+_TABLES = {xlen: _table(xlen) for xlen in (32, 64)}
+_CAUSE_NUMBERS = frozenset(CSRS[name] for name in _CAUSES)

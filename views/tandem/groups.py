@@ -1,0 +1,327 @@
+"""What each group of a tandem trace did, as facts: for the listing, for JSON, and for other forms of the trace.
+
+The text of an instruction is that of the trace, which need not be what the program has at its address (`Texts`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.history.event_wording import words
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.csrs import Context
+from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.instructions import Access, UndecodableInstruction, length, reach
+from rvtrace_gdb.decode.tandem.decoder import Tandem, TandemAccesses
+from rvtrace_gdb.decode.tandem.effects import NOWHERE, Trapped
+from rvtrace_gdb.decode.tandem.group_grammar import Problem
+from rvtrace_gdb.decode.tandem.index import Break
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.protocol import (
+    SUCCESS,
+    AdditionalState,
+    Element,
+    FullRegister,
+    IncrementalRegister,
+    IncrementalRegisterOr,
+    Instr,
+    MemoryOp,
+    MemoryRequest,
+    MemoryResponse,
+)
+from rvtrace_gdb.decode.tandem.protocol import State as StateId
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.views.disassembly import Disassembler, Disassemblers, Images
+from rvtrace_gdb.views.instruction_text import Text
+
+_REMEMBERED = 1 << 16
+_REGISTERS = FullRegister | IncrementalRegister | IncrementalRegisterOr
+_STATES = {StateId.PRIVILEGE_MODE: csrs.PRIVILEGE, StateId.MTIME: csrs.MTIME}
+
+
+class Change(NamedTuple):
+    """A register a group tells, by number; None: not known, before it or at all."""
+
+    regno: int
+    old: int | None
+    new: int | None
+
+
+class Row(NamedTuple):
+    """One group. Numbers count from 1, as people see them.
+
+    position   in the history, None where nothing retired, or nobody knows where
+    offset     of its first byte
+    mode       the privilege mode before it
+    pc         of its instruction, or where an interrupt hit
+    sets_pc    the address it puts into the pc, where it has no instruction and takes no trap
+    stored     what it stored, where its access does not say that: in which address space, what
+    bus        its memory requests and responses, but for those that stored something: that is in *stored*
+    lost       what is missing right before it
+    """
+
+    number: int
+    position: int | None
+    offset: int
+    mode: int | None
+    pc: int | None
+    sets_pc: int | None
+    instr: Instr | None
+    changes: tuple[Change, ...]
+    access: Access | None
+    stored: tuple[tuple[int, Store], ...]
+    bus: tuple[Element, ...]
+    trap: Trapped | None
+    is_reset: bool
+    initializes: bool
+    loose: bool
+    flaws: tuple[Problem, ...]
+    lost: tuple[Break, ...]
+
+    @property
+    def context(self) -> Context:
+        """What decides which program is there."""
+        return Context(self.mode)
+
+
+class _Reach(dict[int, bool]):
+    """Whether an instruction accesses anything, by its word."""
+
+    def __init__(self, xlen: int) -> None:
+        super().__init__()
+        self._xlen = xlen
+
+    def __missing__(self, word: int) -> bool:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        try:
+            found = reach(word, self._xlen) is not None
+        except UndecodableInstruction:
+            found = False
+        self[word] = found
+        return found
+
+
+class Groups:
+    """The groups of a decoded trace. *dialect*'s register for the pc is no register."""
+
+    def __init__(self, tandem: Tandem) -> None:
+        self.tandem, self.trace, self.index = tandem, tandem.trace, tandem.index
+        self.parameters = tandem.trace.parameters
+        accesses = tandem.history.accesses
+        self._accesses = accesses if isinstance(accesses, TandemAccesses) else None
+        self._resets, self._initializations = frozenset(self.index.resets), frozenset(self.index.initializations)
+        self._traps = {trap.group: trap for trap in self.index.traps}
+        self._reach = _Reach(self.parameters.xlen)
+
+    def __len__(self) -> int:
+        return len(self.trace)
+
+    @cached_property
+    def _flaws(self) -> dict[int, list[Problem]]:
+        found: dict[int, list[Problem]] = {}
+        for flaw in self.trace.flaws():
+            found.setdefault(flaw.group, []).append(flaw.problem)
+        return found
+
+    @cached_property
+    def breaks(self) -> dict[int, list[Break]]:
+        """What is missing, by the group behind it; the number of groups: at the end."""
+        found: dict[int, list[Break]] = {}
+        for mark in self.index.breaks:
+            found.setdefault(mark.group, []).append(mark)
+        return found
+
+    def rows(self, groups: Iterable[int]) -> Iterator[Row]:
+        """Groups by number, counted from 0."""
+        return map(self.row, groups)
+
+    def position(self, group: int) -> int | None:
+        """Where the instruction of a group is in the history."""
+        if not self.index.retired[group] or self.origin(group) is None:
+            return None
+        tandem = self.tandem
+        found = tandem.position_of(group)
+        while tandem.group_of(found + 1) == group:  # a gap is before it
+            found += 1
+        return found
+
+    def access(self, group: int) -> Access | None:
+        """What the instruction of a group accessed."""
+        return self._access_at(self.position(group))
+
+    def _access_at(self, position: int | None) -> Access | None:
+        return None if position is None or self._accesses is None else self._accesses.at(position)
+
+    def origin(self, group: int) -> int | None:
+        """The address of the instruction of a group."""
+        found = self.index.origin(group)
+        return None if found == NOWHERE else found
+
+    def row(self, group: int) -> Row:
+        """Group *group*, counted from 0."""
+        trace = self.trace
+        elements, position, trap = trace.elements(group), self.position(group), self._traps.get(group)
+        instr = next((element for element in elements if isinstance(element, Instr)), None)
+        pc = self.origin(group)
+        if trap is not None and (pc is None or trap.interrupt) and trap.epc is not None:
+            pc = trap.epc
+        access = None if instr is None or not self._reach[instr.word] else self._access_at(position)
+        return Row(
+            number=group + 1,
+            position=None if position is None else position + 1,
+            offset=trace.offsets[group],
+            mode=self.before(csrs.PRIVILEGE, group),
+            pc=pc,
+            sets_pc=None if instr is not None or trap is not None else _told_pc(elements),
+            instr=instr,
+            changes=tuple(self._changes(group, elements)),
+            access=access,
+            stored=tuple(self._stored(group, access)),
+            bus=tuple(_transactions(elements)),
+            trap=trap,
+            is_reset=group in self._resets,
+            initializes=group in self._initializations,
+            loose=trace.shape(group).loose,
+            flaws=tuple(self._flaws.get(group, ())),
+            lost=tuple(self.breaks.get(group, ())),
+        )
+
+    def _changes(self, group: int, elements: Iterable[Element]) -> Iterator[Change]:
+        seen: set[int] = set()
+        for element in elements:
+            regno = _number(element)
+            if regno is not None and regno != self.parameters.dialect.pc_register and regno not in seen:
+                seen.add(regno)
+                yield Change(regno, self.before(regno, group), self.index.registers.value(regno, group))
+
+    def before(self, regno: int, group: int) -> int | None:
+        """What a register held before a group. Behind a loss nothing is known."""
+        registers = self.index.registers
+        return registers.value(regno, group - 1) if group and registers.holds(group - 1, group) else None
+
+    def _stored(self, group: int, access: Access | None) -> Iterator[tuple[int, Store]]:
+        """Stores that are not what the access says anyhow."""
+        for space, writes in self.index.memory.items():
+            for store in writes.of(group):
+                said = access is not None and access.kind == "store"
+                if access is None or not said or (store.address, store.value) != (access.address, access.value):
+                    yield space, store
+
+
+def _told_pc(elements: Sequence[Element]) -> int | None:
+    told = (e.value for e in elements if isinstance(e, AdditionalState) and e.identifier == StateId.PC)
+    return next(told, None)
+
+
+def _transactions(elements: Sequence[Element]) -> Iterator[Element]:
+    for before, element in pairwise([None, *elements]):
+        asked = before if isinstance(element, MemoryResponse) else element
+        if isinstance(asked, MemoryRequest) and asked.op == MemoryOp.STORE:
+            failed = isinstance(element, MemoryResponse) and element.result != SUCCESS
+            if not failed:
+                continue
+        if isinstance(element, MemoryRequest | MemoryResponse):
+            yield element
+
+
+def _number(element: Element) -> int | None:
+    """The register an element is about, or the state with a number of its own."""
+    if isinstance(element, _REGISTERS):
+        return element.regno
+    if isinstance(element, AdditionalState) and element.identifier in _STATES:
+        return _STATES[StateId(element.identifier)]
+    return None
+
+
+def trap_words(trap: Trapped) -> str:
+    """Which trap it was; its value stands among what it wrote."""
+    return words(trap.fact._replace(value=None))
+
+
+def is_physical(space: int) -> bool:
+    """Whether addresses of a space are physical ones."""
+    return space == PHYSICAL
+
+
+_TEXTS_REMEMBERED = 1 << 18
+
+
+class Texts:
+    """*source*: of the program; *images*: the same program."""
+
+    def __init__(self, source: Disassemblers, images: Images, xlen: int) -> None:
+        self._source, self._images, self._xlen = source, images, xlen
+        self._known: dict[tuple[int | None, int, Instr], Text] = {}
+
+    def symbol(self, address: int, context: Context) -> tuple[str, int] | None:
+        """The name of an address, and how far behind it."""
+        return self._images.image_of(context).symbol(address)
+
+    def of(self, row: Row) -> Text:
+        """That of the instruction of a group, which was learnt before."""
+        if row.instr is None or row.pc is None:
+            return Text(None, "" if row.instr is None else _encoding(row.instr))
+        return self._known[row.mode, row.pc, row.instr]
+
+    def learn(self, rows: Iterable[Row], progress: Progress = silent) -> None:
+        """The text of the instructions of some groups."""
+        if len(self._known) > _TEXTS_REMEMBERED:
+            self._known.clear()
+        others: dict[tuple[int | None, int, Instr], Row] = {}
+        wanted: dict[int | None, dict[int, Instr]] = {}
+        for row in rows:
+            if row.instr is None or row.pc is None or (row.mode, row.pc, row.instr) in self._known:
+                continue
+            if not _is_whole(row.instr):
+                symbol = self.symbol(row.pc, row.context)
+                self._known[row.mode, row.pc, row.instr] = Text(symbol, _encoding(row.instr))
+            elif self._is_there(row.pc, row.instr, row.context):
+                wanted.setdefault(row.mode, {})[row.pc] = row.instr
+            else:
+                others[row.mode, row.pc, row.instr] = row
+        for mode, instructions in wanted.items():
+            texts = self._source.of(Context(mode)).texts(instructions, progress)
+            self._known |= {(mode, pc, instr): texts[pc] for pc, instr in instructions.items()}
+        self._learn_others(others)
+
+    def _is_there(self, pc: int, instr: Instr, context: Context) -> bool:
+        try:
+            return self._images.image_of(context).read(pc, instr.length) == _bytes(instr)
+        except CodeMissing:
+            return False
+
+    def _learn_others(self, others: dict[tuple[int | None, int, Instr], Row]) -> None:
+        """What the program does not have, or has otherwise."""
+        while others:
+            image, taken = Image(self._xlen), dict[int, tuple[int | None, int, Instr]]()
+            for key in others:
+                _, pc, instr = key
+                if not any(at in taken for at in range(pc - 3, pc + 4)):
+                    image.add_code(pc, _bytes(instr), "the trace")
+                    taken[pc] = key
+            with Disassembler(image) as disassembler:
+                texts = disassembler.texts(taken)
+                for pc, key in taken.items():
+                    symbol = self.symbol(pc, others[key].context)
+                    self._known[key] = Text(symbol, texts[pc].instruction)
+                    del others[key]
+
+
+def _is_whole(instr: Instr) -> bool:
+    """Whether its encoding has the length it was told to have; a disassembler would want more bytes, or fewer."""
+    try:
+        return length(instr.word & 0xFFFF) == instr.length
+    except UndecodableInstruction:
+        return False
+
+
+def _bytes(instr: Instr) -> bytes:
+    return instr.word.to_bytes(instr.length, "little")
+
+
+def _encoding(instr: Instr) -> str:
+    """Where its address is not known, what it is relative to is not either."""
+    return f".{instr.length}byte\t0x{instr.word:0{2 * instr.length}x}"

@@ -1,0 +1,370 @@
+"""A tandem trace, group by group: what ran, and everything it changed; and the state after a group.
+
+    14 0x00000146 @13 M 0x80000058 <reset_vector+12>: li tp,0
+     tp = 0x0000000000000000
+    95 0x00000a16 @- U 0x800001cc <do_scall+0>: ecall
+     exception 8 (environment call from U-mode or VU-mode), to 0x80000004 <trap_vector+0>
+     privilege U -> M
+     mstatus = 0x0000000a00000088 -> 0x0000000a00000080 (MIE 1 -> 0)
+
+The number counts groups from 1, the address is the offset of the first byte, after @ stands the number of the
+instruction in the history, then the privilege mode it ran in. There are tabs after the number and around the
+instruction, as in other listings. What the group did is in the lines after it, each after a tab: what a register held
+before stands before the arrow, where it is known.
+
+`Known` is everything that is known of a hart after a group: registers, CSRs, memory. `Objects` has groups and that
+state for programs: JSON, an object a line (docs/json.md).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from rvtrace_gdb.decode.history.accesses import access_words
+from rvtrace_gdb.decode.history.events import TrapKind
+from rvtrace_gdb.decode.program import csrs
+from rvtrace_gdb.decode.program.instructions import CSR, Access
+from rvtrace_gdb.decode.tandem.decoder import Tandem
+from rvtrace_gdb.decode.tandem.effects import Trapped
+from rvtrace_gdb.decode.tandem.index import Break
+from rvtrace_gdb.decode.tandem.memory import Store
+from rvtrace_gdb.decode.tandem.protocol import FPR, FPR_END, GPR, Parameters
+from rvtrace_gdb.decode.tandem.registers import PHYSICAL, UNKNOWN
+from rvtrace_gdb.decode.tandem.wording import lines as element_lines
+from rvtrace_gdb.decode.tandem.wording import register_name
+from rvtrace_gdb.decode.tandem.wording import words as element_words
+from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import printable
+from rvtrace_gdb.views import listing
+from rvtrace_gdb.views.json_rows import Fields, line, place
+from rvtrace_gdb.views.tandem import csr_fields
+from rvtrace_gdb.views.tandem.groups import Change, Groups, Row, Texts, is_physical, trap_words
+
+AT_ONCE = 1024
+"""Groups looked at together."""
+_BYTES = 16
+
+
+def pages(groups: Groups, texts: Texts, numbers: Iterable[int], progress: Progress = silent) -> Iterator[list[Row]]:
+    """Groups by number, counted from 0, some at a time; the text of their instructions is known then."""
+    rest = groups.rows(numbers)
+    at_once = 64  # the first lines are there soon
+    while page := list(islice(rest, at_once)):
+        texts.learn(page, progress)
+        yield page
+        at_once = AT_ONCE
+
+
+class Words:
+    """Groups in words. *raw*: element by element, as the document has them. *omit_function*: offsets alone."""
+
+    def __init__(self, groups: Groups, texts: Texts, *, raw: bool = False, omit_function: bool = False) -> None:
+        self._groups, self._texts = groups, texts
+        self._raw, self._omit_function = raw, omit_function
+        self._xlen = groups.parameters.xlen
+
+    def lines(self, row: Row) -> Iterator[str]:
+        """A group, and before it what is missing there."""
+        yield from (self.lost(mark) for mark in row.lost)
+        yield f"{row.number}\t0x{row.offset:08x} {self._head(row)}"
+        if self._raw:
+            group = self._groups.trace.group(row.number - 1)
+            yield from (f"\t{line}" for line in element_lines(group, self._groups.parameters))
+        else:
+            yield from (f"\t{line}" for line in self._details(row))
+        yield from (f"\twarning: {flaw.value}" for flaw in row.flaws)
+
+    def lost(self, mark: Break) -> str:
+        """Something that is missing."""
+        return f"{mark.group + 1}\t[{mark.why}; trace byte {mark.offset:#x}]"
+
+    def _head(self, row: Row) -> str:
+        if row.instr is None:
+            where = "" if row.pc is None or row.trap is None else f" at {_mode(row.mode)} {self._place(row.pc, row)}"
+            return self._what(row) + where
+        number = "-" if row.position is None else str(row.position)
+        before = f"@{number} {_mode(row.mode)}"
+        text = self._texts.of(row)
+        if row.pc is None:
+            return f"{before} at an address that is not known:\t{text.instruction}"
+        return f"{before} {listing.line(row.pc, text, self._xlen, omit_function=self._omit_function)}"
+
+    def _what(self, row: Row) -> str:
+        if row.trap is not None:
+            return trap_words(row.trap)
+        if row.is_reset:
+            return "hart reset"
+        if row.initializes:
+            return "state initialization, from outside the hart"
+        return "state outside of groups" if row.loose else "no instruction"
+
+    def _details(self, row: Row) -> Iterator[str]:
+        if row.instr is not None and row.is_reset:
+            yield "hart reset"
+        if row.instr is not None and row.trap is not None:
+            yield trap_words(row.trap) + self._handler(row)
+        elif row.trap is not None and row.trap.handler is not None:
+            yield self._handler(row).removeprefix(", ")
+        if row.sets_pc is not None:
+            yield f"pc = {self._place(row.sets_pc, row)}"
+        if row.access is not None and row.access.kind != CSR:
+            yield access_words(row.access, self._xlen, lambda at: self._texts.symbol(at, row.context))
+        yield from (self._stored(run, row) for run in _runs(row.stored))
+        yield from (self.change(change) for change in row.changes)
+        yield from (element_words(element, self._groups.parameters) for element in row.bus)
+
+    def _handler(self, row: Row) -> str:
+        if row.trap is None or row.trap.handler is None:
+            return ""
+        return f", to {self._place(row.trap.handler, row)}"
+
+    def _stored(self, run: "_Run", row: Row) -> str:
+        size, address = sum(store.size for store in run.stores), run.stores[0].address
+        what = f"stored {size} byte{'s' if size > 1 else ''}"
+        where = "physical " if is_physical(run.space) and (row.access is None or row.initializes) else ""
+        return f"{what} at {where}{self._place(address, row)}{_content(run.stores)}"
+
+    def _place(self, address: int, row: Row) -> str:
+        symbol = self._texts.symbol(address, row.context)
+        return f"0x{address:0{self._xlen // 4}x}" + ("" if symbol is None else f" <{printable(symbol[0])}+{symbol[1]}>")
+
+    def change(self, change: Change) -> str:
+        """A register that was told."""
+        regno, old, new = change
+        parameters = self._groups.parameters
+        if regno == csrs.PRIVILEGE:
+            return f"privilege {_mode(old)} -> {_mode(new)}"
+        values = [value_of(regno, value, parameters) for value in (old, new)]
+        became = values[1] if old is None else " -> ".join(values)
+        meaning = csr_fields.words(regno, old, new, parameters.xlen) if new is not None and regno < GPR else ""
+        return f"{name_of(regno)} = {became}" + (f" ({meaning})" if meaning else "")
+
+
+class _Run(NamedTuple):
+    """Stores in one address space, each right behind the one before it."""
+
+    space: int
+    stores: list[Store]
+
+
+def _runs(stored: Iterable[tuple[int, Store]]) -> Iterator[_Run]:
+    """What a group stored, as few pieces as possible: those of a loader have hundreds."""
+    run: _Run | None = None
+    for space, store in stored:
+        if run is not None and run.space == space and _follows(run.stores[-1], store):
+            run.stores.append(store)
+            continue
+        if run is not None:
+            yield run
+        run = _Run(space, [store])
+    if run is not None:
+        yield run
+
+
+def _follows(last: Store, store: Store) -> bool:
+    return last.address + last.size == store.address and None not in (last.value, store.value)
+
+
+def _content(stores: list[Store]) -> str:
+    """A value, or what bytes begin with."""
+    first = stores[0]
+    if len(stores) == 1:
+        return " = " + ("a value that is not told" if first.value is None else f"0x{first.value:0{2 * first.size}x}")
+    content = b"".join((store.value or 0).to_bytes(store.size, "little") for store in stores[: _BYTES + 1])
+    return ": " + content[:_BYTES].hex(" ") + (" ..." if len(content) > _BYTES else "")
+
+
+def _mode(mode: int | None) -> str:
+    return "?" if mode is None else csr_fields.MODES.get(mode, str(mode))
+
+
+def value_of(regno: int, value: int | None, parameters: Parameters) -> str:
+    """The value of a register, as wide as it is."""
+    if value is None:
+        return "a value that is not known"
+    bits = parameters.flen or parameters.xlen if FPR <= regno < FPR_END else parameters.xlen
+    return f"0x{value:0{16 if regno == csrs.MTIME else bits // 4}x}"
+
+
+def name_of(regno: int) -> str:
+    """A register as people call it: a0, ft0, mepc."""
+    return register_name(regno).partition(" (")[0]
+
+
+_ROW = 16
+
+
+class Known:
+    """What is known after group *number*, counted from 1; 0: before the first one. *named*: the name of the pc."""
+
+    def __init__(self, tandem: Tandem, number: int, named: tuple[str, int] | None) -> None:
+        self._tandem, self._number, self._named = tandem, number, named
+        self._state = tandem.after(number - 1)
+        self._parameters = tandem.trace.parameters
+
+    def lines(self) -> Iterator[str]:
+        """In words; what is not known is not there."""
+        state, xlen = self._state, self._parameters.xlen
+        when = f"after group {self._number}" if self._number else "before the first group"
+        yield f"state {when} of {len(self._tandem.trace)}, before instruction {self._position} of the history"
+        name = "" if self._named is None else f" <{self._named[0]}+{self._named[1]}>"
+        yield "pc: not known" if state.pc is None else f"pc = 0x{state.pc:0{xlen // 4}x}{name}"
+        mode = state.privilege
+        yield f"privilege: {'not known' if mode is None else csr_fields.MODES.get(mode, mode)}"
+        if state.mtime is not None:
+            yield f"mtime, told last = {value_of(csrs.MTIME, state.mtime, self._parameters)}"
+        for regno, value in self._registers():
+            meaning = csr_fields.all_words(regno, value, xlen) if regno < GPR else ""
+            said = f" ({meaning})" if meaning else ""
+            yield f"{name_of(regno)} = {value_of(regno, value, self._parameters)}{said}"
+        for space, rows in self._memory():
+            yield f"memory, {_space(space)}:"
+            for address, content in rows:
+                yield f"\t0x{address:0{xlen // 4}x}: {_dump(content)}"
+
+    def json(self, hart: int) -> str:
+        """As one object."""
+        state, parameters = self._state, self._parameters
+        pc = {} if state.pc is None else place(state.pc, self._named, parameters.xlen)
+        values = {name_of(regno): value_of(regno, value, parameters) for regno, value in self._registers()}
+        memory = [
+            {"space": _space(space), "addr": f"0x{address:0{parameters.xlen // 4}x}", "bytes": _digits(content)}
+            for space, rows in self._memory()
+            for address, content in rows
+        ]
+        fields = {"group": self._number, "hart": hart, "position": self._position}
+        fields |= {name: value for name, value in pc.items() if value is not None}
+        return line({**fields, "prv": state.privilege, "mtime": state.mtime, "registers": values, "memory": memory})
+
+    @property
+    def _position(self) -> int:
+        return self._tandem.position_of(self._number) + 1
+
+    def _registers(self) -> Iterator[tuple[int, int]]:
+        """Those that are known: integer, floating-point, CSRs."""
+        for regno in (*range(GPR + 1, GPR + 32), *range(FPR, FPR + 32)):
+            value = self._state.register(regno)
+            if value is not None:
+                yield regno, value
+        yield from self._state.csrs().items()
+
+    def _memory(self) -> Iterator[tuple[int, Iterator[tuple[int, list[int | None]]]]]:
+        """Rows of known bytes: of physical memory, and of the address space loads and stores are in."""
+        for space in dict.fromkeys((PHYSICAL, self._state.space)):
+            addresses = self._rows_of(space)
+            if addresses:
+                yield space, self._rows(space, addresses)
+
+    def _rows(self, space: int, addresses: list[int]) -> Iterator[tuple[int, list[int | None]]]:
+        for address in addresses:
+            content = self._state.memory(address, _ROW, space=space)
+            if any(byte is not None for byte in content):
+                yield address, content
+
+    def _rows_of(self, space: int) -> list[int]:
+        """Where something was stored up to now."""
+        index = self._tandem.index
+        writes = index.physical.writes if space == PHYSICAL else index.memory.get(space)
+        if writes is None:
+            return []
+        stop = bisect_left(writes.groups, self._number)
+        found: set[int] = set()
+        for address, size in zip(writes.addresses[:stop], writes.sizes[:stop], strict=True):
+            found.update(range(address & -_ROW, address + size, _ROW))
+        return sorted(found)
+
+
+def _space(space: int) -> str:
+    if space == PHYSICAL:
+        return "physical addresses"
+    return "addresses that may be virtual" if space == UNKNOWN else f"virtual addresses, satp 0x{space:x}"
+
+
+def _dump(content: list[int | None]) -> str:
+    return " ".join(".." if byte is None else f"{byte:02x}" for byte in content)
+
+
+def _digits(content: list[int | None]) -> str:
+    return "".join(".." if byte is None else f"{byte:02x}" for byte in content)
+
+
+class Objects:
+    """Groups as objects. *raw*: with their elements."""
+
+    def __init__(self, groups: Groups, texts: Texts, hart: int, *, raw: bool = False) -> None:
+        self._groups, self._texts, self._hart, self._raw = groups, texts, hart, raw
+        self._parameters, self._xlen = groups.parameters, groups.parameters.xlen
+
+    def lines(self, row: Row) -> Iterator[str]:
+        """A group, and before it what is missing there."""
+        yield from (self.lost(mark) for mark in row.lost)
+        yield line(self._group(row))
+
+    def lost(self, mark: Break) -> str:
+        """Something that is missing."""
+        fields = {"group": mark.group + 1, "hart": self._hart, "trace-byte": mark.offset}
+        return line({**fields, "lost": mark.why})
+
+    def _group(self, row: Row) -> Fields:
+        fields: Fields = {"group": row.number, "hart": self._hart, "trace-byte": row.offset, "position": row.position}
+        fields |= {"prv": row.mode, **self._instruction(row)}
+        fields |= {"registers": {name_of(one.regno): self._change(one.regno, one.old, one.new) for one in row.changes}}
+        fields["sets-pc"] = None if row.sets_pc is None else self._place(row.sets_pc, row)
+        if row.access is not None and row.access.kind != CSR:
+            fields["access"] = self._access(row.access, row)
+        fields["stored"] = [self._stored(space, store, row) for space, store in row.stored] or None
+        fields["bus"] = [element_words(element, self._parameters) for element in row.bus] or None
+        fields["trap"] = None if row.trap is None else self._trap(row.trap, row)
+        for name, holds in (("reset", row.is_reset), ("initialization", row.initializes), ("loose", row.loose)):
+            fields[name] = True if holds else None
+        fields["flaws"] = [flaw.value for flaw in row.flaws] or None
+        if self._raw:
+            fields["elements"] = list(element_lines(self._groups.trace.group(row.number - 1), self._parameters))
+        return fields
+
+    def _instruction(self, row: Row) -> Fields:
+        at = {} if row.pc is None else self._place(row.pc, row)
+        if row.instr is None:
+            return at
+        opcodes = f"{row.instr.word:0{2 * row.instr.length}x}"
+        return {**at, "opcodes": opcodes, "inst": self._texts.of(row).instruction}
+
+    def _change(self, regno: int, old: int | None, new: int | None) -> Fields:
+        values = {"old": old, "new": new}
+        if regno == csrs.PRIVILEGE:
+            return {name: value for name, value in values.items() if value is not None}
+        return {name: value_of(regno, value, self._parameters) for name, value in values.items() if value is not None}
+
+    def _access(self, access: Access, row: Row) -> Fields:
+        fields: Fields = {"kind": access.kind, "operation": access.operation or None, "size": access.size}
+        fields["memory"] = None if access.address is None else self._memory(access.address, row)
+        for name, value in (("value", access.value), ("operand", access.operand)):
+            fields[name] = None if value is None else f"0x{value:0{2 * access.size}x}"
+        fields["text"] = access_words(access, self._xlen, lambda at: self._texts.symbol(at, row.context))
+        return _known(fields)
+
+    def _stored(self, space: int, store: Store, row: Row) -> Fields:
+        value = None if store.value is None else f"0x{store.value:0{2 * store.size}x}"
+        fields = {"size": store.size, "memory": self._memory(store.address, row), "value": value}
+        return _known({**fields, "physical": True if is_physical(space) else None})
+
+    def _trap(self, trap: Trapped, row: Row) -> Fields:
+        fact = trap.fact
+        known = fact.kind is not TrapKind.UNKNOWN
+        fields: Fields = {"text": trap_words(trap), "interrupt": trap.interrupt if known else None, "cause": fact.cause}
+        fields["from"] = None if trap.epc is None else self._place(trap.epc, row)
+        fields["to"] = None if trap.handler is None else self._place(trap.handler, row)
+        return _known(fields)
+
+    def _place(self, address: int, row: Row) -> Fields:
+        return _known(place(address, self._texts.symbol(address, row.context), self._xlen))
+
+    def _memory(self, address: int, row: Row) -> Fields:
+        found = self._place(address, row)
+        name = {"symbol": found.pop("func")} if "func" in found else {}
+        return {"addr": found.pop("addr"), **name, **found}
+
+
+def _known(fields: dict[str, Any]) -> Fields:
+    return {name: value for name, value in fields.items() if value is not None}
