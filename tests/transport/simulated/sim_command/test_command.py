@@ -26,7 +26,7 @@ from tests.helpers.cross_compiler import compile_program, demo
 
 HOME = Path(__file__).resolve().parents[4]
 STARTER = (
-    "import argparse, sys\nfrom console import sim\nparser = argparse.ArgumentParser()\n"
+    "import argparse, sys\nfrom rvtrace_gdb.console.commands import sim\nparser = argparse.ArgumentParser()\n"
     "sim.add_arguments(parser)\narguments = parser.parse_args()\nsys.exit(arguments.run(arguments))"
 )
 
