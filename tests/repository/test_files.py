@@ -5,6 +5,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
+
 HOME = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -34,3 +36,14 @@ def test_a_commit_is_checked_as_make_check_does_it() -> None:
     hooks = (HOME / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     assert re.findall(r"^ +entry: (.*)$", hooks, re.M) == [line.strip() for line in commands]
     assert set(re.findall(r"\brepo: (.*)$", hooks, re.M)) == {"local"}
+
+
+PAGES = [*HOME.glob("*.md"), *HOME.glob("docs/*.md")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    """In code quotes, with their whole path. The changelog names what there was."""
+    tops = "console|controlregs|decode|gdbext|session|support|transport|views|tests|benchmarks|scripts|examples"
+    named = re.findall(rf"`((?:{tops})/[\w/.-]*)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not (HOME / name).exists()] == []
