@@ -32,7 +32,8 @@ from rvtrace_gdb.session.formats.registry import How
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import opener_beside
 from rvtrace_gdb.support.text import printable, warning
-from rvtrace_gdb.transport.stream import Stream
+from rvtrace_gdb.transport.stream import Stream as Stream
+from rvtrace_gdb.transport.stream import open_stream as open_stream
 
 _PIECE = 1 << 14
 """Bytes decoded before what they say is given away: bounds memory, and how long the first line has to wait."""

@@ -21,13 +21,22 @@ from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, registry, stream
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, tandem_capture, with_settings
 from rvtrace_gdb.session.formats.registry import How
-from rvtrace_gdb.session.formats.stream import WAITING, Following, Kept, NotKept, Reader, Source, Spool
+from rvtrace_gdb.session.formats.stream import (
+    WAITING,
+    Following,
+    Kept,
+    NotKept,
+    Reader,
+    Source,
+    Spool,
+    Stream,
+    open_stream,
+)
 from rvtrace_gdb.session.program import Program, elf_of, other_elf
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError, silent
 from rvtrace_gdb.support.files import keep
 from rvtrace_gdb.support.text import rows, warning
-from rvtrace_gdb.transport.stream import Stream, open_stream
 from rvtrace_gdb.views.disassembly import Disassemblers
 from rvtrace_gdb.views.json_rows import HistoryRows
 from rvtrace_gdb.views.listing import Modifiers
