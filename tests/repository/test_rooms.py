@@ -102,5 +102,5 @@ def test_there_is_one_import_name() -> None:
 
 def test_imports_at_any_depth_are_seen(tmp_path: Path) -> None:
     file = tmp_path / "x.py"
-    file.write_text("import os.path\ndef later():\n    from rvtrace_gdb.decode import image, elf as e\n")
+    file.write_text("import os.path\ndef later():\n    from rvtrace_gdb.decode.program import image, elf as e\n")
     assert set(imports_of(file)) == {"os.path", "rvtrace_gdb.decode.program.image", "rvtrace_gdb.decode.program.elf"}

@@ -111,7 +111,7 @@ def test_what_goes_wrong_is_told_from_the_rest_by_its_type() -> None:
     for path in SOURCES:
         texts = (node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant))
         begins = [text for text in texts if isinstance(text, str) and text.startswith(BEGINNINGS)]
-        assert not begins or path == ROOT / "support" / "lines.py", path
+        assert not begins or path == ROOT / "support" / "text.py", path
 
 
 @pytest.mark.parametrize(
