@@ -1,7 +1,7 @@
-"""A capture together with its decoded history: the program it is read with, and how far the user has paged.
+"""A capture together with its decoded history: the program it is decoded with, and which rows were shown last.
 
-The module also says what is wrong with a decoded history: where it contradicts the program, which bytes could not be
-used, and why it is empty.
+The module also finds what is wrong with a decoded history: where it contradicts the program, which bytes could not be
+decoded, and why it is empty.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ from rvtrace_gdb.support.text import warning
 
 
 def mismatch(history: History, image: Image) -> str | None:
-    """What is said when trace and program contradict each other: most likely another program runs.
+    """Return a message if trace and program contradict each other, which most likely means that another program ran.
 
-    In code that is not in the ELF: it was overwritten after it ran, or was written after it had been read.
+    Code that is not in the ELF may also have been overwritten after it ran, or written after it had been read.
     """
     found = [event for event in history.events if event.kind is EventKind.MISMATCH]
     if not found:
@@ -44,7 +44,7 @@ def mismatch(history: History, image: Image) -> str | None:
 
 
 def losses(history: History) -> str | None:
-    """What is said when bytes could not be used, whatever the program."""
+    """Return a message if bytes could not be decoded, whatever the program is."""
     found = [event for event in history.events if event.kind is EventKind.LOSS]
     if not found:
         return None
@@ -55,30 +55,32 @@ def losses(history: History) -> str | None:
 
 
 def contradictions(history: History, image: Image, who: str = "", *, misread: bool = False) -> list[str]:
-    """What does not fit in a history, a line each. *who*: whose it is, if there are several.
+    """Return a line for each thing that is wrong with a history. *who*: a prefix that names its hart, if there are
+    several.
 
-    *misread*: the trace is known to be read with wrong parameters, so that nothing speaks against the program.
+    *misread*: the trace is known to be decoded with wrong parameters, so that contradictions do not tell against the
+    program.
     """
     problems = (None if misread else mismatch(history, image), losses(history))
     return [warning(f"{who}{problem}") for problem in problems if problem is not None]
 
 
 def same_rows(before: History, after: History) -> bool:
-    """Whether the numbers of a history still mean the same, though it was decoded anew."""
+    """Return whether rows of a history that was decoded again have the same numbers as before."""
     if (len(before), before.instructions) != (len(after), after.instructions):
         return False
     return not len(before) or all(before.pc(i) == after.pc(i) for i in (0, len(before) // 2, len(before) - 1))
 
 
 def nothing_traced(*, live: bool) -> NoTrace:
-    """There are no bytes. *live*: there may be some later."""
+    """Return an error that says that there are no bytes. *live*: there may be some later."""
     if not live:
         return NoTrace("the trace is empty: it has 0 bytes")
     return NoTrace("nothing was traced yet: let the program run (`continue`), then ask again")
 
 
 def nothing_decoded(sink: Captured, history: History, image: Image, *, live: bool) -> NoTrace:
-    """Why a history is empty. *live*: it comes from a target, and more can be traced there."""
+    """Return an error that says why a history is empty. *live*: it comes from a target that can trace more."""
     if not sink.data:
         return nothing_traced(live=live)
     if isinstance(sink, CapturedTandem):
@@ -107,7 +109,7 @@ def nothing_decoded(sink: Captured, history: History, image: Image, *, live: boo
 
 
 class Decoded(NamedTuple):
-    """The histories of the sinks' harts, what they were made of, and what the user must know about them."""
+    """The histories of the sinks' harts, what they were decoded from, and the warnings for the user."""
 
     sinks: tuple[Captured, ...]
     image: Image
@@ -116,14 +118,14 @@ class Decoded(NamedTuple):
     warnings: list[str]
 
     def sink_of(self, hart: int) -> Captured:
-        """Where what the hart did comes from."""
+        """Return the sink that holds the trace of a hart."""
         return self.sinks[self.harts.sinks.get(hart, 0)]
 
 
 class Listing(NamedTuple):
-    """Rows *begin* to *end* - 1 are to be shown; *notice* is said when there are none, *lines* in any case before.
+    """The range of rows to show, *begin* to *end* - 1.
 
-    *hart*: whose history it is.
+    *notice* is printed if there are none, *lines* before them in any case. *hart* is the hart whose history it is.
     """
 
     begin: int
@@ -134,9 +136,10 @@ class Listing(NamedTuple):
 
 
 class DecodedCapture:
-    """*capture* is replaced by whoever reads more from the target; *target* is where it comes from, if anywhere.
+    """A capture, the program, and the histories decoded with it.
 
-    *stop_at_error*: nothing is decoded behind the first loss.
+    Whoever reads more from the target replaces *capture*; *target* is the target it comes from, if any.
+    *stop_at_error*: nothing after the first loss is decoded.
     """
 
     def __init__(
@@ -148,21 +151,21 @@ class DecodedCapture:
         self._stop_at_error = stop_at_error
         self._cursors: dict[int, Cursor] = {}
         self._messages: dict[str, Numbered] = {}
-        self._messages_of: int | None = None  # the hart whose sink's messages are looked at
+        self._messages_of: int | None = None  # the hart whose messages are listed
         self._message_cursors: dict[str, Cursor] = {}
         self._told: set[str] = set()
-        self._begun: Begun = {}  # what was interrupted
+        self._begun: Begun = {}  # interrupted decoding
         self._begun_with: tuple[tuple[Captured, ...], Image] | None = None
 
     @property
     def elf(self) -> str | None:
-        """The program's file, if it has one."""
+        """The path of the program's file, None if it has none."""
         return self._program.path or None
 
     def decode(self, elf: str | None, progress: Progress = silent) -> Decoded:
-        """The histories, decoded once for the same bytes and the same program; *elf* is that from now on if needed.
+        """Return the histories; the same bytes are decoded once with the same program.
 
-        Raises BadElf, Unsupported, NoTrace.
+        *elf* is the program from now on, if the capture needs one. Raises BadElf, Unsupported, NoTrace.
         """
         capture = self.capture
         if elf is not None and elf != self._program.path and capture.takes_elf:
@@ -194,12 +197,12 @@ class DecodedCapture:
         return self.capture.captured
 
     def _sink(self, hart: int | None) -> Captured:
-        """The sink that the encoder of a hart feeds, or its records; of the first hart, if there is none such."""
+        """Return the sink or the records that hold the trace of a hart, by default those of the first hart."""
         names = {encoder.in_force.name for encoder in self.capture.encoders if encoder.hart == hart}
         return next((sink for sink in self._sinks() if _is_of(sink, hart, names)), self._sinks()[0])
 
     def _warnings(self, image: Image, found: Harts) -> list[str]:
-        """What the user must know about a history."""
+        """Return the warnings for the user about the histories."""
         other, problem = program.other_elf(self.capture.elf, image), self._program.problem
         lines = [*found.notes, *([] if other is None else [other])]
         by_elf = self.capture.elf is not None
@@ -213,10 +216,10 @@ class DecodedCapture:
         return list(dict.fromkeys(lines))
 
     def _follow(self, sinks: tuple[Captured, ...], image: Image, progress: Progress) -> tuple[Image, Harts]:
-        """The histories, and the program they were decoded with.
+        """Return the histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
-        the trace, what is there now is tried too.
+        the trace, the code that is in memory now is tried, too.
         """
         found = self._decode(sinks, image, progress, self._of_before(sinks, image))
         contradicted = any(mismatch(history, image) for history in found.histories.values())
@@ -230,7 +233,7 @@ class DecodedCapture:
         return fresh, again
 
     def _of_before(self, sinks: tuple[Captured, ...], image: Image) -> Begun:
-        """What was begun of the same bytes with the same program."""
+        """Return the decoders that were interrupted on the same bytes with the same program."""
         if self._begun_with is None or self._begun_with[1] is not image or self._begun_with[0] != sinks:
             self._begun, self._begun_with = {}, (sinks, image)
         return self._begun
@@ -242,25 +245,25 @@ class DecodedCapture:
         )
 
     def history(self, hart: int | None) -> History:
-        """The history of a hart (None: the first) in what was decoded last. Raises `NoTrace`."""
+        """Return the history of a hart (None: the first) as it was decoded last. Raises `NoTrace`."""
         found = self._last().harts
         return found.histories[found.number(hart)]
 
     def select(self, args: str, size: int | None, hart: int, home: int | None = None) -> Listing:
-        """What `trace history ARGS` shows of what was decoded last; warnings are given once. Raises RangeError.
+        """Return the rows that `trace history ARGS` shows of what was decoded last, with warnings not reported before.
 
-        *home*: the number where the hart is in the past.
+        *home*: the number where the hart is in the past. Raises RangeError.
         """
         decoded = self._last()
         selection = self._cursors[hart].select(args, size, len(decoded.harts.histories[hart]), home)
         return Listing(*selection, self.untold(decoded.warnings), hart)
 
     def rows(self, begin: int, end: int, hart: int | None) -> Iterator[Row]:
-        """The rows numbered *begin* to *end* - 1 of what was decoded last."""
+        """Return the rows numbered *begin* to *end* - 1 of what was decoded last."""
         return rows(self.history(hart), self._last().program, begin, end)
 
     def messages(self, progress: Progress = silent) -> Numbered:
-        """The messages of the sink that was selected last, read once for the same bytes.
+        """Return the messages of the sink that was selected last; the same bytes are read once.
 
         Raises `Unsupported`, `NoTrace`.
         """
@@ -278,9 +281,9 @@ class DecodedCapture:
     def select_messages(
         self, args: str, size: int | None, offset: int | None, hart: int | None = None, progress: Progress = silent
     ) -> Listing:
-        """What `trace dump ARGS` shows, of the sink that a hart's encoder feeds. Raises RangeError.
+        """Return which messages `trace dump ARGS` shows of the sink that a hart's encoder feeds. Raises RangeError.
 
-        *offset*: from the message on that this byte is part of.
+        *offset*: begin with the message that contains this byte.
         """
         self._messages_of = hart
         messages = self.messages(progress)
@@ -292,7 +295,7 @@ class DecodedCapture:
         return Listing(found.begin, found.end, found.notice, [], hart)
 
     def untold(self, lines: list[str]) -> list[str]:
-        """Those of *lines* that were not said before."""
+        """Return those of *lines* that were not reported before."""
         fresh = [line for line in lines if line not in self._told]
         self._told.update(lines)
         return fresh
@@ -308,9 +311,9 @@ def _is_of(sink: Captured, hart: int | None, encoders: set[str]) -> bool:
 
 
 def _missing(found: Harts) -> tuple[int, int]:
-    """How much is missing, for comparisons: gaps first, and of as many gaps how few instructions there are.
+    """Return a measure of how much of the histories is missing: the number of gaps, then minus that of instructions.
 
-    What contradicts the program from the first synchronization on is one gap, or none where not an instruction is left.
+    A contradiction is one gap from the first synchronization on; a history without any instruction has none.
     """
     histories = found.histories.values()
     return sum(history.gaps for history in histories), -sum(history.instructions for history in histories)

@@ -1,13 +1,13 @@
-"""The lists that a session shows in pages: the selected history and what was asked of it last.
+"""The lists that a session shows in pages: the selected history, and the last results of each query.
 
 `SelectedHistory` is the history that a request is about. `Lists` keeps the accesses, search results, functions and
-calls that were asked for last, and which of their rows are shown.
+calls that were requested last, and which of their rows are shown.
 
-`Interleaved` lists the histories of all harts by the times that the trace knows. The order is that of
-`decode.merged`: each hart keeps its own order; what lies between two times of a hart counts as of the earlier one;
-of equal times the hart with the lower number comes first; harts without times come last, one after the other.
-Nothing is merged beforehand: how much of each hart had run by a time is looked up, and a page is merged when it is
-shown.
+`Interleaved` lists the histories of all harts by the timestamps in the trace. The order is that of
+`decode.history.interleave`: each hart keeps its own order; rows between two timestamps of a hart have the earlier one;
+of equal timestamps the hart with the lower number comes first; harts without timestamps come last, one after the other.
+Nothing is merged in advance: a search finds how many rows of each hart come before a timestamp, and a page is merged
+when it is shown.
 """
 
 import re
@@ -43,10 +43,10 @@ _EARLIER = "; older trace was overwritten: it may have been before that"
 class SelectedHistory(NamedTuple):
     """The history that a request is about.
 
-    hart     whose history it is
-    program  the programs in all contexts, `program.base` the one that gdb knows
-    lines    for the user, said once: of a read-out that failed, of a program that is another one
-    overwritten  older trace was overwritten: what is not in the history may have run before it
+    hart     the hart whose history it is
+    program  the programs of all contexts, `program.base` is the one that gdb has loaded
+    lines    lines for the user that were not reported before, e.g. of a failed read-out, or of a different program
+    overwritten  older trace was overwritten: something that the history lacks may have happened before it
     """
 
     history: History
@@ -56,16 +56,16 @@ class SelectedHistory(NamedTuple):
     overwritten: bool = False
 
     def unless_earlier(self, nothing: str) -> str:
-        """*nothing*: that something did not happen in the history; with what that leaves open."""
+        """Return *nothing*, which says that something did not happen, with a caveat if older trace was overwritten."""
         return f"{nothing} {OVERWRITTEN}" if self.overwritten else nothing
 
     def earlier(self) -> str:
-        """The same behind words that are no sentence."""
+        """Return the same caveat as a clause to append to other text, or ""."""
         return _EARLIER if self.overwritten else ""
 
 
 class Debugger(Protocol):
-    """A debugger that goes back in time. *resumes*: how often it let the target run. *connected*: it is there."""
+    """A debugger that goes back in time. *resumes* counts how often it resumed the target."""
 
     @property
     def resumes(self) -> int: ...
@@ -75,10 +75,10 @@ class Debugger(Protocol):
 
     @property
     def has_target(self) -> bool:
-        """Whether there is one besides the trace."""
+        """Whether there is a target besides the trace."""
 
     def away(self) -> bool:
-        """Whether it is in the past."""
+        """Return whether it is in the past."""
 
     def close(self) -> None: ...
 
@@ -87,7 +87,9 @@ _PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
 
 
 class Run(NamedTuple):
-    """Rows of one hart: *number* is that of the first one in the list, *begin* in the hart's own history."""
+    """Rows of one hart: *number* is the number of the first one in the list, *begin* and *end* are those in the hart's
+    own history.
+    """
 
     number: int
     hart: int
@@ -96,7 +98,7 @@ class Run(NamedTuple):
 
 
 class Interleaved:
-    """All rows of *histories*, numbered from 1 on, and the place from which the next page goes on."""
+    """All rows of *histories*, numbered from 1 on, and the place where the next page begins."""
 
     def __init__(self, histories: Mapping[int, History]) -> None:
         self.histories = histories
@@ -111,7 +113,7 @@ class Interleaved:
         return self._length
 
     def notes(self) -> list[str]:
-        """What is to be said of the order, said once."""
+        """Return the notes about the order, when they are asked for first."""
         if self._told:
             return []
         self._told = True
@@ -120,15 +122,15 @@ class Interleaved:
         return [f"note:     hart {hart} has no timestamps and comes last" for hart in self._untimed]
 
     def select(self, args: str, size: int | None, at: tuple[int, int] | None = None) -> Selection:
-        """What `trace history -all ARGS` shows; HART:NUMBER may stand for a number of the list.
+        """Return the rows that `trace history -all ARGS` shows; HART:NUMBER may replace a number of the list.
 
-        *at*: the hart that is looked at and its number, if it is in the past. Raises RangeError.
+        *at*: the selected hart and its number there, if it is in the past. Raises RangeError.
         """
         numbers = _PLACE.sub(lambda place: str(self._asked(int(place[1]), int(place[2]))), args)
         return self._cursor.select(numbers, size, len(self), None if at is None else self.number(*at))
 
     def number(self, hart: int, number: int) -> int:
-        """Where a row of a hart is in the list. One behind its last row comes next to that."""
+        """Return the number in the list of a hart's row. The number after a hart's last row follows that row's."""
         position = min(number, len(self.histories[hart])) - 1
         before = self._before(hart, position) if hart in self._timed else self._behind(hart)
         if hart not in self._timed:
@@ -136,7 +138,7 @@ class Interleaved:
         return before + 1 + (number - 1 - position)
 
     def runs(self, begin: int, end: int) -> Iterator[Run]:
-        """The rows numbered *begin* to *end* - 1, in pieces of one hart as long as possible."""
+        """Yield the rows numbered *begin* to *end* - 1, in runs of one hart that are as long as possible."""
         current: Run | None = None
         for run in self._pieces(begin - 1, min(end - 1, len(self))):
             if current is not None and current.hart == run.hart:
@@ -157,19 +159,19 @@ class Interleaved:
         return self.number(hart, number)
 
     def _before(self, hart: int, position: int) -> int:
-        """How many rows come before one of a hart with times."""
+        """Return how many rows come before a row of a hart with timestamps."""
         time = self._timed[hart].time(position)
         earlier = sum(timed.until(time - 1) for other, timed in self._timed.items() if other != hart)
         same = sum(timed.at(time) for other, timed in self._timed.items() if other < hart)
         return position + earlier + same
 
     def _behind(self, hart: int) -> int:
-        """How many rows come before the first one of a hart without times."""
+        """Return how many rows come before the first row of a hart without timestamps."""
         others = [*self._timed, *(other for other in self._untimed if other < hart)]
         return sum(len(self.histories[other]) for other in others)
 
     def _pieces(self, begin: int, end: int) -> Iterator[Run]:
-        """What is at *begin* to *end* - 1, counted from 0."""
+        """Yield the rows at indices *begin* to *end* - 1, which count from 0."""
         time = self._time_of(begin)
         at = sum(timed.until(time - 1) for timed in self._timed.values())
         pieces = merge(*(timed.pieces(hart, time) for hart, timed in self._timed.items()))
@@ -183,7 +185,7 @@ class Interleaved:
             at += stop - first
 
     def _time_of(self, index: int) -> int:
-        """When the row counted from 0 ran: the first time until which more than so many ran."""
+        """Return when the row with an index ran: the first time up to which more rows than *index* ran."""
         low = min((timed.times[0] for timed in self._timed.values()), default=0)
         high = max((timed.times[-1] for timed in self._timed.values()), default=0)
         while low < high:
@@ -196,7 +198,7 @@ class Interleaved:
 
 
 class _Timed:
-    """A history whose times never fall: what it says to be earlier than what came before is not."""
+    """A history whose timestamps never decrease: one that is lower than its predecessor is replaced by that."""
 
     def __init__(self, history: History) -> None:
         self.positions, self.times = history.times.arrays
@@ -205,19 +207,19 @@ class _Timed:
         self._length = len(history)
 
     def time(self, position: int) -> int:
-        """When a position ran. What ran before the first time counts as of that."""
+        """Return when a position ran. Positions before the first timestamp get that one."""
         return self.times[max(bisect_right(self.positions, position) - 1, 0)]
 
     def until(self, time: int) -> int:
-        """How many positions ran until a time, that included."""
+        """Return how many positions ran up to and including a time."""
         return self._begin(bisect_right(self.times, time)) if time >= 0 else 0
 
     def at(self, time: int) -> int:
-        """How many positions ran at a time."""
+        """Return how many positions have exactly this time."""
         return self.until(time) - self.until(time - 1)
 
     def pieces(self, hart: int, time: int) -> Iterator[tuple[int, int, int, int]]:
-        """(time, hart, first position, position behind the last), from a time on."""
+        """Yield (time, hart, first position, end position) for each timestamp from *time* on."""
         i = bisect_left(self.times, time)
         while i < len(self.times):
             now = self.times[i]
@@ -227,51 +229,53 @@ class _Timed:
             i = following
 
     def _begin(self, i: int) -> int:
-        """The first position of the time with an index: all the earlier ones come before it."""
+        """Return the first position of the timestamp with an index; all earlier positions come before that time."""
         if i == 0:
             return 0
         return self.positions[i] if i < len(self.positions) else self._length
 
 
 def call_history(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallHistory:
-    """The functions that ran, found once for a history."""
+    """Return the functions that ran, which are computed once for each history."""
     found = session.kept(CallHistory, it.history, lambda: CallHistory(it.history, it.program, None))
-    found.go_on(progress)  # where it was interrupted
+    found.go_on(progress)  # continues where it was interrupted
     return found
 
 
 def functions_of(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> Functions:
-    """The same for who shows pages of them."""
+    """Return the functions that ran, for lists of functions and calls."""
     calls = call_history(session, it, progress)
     return session.kept(Functions, it.history, lambda: Functions(it.history, it.program, progress, calls))
 
 
 def call_frames(session: "Session", it: "SelectedHistory", progress: Progress = silent) -> CallFrames:
-    """The calls under way in a history."""
+    """Return the call stacks of a history."""
     return session.kept(CallFrames, it.history, lambda: CallFrames(it.history, call_history(session, it, progress)))
 
 
 class Lists:
-    """Of a *session*'s trace. A trace that runs is read out first; each raises as `Session.history`."""
+    """The lists of a *session*'s trace. Each method first reads a running trace out, and raises as
+    `Session.history`.
+    """
 
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._accesses: Accesses | None = None
         self._functions: Functions | None = None
         self._found: Found | None = None
-        self._earlier: dict[type[Question], Found] = {}  # by kind of question: each is paged on its own
+        self._earlier: dict[type[Question], Found] = {}  # by type of question: each has its own pages
 
     def accesses(
         self, args: str, size: int | None, where: Where | None, context: Context, progress: Progress = silent
     ) -> Listing:
-        """Which accesses of the context's hart `trace data ARGS` shows, all or those to the memory *where*."""
+        """Return which accesses of the context's hart `trace data ARGS` shows: all, or those to the memory *where*."""
         it = self._session.selected_or_empty(context, progress)
         if self._accesses is None or not self._accesses.is_of(it.history, where):
             self._accesses = Accesses(it.history, it.program, where)
         return Listing(*self._accesses.select(args, size), it.lines, it.hart)
 
     def access_rows(self, begin: int, end: int) -> list[AccessRow]:
-        """The accesses numbered *begin* to *end* - 1, of those asked for last. Raises `NoTrace`."""
+        """Return the accesses numbered *begin* to *end* - 1 of the list requested last. Raises `NoTrace`."""
         if self._accesses is None:
             raise NoTrace("no accesses were asked for yet")
         return self._accesses.rows(begin, end)
@@ -279,9 +283,10 @@ class Lists:
     def find(
         self, question: Question, args: str, size: int | None, context: Context, progress: Progress = silent
     ) -> Listing:
-        """Which of what *question* finds in the history of the context's hart are shown; see `session.queries.search`.
+        """Return which results of *question* in the history of the context's hart are shown; see
+        `session.queries.search`.
 
-        Raises also BadQuestion.
+        Raises BadQuestion, too.
         """
         it = self._session.selected_or_empty(context, progress)
         self._found = self.answer(question, it, progress)
@@ -289,7 +294,7 @@ class Lists:
         return listing if len(self._found) else listing._replace(notice=it.unless_earlier(self._found.none))
 
     def answer(self, question: Question, it: SelectedHistory, progress: Progress = silent) -> Found:
-        """All that *question* finds in a history. Raises BadQuestion."""
+        """Return everything that *question* finds in a history. Raises BadQuestion."""
         self._earlier = {kind: found for kind, found in self._earlier.items() if found.history is it.history}
         found = self._earlier.get(type(question))
         if found is None or not found.is_of(it.history, question):
@@ -298,27 +303,27 @@ class Lists:
         return found
 
     def found(self, begin: int, end: int) -> list[FoundRow]:
-        """Those numbered *begin* to *end* - 1 of what was found last. Raises `NoTrace`."""
+        """Return the results numbered *begin* to *end* - 1 of the last search. Raises `NoTrace`."""
         if self._found is None:
             raise NoTrace("nothing was looked for yet")
         return self._found.rows(begin, end)
 
     def functions(self, args: str, size: int | None, context: Context, progress: Progress = silent) -> Listing:
-        """Which functions of the context's hart `trace functions ARGS` shows."""
+        """Return which functions of the context's hart `trace functions ARGS` shows."""
         functions, it = self._functions_of(context, progress)
         return Listing(*functions.select(args, size), it.lines, it.hart)
 
     def function_rows(self, begin: int, end: int, *, lines: bool = False) -> list[FunctionRow]:
-        """The functions numbered *begin* to *end* - 1 of the history asked for last. Raises `NoTrace`."""
+        """Return the functions numbered *begin* to *end* - 1 of the list requested last. Raises `NoTrace`."""
         return self._the_functions().rows(begin, end, lines=lines)
 
     def calls(self, depth: int, context: Context, progress: Progress = silent) -> Listing:
-        """How many lines the tree of calls has, down to *depth* levels."""
+        """Return how many lines the call tree has, down to *depth* levels."""
         functions, it = self._functions_of(context, progress)
         return Listing(1, functions.tree(depth, progress) + 1, None, it.lines, it.hart)
 
     def call_rows(self, begin: int, end: int) -> list[CallRow]:
-        """Lines of the tree of calls asked for last. Raises `NoTrace`."""
+        """Return the lines numbered *begin* to *end* - 1 of the call tree requested last. Raises `NoTrace`."""
         return self._the_functions().tree_rows(begin, end)
 
     def _functions_of(self, context: Context, progress: Progress) -> tuple[Functions, SelectedHistory]:

@@ -1,4 +1,6 @@
-"""One trace session, from "which target" to "what ran". gdb, the console and scripts talk to this module."""
+"""The trace session: everything from the choice of a target to the instructions that ran. gdb, the console and scripts
+use it.
+"""
 
 import os
 from collections.abc import Callable, Mapping
@@ -34,7 +36,7 @@ from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 MessageRow = tuple[int, int, str]
-"""(number, byte offset, text) of a message."""
+"""A message: its number, the offset of its first byte in the trace, and its text."""
 _T = TypeVar("_T")
 _RETURN = "you are in the past, return to the present first (`trace live`)"
 _DISCONNECT = (
@@ -45,32 +47,37 @@ _MAKING = "a trace is being made"
 
 
 class Session:
-    """A trace being made, or a capture being looked at; nothing at first. Lines that are returned are for the user.
+    """The trace that is recorded from a target, or the capture that was opened; a new session has neither. Methods that
+    return lists of strings return lines for the user.
 
-    *connect* makes the link to a target; *environ* may hold RVTRACE_TARGET.
+    *connect* opens the link to a target; *environ* may contain RVTRACE_TARGET.
     """
 
     def __init__(self, connect: Connect = OpenOcd, environ: Mapping[str, str] = os.environ) -> None:
         self._connect, self._environ = connect, environ
         self.lock = RLock()
-        """Held by who uses the session: its requests, and the debugger's proxy, which is a thread of its own."""
+        """The lock that every user of the session holds: its requests, and the debugger's proxy, which runs in a thread
+        of its own.
+        """
         self._live: TraceSource | None = None
         self._reading: DecodedCapture | None = None
         self._target_line = ""  # what the trace comes from, for `status`
         self._quiet_since: tuple[object, ...] | None = None
         self.lists = Lists(self)
         self.last: dict[type, Any] = {}
-        """What modules of their own listed last, by its kind."""
+        """The lists that other modules showed last, by type."""
         self.chip: Chip | None = None
-        """What reads the trace out of a chip's memory, while it waits for more of that memory."""
+        """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
         self._kept: dict[type, dict[int, tuple[History, object]]] = {}
         self.debugger: Debugger | None = None
-        """A debugger that goes back in time with this trace."""
+        """The debugger that goes back in time with this trace, if there is one."""
         self.ask: Callable[[dict[str, Any]], Any] | None = None
-        """Asks who made the request that is being answered for something only it can do; None: it cannot be asked."""
+        """Asks the client whose request is being answered for something that only the client can do; None if it cannot
+        be asked.
+        """
 
     def close(self) -> None:
-        """Let go of the target. A trace that runs goes on in it."""
+        """Release the target. A running trace continues to run on it."""
         self._let_go()
         if self.debugger is not None:
             self.debugger.close()
@@ -81,14 +88,15 @@ class Session:
             self._live.close()
             self._live = None
 
-    # Making a trace
+    # Recording a trace
 
     def start(
         self, context: Context, options: Mapping[str, Any] | None = None, progress: Progress = silent
     ) -> list[str]:
-        """Begin to trace; a trace that was there is dropped. *options*: see `trace_request`.
+        """Start tracing, and drop the trace that the session had. *options*: see `trace_request`.
 
-        Raises NoElf, BadElf, DescriptionError, BadOption, WrongXlen, the transport's and the components' errors.
+        Raises NoElf, BadElf, DescriptionError, BadOption, WrongXlen, and the errors of the transport and the
+        components.
         """
         self.check_present("trace start")
         if context.elf is None:
@@ -124,9 +132,9 @@ class Session:
     def begin(
         self, live: TraceSource, reading: DecodedCapture, target_line: str, just_read: Context | None = None
     ) -> list[str]:
-        """From now on this trace is the session's; *target_line* says what of. *just_read*: it was read out then.
+        """Make this trace the session's, and return a line for each thing that was set up for it.
 
-        What was set up for it, a line each.
+        *target_line* names the target. *just_read*: the trace has just been read out, with this context.
         """
         if live is not self._live:
             self._let_go()
@@ -135,25 +143,25 @@ class Session:
         return live.started()
 
     def changed(self) -> None:
-        """What was read out is not what there is, although nothing ran."""
+        """Note that the trace on the target differs from what was read out, although nothing ran."""
         self._quiet_since = None
 
     def check_free(self, kind: type) -> None:
-        """Raises `Busy` when a trace of another *kind* is being made, which would be lost."""
+        """Raise `Busy` when a trace of another *kind* is being recorded: it would be lost."""
         if self._live is not None and self._live.tracing and not isinstance(self._live, kind):
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
     def has_trace(self) -> bool:
-        """Whether there is one, made or opened."""
+        """Return whether the session has a trace, recorded or opened."""
         return self._reading is not None
 
     @property
     def live(self) -> TraceSource | None:
-        """The trace that is being made, or was last."""
+        """The source of the trace that is being recorded, or was recorded last."""
         return self._live
 
     def stop(self, progress: Progress = silent) -> list[str]:
-        """End the trace and read it out. Raises `NoTrace`, `Busy`."""
+        """Stop tracing and read the trace out. Raises `NoTrace`, `Busy`."""
         self.check_present("trace stop")
         live = self._live
         if live is None:
@@ -162,10 +170,10 @@ class Session:
         live.stop(progress)
         return [first, *live.ended(), *report.failure(live)]
 
-    # Looking at it
+    # Showing it
 
     def status(self, context: Context, progress: Progress = silent) -> list[str]:
-        """Target, components, history, losses and warnings. Does not disturb a running trace."""
+        """Describe the target, its components, the history, losses and warnings, without disturbing a running trace."""
         if self._reading is None:
             return report.nothing(lambda: context.description(self._environ))
         if self._live is not None:
@@ -185,10 +193,11 @@ class Session:
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
     ) -> Listing:
-        """Which rows of the context's hart `trace history ARGS` shows; see `queries.rows`. A running trace is read
-        out first. *at*: the number where the hart is in the past.
+        """Return which rows of the context's hart `trace history ARGS` shows; see `queries.rows`.
 
-        Raises RangeError, NoTrace, BadElf, Unsupported, and when nothing could be read out, why.
+        A running trace is read out first. *at*: the number of the instruction where the hart is in the past.
+
+        Raises RangeError, NoTrace, BadElf, Unsupported; if nothing could be read out, the error that was the reason.
         """
         reading = self.the_reading()
         self._read_out(context, progress)
@@ -203,15 +212,16 @@ class Session:
         return listing._replace(lines=report.failure(self._live) + unsaid(self._live) + said + listing.lines)
 
     def rows(self, begin: int, end: int, hart: int | None = None) -> list[Row]:
-        """The rows numbered *begin* to *end* - 1 of the history last asked for. Raises `NoTrace`."""
+        """Return the rows numbered *begin* to *end* - 1 of the history that was requested last. Raises `NoTrace`."""
         return list(self.the_reading().rows(begin, end, hart))
 
     def dump(
         self, args: str, size: int | None, context: Context, offset: int | None = None, progress: Progress = silent
     ) -> Listing:
-        """Which messages `trace dump ARGS` shows, or those from byte *offset* on. A running trace is read out first.
+        """Return which messages `trace dump ARGS` shows, or those from byte *offset* on.
 
-        No program is needed. Raises RangeError, NoTrace, Unsupported, and when nothing could be read out, why.
+        A running trace is read out first. No program is needed. Raises RangeError, NoTrace, Unsupported; if nothing
+        could be read out, the error that was the reason.
         """
         self._read_out(context, progress)
         reading = self._refreshed()
@@ -223,7 +233,7 @@ class Session:
         return listing._replace(lines=report.failure(self._live))
 
     def messages(self, begin: int, end: int, *, raw: bool = False) -> list[MessageRow]:
-        """The messages numbered *begin* to *end* - 1, of those `dump` was asked for last: number, byte offset, text.
+        """Return the messages numbered *begin* to *end* - 1 of the list that `dump` returned last.
 
         Raises `NoTrace`, `Unsupported`.
         """
@@ -232,19 +242,19 @@ class Session:
         return [(number, item.offset, wording.text(item, raw=raw)) for number, item in messages.items(begin, end)]
 
     def decoded(self, context: Context | None = None, progress: Progress = silent) -> tuple[History, Image]:
-        """The whole history of the context's hart and the program, for views. Raises as `history`."""
+        """Return the whole history of the context's hart, and the program, for views. Raises as `history`."""
         context = context or Context()
         decoded = self.harts(context, progress)
         return decoded.harts.histories[decoded.harts.number(context.hart, context.thread_hart)], decoded.image
 
     def harts(self, context: Context | None = None, progress: Progress = silent) -> Decoded:
-        """The histories of all harts, and the programs in all contexts, for views. Raises as `history`."""
+        """Return the histories of all harts, and the programs of all contexts, for views. Raises as `history`."""
         context = context or Context()
         self._read_out(context, progress)
         return self._decode(context, progress)
 
     def selected(self, context: Context, progress: Progress = silent) -> SelectedHistory:
-        """The history of the context's hart, which is not empty. A running trace is read out first.
+        """Return the history of the context's hart, which is not empty. A running trace is read out first.
 
         Raises as `history`.
         """
@@ -252,7 +262,7 @@ class Session:
         return self._not_empty(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
     def selected_of_thread(self, context: Context, progress: Progress = silent) -> SelectedHistory:
-        """As `selected`, the history that the debugger's thread goes back in, see `Harts.of_thread`."""
+        """Return, as `selected` does, the history in which the debugger's thread goes back; see `Harts.of_thread`."""
         decoded = self.harts(context, progress)
         return self._not_empty(decoded, decoded.harts.of_thread(context.thread_hart, context.hart), context)
 
@@ -262,12 +272,15 @@ class Session:
         return self._chosen(decoded, hart, context)
 
     def selected_or_empty(self, context: Context, progress: Progress = silent) -> SelectedHistory:
-        """As `selected`, also of a history that is empty."""
+        """Return the same as `selected`; the history may be empty."""
         decoded = self.harts(context, progress)
         return self._chosen(decoded, decoded.harts.number(context.hart, context.thread_hart), context)
 
     def at_hand(self, context: Context) -> SelectedHistory | None:
-        """As `selected`, of what was decoded last: nothing is read out, decoded or said. None: nothing was."""
+        """Return the context's hart's part of what was decoded last, None if nothing was decoded.
+
+        Nothing is read out or decoded for it, and no line for the user counts as reported.
+        """
         decoded = self._last
         if decoded is None:
             return None
@@ -276,21 +289,24 @@ class Session:
         return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], overwritten)
 
     def is_current(self, context: Context) -> bool:
-        """Whether nothing ran since the trace was read out, as far as that is known without asking the target."""
+        """Return whether nothing ran since the trace was read out, as far as is known without asking the target."""
         live = self._live
         if live is None or not live.tracing or self._frozen():
             return live is None or not live.behind or self._frozen()
         return self._quiet_since is not None and self._quiet_since[0] == self._runs(context)
 
     def unread(self, context: Context) -> int:
-        """About how many bytes reading out would take from the target. Raises the transport's errors."""
+        """Return about how many bytes a read-out would fetch from the target. Raises the transport's errors."""
         live = self._live
         if live is None or self.is_current(context):
             return 0
         return live.unread()
 
     def kept(self, kind: type[_T], history: History, make: Callable[[], _T]) -> _T:
-        """What *make* made of a history: of each *kind* one thing, as long as the history is one that is looked at."""
+        """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet.
+
+        Objects are dropped with the histories to which they belong.
+        """
         of_kind = self._kept.setdefault(kind, {})
         found = of_kind.get(id(history))
         if found is None or found[0] is not history:
@@ -301,7 +317,7 @@ class Session:
         return cast(_T, found[1])
 
     def prepare(self, progress: Progress) -> None:
-        """What takes long to be found for the first time, of what was decoded last. Raises what *progress* raises."""
+        """Compute what takes long for the history that was decoded last. Raises what *progress* raises."""
         decoded = self._last
         if decoded is None:
             return
@@ -310,22 +326,22 @@ class Session:
                 functions_of(self, SelectedHistory(history, decoded.program, hart, []), progress).root(progress)
 
     def warnings(self) -> list[str]:
-        """What the user must know about what was decoded last, as far as it was not said yet."""
+        """Return the warnings about the history that was decoded last which the user has not seen yet."""
         reading = self.the_reading()
         said = reading.untold(reading.decoded.warnings) if reading.decoded else []
         return report.failure(self._live) + unsaid(self._live) + said
 
-    # Keeping it
+    # Saving and opening it
 
     def save(self, path: str | Path, context: Context, progress: Progress = silent) -> list[str]:
         """Write a capture file. Raises `CaptureError`, `NoTrace`."""
         self._read_out(context, progress)
         lines = report.failure(self._live)
         try:
-            self._decode(context, progress)  # which finds out what code is needed that the ELF lacks
+            self._decode(context, progress)  # decoding finds out which code is needed that the ELF lacks
         except (BadElf, Unsupported) as error:
             lines.append(report.line("note", f"saved without decoding it: {error}"))
-        except NoTrace:  # what leaves the chip is recorded by a probe: what it is read with is kept
+        except NoTrace:  # a trace that leaves the chip is recorded by a probe: the settings to decode it with are saved
             if self.capture().captured or not self.capture().encoders:
                 raise
         capture = self.capture()
@@ -333,7 +349,7 @@ class Session:
         return [report.saved(capture, str(path)), *lines]
 
     def open(self, path: str | Path, elf: str | None, progress: Progress = silent) -> list[str]:
-        """Look at a capture file; *elf*, if it needs one, is the program to read it with, else where it was then.
+        """Open a capture file. *elf* is the program to decode it with; None: the one with which it was captured.
 
         Raises Busy, CaptureError, NoElf, BadElf, WrongXlen.
         """
@@ -345,7 +361,10 @@ class Session:
         return self.look_at(capture, str(path), elf if capture.takes_elf else None)
 
     def look_at(self, capture: Capture, name: str, elf: str | None, *, stop_at_error: bool = False) -> list[str]:
-        """As `open`, a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss."""
+        """Open a capture that is in memory and is called *name*. *stop_at_error*: decode up to the first loss only.
+
+        Raises as `open`.
+        """
         self.check_idle()
         path = session_program.elf_of(capture, name) if elf is None else elf
         program = Program(path, code=capture.code, images=capture.images, xlen=capture.xlen)
@@ -359,10 +378,10 @@ class Session:
         return [self._target_line, *report.opened(capture), *self._reading.untold([other] if other else [])]
 
     def capture(self) -> Capture:
-        """What would be saved now. Raises `NoTrace`."""
+        """Return the capture that `save` would write now. Raises `NoTrace`."""
         return self._refreshed().capture
 
-    # Inside
+    # Internal
 
     def _chosen(self, decoded: Decoded, hart: int, context: Context) -> SelectedHistory:
         sink = decoded.sink_of(hart)
@@ -372,22 +391,23 @@ class Session:
         return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, lines, is_overwritten(sink))
 
     def check_present(self, what: str) -> None:
-        """Raises `InThePast`; *what* is what was wanted."""
+        """Raise `InThePast` if the debugger is in the past; *what* is the command that was given."""
         if self._frozen() and self.debugger is not None:
             raise InThePast(f"{what}: {_RETURN if self.debugger.has_target else _DISCONNECT}")
 
     def check_idle(self) -> None:
-        """Raises `Busy` when something else cannot be looked at now."""
+        """Raise `Busy` when no other trace can be opened now."""
         self.check_present("another trace cannot be looked at now")
         if self._live is not None and self._live.tracing:
             raise Busy(f"{_MAKING}: end it first (`trace stop`, and `trace save FILE` to keep it)")
 
     @property
     def elf(self) -> str | None:
-        """The program with which the trace is read."""
+        """The path of the program with which the trace is decoded."""
         return None if self._reading is None else self._reading.elf
 
     def the_reading(self) -> DecodedCapture:
+        """Return the capture with its history. Raises `NoTrace`."""
         if self._reading is None:
             raise NoTrace("there is no trace: `trace start` makes one, `trace open FILE` shows a saved one")
         return self._reading
@@ -401,7 +421,7 @@ class Session:
         return self._reading.decoded if self._reading is not None else None
 
     def _refreshed(self) -> DecodedCapture:
-        """The reading with all that was read out of the target so far."""
+        """Return the capture, with everything that was read out of the target so far."""
         reading, live = self.the_reading(), self._live
         if live is not None:
             code = tuple(reading.decoded.image.code) if reading.decoded else ()
@@ -425,13 +445,14 @@ class Session:
         self._quiet_since = None if live.failure else live.unchanged(runs)
 
     def _frozen(self) -> bool:
-        """In the past nothing new runs, and the numbers of what ran stay."""
+        """Return whether the debugger is in the past: nothing new runs then, and rows keep their numbers."""
         return self.debugger is not None and self.debugger.away()
 
     def _runs(self, context: Context) -> int | None:
-        """A number that changes whenever the target is resumed; gdb alone also counts its ways through the past.
+        """Return a number that changes whenever the target is resumed.
 
-        What gdb counts is no number of the debugger's: they are negative.
+        gdb, which counts if there is no proxy, also counts its resumptions in the past. Its numbers are made negative,
+        so that they never equal those of the proxy.
         """
         if self.debugger is not None and self.debugger.connected:
             return self.debugger.resumes
@@ -439,12 +460,12 @@ class Session:
 
 
 def _hart(context: Context) -> int | None:
-    """The hart meant, None: any."""
+    """Return the hart that the context selects, None for any."""
     return context.thread_hart if context.hart is None else context.hart
 
 
 def _nothing(decoded: Decoded, hart: int, *, live: bool) -> NoTrace:
-    """Why the history of a hart is empty."""
+    """Return an error that says why the history of a hart is empty."""
     histories = decoded.harts.histories
     if any(len(history) for history in histories.values()):
         return NoTrace(f"nothing that can be decoded is in this trace of hart {hart}, of others there is")

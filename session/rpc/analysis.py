@@ -1,35 +1,35 @@
-"""The methods of the session protocol that count how often instructions ran, and that tell who wrote what.
+"""The methods of the session protocol for coverage (how often instructions ran) and for who wrote a value.
 
-coverage {context, args, ranges, functions, branches}: `trace history` numbers the RANGE *args* ("": everything).
-*ranges*: [address, end, address, end, ...] that are asked about, null for all; *functions*, *branches*: not null to
-have them.
+coverage {context, args, ranges, functions, branches}: *args* is a RANGE as in `trace history` ("": everything).
+*ranges* restricts the answer to addresses: [begin, end, begin, end, ...], null for all. *functions* and *branches* are
+in the answer if these are not null.
 
     {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.queries.functions.Part`
-     overwritten: whether older trace was overwritten before the first of them,
+     overwritten: whether older trace was overwritten before the first instruction,
      counts: [[address, how often it ran], ...],
-     branches: [[address, taken, not taken, target, what follows], ...],
-     functions: [[start, end, name, instructions, how many of them ran, how often it was entered], ...]}
+     branches: [[address, taken, not taken, target, next address], ...],
+     functions: [[start, end, name, instructions, number of instructions that ran, number of entries], ...]}
 
-`trace who-wrote` asks who wrote a register or some memory last before a moment:
+`trace who-wrote` finds what wrote a register or some memory last before a moment:
 
     who_wrote {context, name, at, register or where, below} -> {hart, lines, writer, none, below}
 
-*name*: what the user calls it. *at*: the number of the instruction before which it is asked, null: after all that is
-in the trace. *register*: its name, *where*: [address, size], as loads and stores have it there. *below*: of the answer
-before: only writers before that one. *none*: lines that are said where the trace has no writer. The writer, else null:
+*name*: the user's expression. *at*: the number of the instruction before which the writer is searched, null: the end of
+the trace. *register*: its name. *where*: [address, size] of memory. *below*: the value of the previous answer, to find
+only earlier writers. *none*: lines to print if the trace has no writer. *writer* is null or has:
 
     kind      instruction, trap, reset or outside (a debugger, a loader, an interrupt line)
-    number    of the instruction; of what is none, of the one after it, null: nothing ran after it
-    row       as of rows, of that instruction
+    number    of the instruction; if it is none, of the next instruction, null if nothing ran after it
+    row       the row of that instruction, as in the method rows
     group     of a tandem trace, from 1 on as in `trace dump`; null for other traces
     ago       how many instructions before the moment, 1: the last one
-    happened  of what is no instruction, as of between
-    told      the register that was written, where it is another one that shares bits
-    old, new  values, null where they are not known: of a register; of the bytes that were stored of what was asked for
-    bits      of the register
-    store     [address, size] of what was stored; *where*: of what was asked for, which may have size 0 for a symbol's
-    window    [address, bytes before, bytes after], null for those not known: memory around the store
-    doubts    why it may not be the last one, or may not hold: lines
+    happened  events, as in the method between, if it is no instruction
+    told      the register that was written, if it is another one that shares bits
+    old, new  values before and after, null if unknown: of the register, or of the stored bytes that were requested
+    bits      width of the register
+    store     [address, size] of the store; *where*: [address, size] requested, size 0 for a symbol's size
+    window    memory around the store: [address, bytes before, bytes after], null for unknown bytes
+    doubts    lines that say why it may not be the last writer, or why the value may be wrong
 """
 
 from bisect import bisect_left
@@ -56,7 +56,7 @@ _ALL = ((0, 1 << 64),)
 
 
 def coverage(session: Session, params: Params, progress: Progress) -> Any:
-    """See the module."""
+    """Return the coverage of a range, see the module. Raises BadRequest, and as `Session.history`."""
     it = session.selected(params.context(), progress)
     calls = call_history(session, it, progress)
     kept = session.kept(Coverage, it.history, lambda: Coverage(it.history, it.program, calls))
@@ -77,7 +77,7 @@ def coverage(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _ranges(params: Params) -> tuple[tuple[int, int], ...]:
-    """The addresses asked about. Raises BadRequest."""
+    """Return the address ranges that were requested. Raises BadRequest."""
     if not params.given("ranges"):
         return _ALL
     numbers = params.numbers("ranges")
@@ -94,11 +94,11 @@ NO_REGISTERS = "this trace does not say what was written to registers: a tandem 
 
 
 class NoRegister(RvtraceError):
-    """A name of no register that a trace has."""
+    """The name is that of no register that a trace can have."""
 
 
 def who_wrote(session: Session, params: Params, progress: Progress) -> Any:
-    """Raises as `Session.history`, NoRegister, NoTrace."""
+    """Return the last writer, see the module. Raises as `Session.history`, NoRegister, NoTrace."""
     context = params.context()
     it = session.selected(context, progress)
     at, below = params.optional_number("at"), params.optional_number("below")
@@ -149,7 +149,7 @@ def _memory(it: SelectedHistory, position: int, where: tuple[int, int], below: i
 
 
 def _stored(it: SelectedHistory, position: int, where: tuple[int, int], below: int | None, none: str) -> dict[str, Any]:
-    """From the accesses of a data trace."""
+    """Return the last store that a data trace contains."""
     if not it.history.accesses:
         raise NoTrace(f"nobody knows who stored what: a tandem trace says it (docs/tandem.md), or {NO_ACCESSES}")
     found, unknown = stored(it.history, position if below is None else min(position, below - 1), *where)
@@ -186,7 +186,7 @@ def _writer(it: SelectedHistory, position: int, found: Written) -> dict[str, Any
 
 
 def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
-    """What is said of a group that is no instruction, where something is."""
+    """Return the event of a group that is no instruction, if it has one."""
     tandem = it.history.shadow
     assert tandem is not None and found.group is not None
     offset = tandem.trace.offsets[found.group]
@@ -198,7 +198,7 @@ def _happened(it: SelectedHistory, found: Written) -> list[Any] | None:
 
 
 def _in_program(image: Image, address: int, size: int) -> list[str]:
-    """What the program file has there."""
+    """Return a line with the bytes that the program file has there."""
     for elf, bias in image.elves:
         for segment in elf.segments:
             at = address - segment.vaddr - bias
@@ -214,7 +214,7 @@ _SHOWN = 16
 
 
 def _hex(data: bytes) -> str:
-    """Up to 8 bytes as the number they are, else byte by byte."""
+    """Format up to 8 bytes as a little-endian number, more byte by byte."""
     return f"0x{data[::-1].hex()}" if len(data) <= 8 else data.hex(" ")
 
 

@@ -3,28 +3,28 @@
 | method     | params                                   | result                                                      |
 |------------|------------------------------------------|-------------------------------------------------------------|
 | regs       | context, access, names, everything, live | {lines, csrs}; see `session.queries.registers`              |
-| info       | context, live                            | {lines, capture: they are of a file}                        |
-| components | context                                  | {names}: what `regs` can be asked for, without any error    |
-| choices    | context                                  | {option: words}, of `trace start`                           |
+| info       | context, live                            | {lines, capture: whether a file is described}               |
+| components | context                                  | {names} that `regs` accepts; raises nothing                 |
+| choices    | context                                  | {option: its values}, for `trace start`                     |
 | ctr_start  | context, access, options                 | {lines}; options: see `session.sources.ctr_commands`        |
 | ctr_stop   | context, access                          | {lines}                                                     |
-| ctr_connected | access                                | {}; gdb's connection is another one                         |
+| ctr_connected | access                                | {}; gdb has connected anew                                  |
 | ctr_clear  | context, access                          | {lines}                                                     |
 | ctr_status | context, access                          | {lines}                                                     |
-| ctr_show   | context, access, args, size              | as history, and {now}: what ran since the newest record     |
+| ctr_show   | context, access, args, size              | as history, and {now}: what ran after the newest record     |
 | ctr_rows   | begin, end                               | rows of `session.queries.ctr_records`; row 1 is entry 0     |
 | ctr_stack  | context, access                          | {lines, ras, full, frames}: [{pc, call, to}, ...]           |
-| usb        | context                                  | {usb}: the adapter in words; null: there is no table [usb]  |
+| usb        | context                                  | {usb}: the adapter's description; null: no table [usb]      |
 | usb_harts  | context                                  | {lines}: the debug module, and the state of each hart       |
 | usb_halt   | context, hart                            | {lines}: each hart's state afterwards; hart: null: all      |
 | usb_resume | context, hart                            | as usb_halt                                                 |
-| usb_step   | context, hart                            | as usb_halt; null: the context's, else hart 0               |
-| usb_reg    | context, hart, names                     | {lines}: registers; names: "mepc", "a0=5": written;         |
+| usb_step   | context, hart                            | as usb_halt; hart: null: the context's, else hart 0         |
+| usb_reg    | context, hart, names                     | {lines}: registers; names: "mepc"; "a0=5" writes;           |
 |            |                                          | none: pc and x1-x31                                         |
-| snapshot   | context, elves, address, answer          | {need}: (address, size) of memory to read and ask again     |
-|            |                                          | with; {lines}                                               |
+| snapshot   | context, elves, address, answer          | {need}: (address, size) of memory to read, for the next     |
+|            |                                          | request; at last {lines}                                    |
 
-everything, live: true, or null. access: how a hart's CSRs are reached, see `session.target.csr_access`; null where
+everything, live: true, or null. access: how a hart's CSRs are accessed, see `session.target.csr_access`; null if
 gdb has no target. Entry 0 of the records is the youngest; so is the first frame of their stack. snapshot: the trace
 that an ESP32's firmware keeps in the chip's memory, which gdb reads for the session.
 """
@@ -127,7 +127,7 @@ def ctr_connected(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _letting_go(method: Method) -> Method:
-    """*method*, and afterwards others may use the adapter."""
+    """Wrap *method*: when it has ended, other programs may use the USB adapter."""
 
     def run(session: Session, params: Params, progress: Progress) -> Any:
         try:
@@ -152,7 +152,7 @@ CTR_METHODS: Mapping[str, Method] = {name: _letting_go(method) for name, method 
 
 
 def _usb(params: Params) -> Usb:
-    """Raises DescriptionError, NoUsbTable."""
+    """Return the USB adapter of the target description. Raises DescriptionError, NoUsbTable."""
     description = params.context().description(os.environ)
     if description.usb is None:
         raise NoUsbTable(description.file or "the target description")
@@ -197,7 +197,7 @@ def usb_registers(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _hart(params: Params) -> int:
-    """The one that is named, else the context's."""
+    """Return the requested hart, by default the context's."""
     if params.given("hart"):
         return params.number("hart")
     context: Context = params.context()
@@ -220,8 +220,10 @@ USB_METHODS: Mapping[str, Method] = {
 
 
 def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
-    """Look at it. *elves*: beside the context's. *address*: of the snapshot, None: as the ELF has it. *answer*: the
-    memory that was asked for last, None to begin. Raises Busy, NoElf, NoTrace, BadSnapshot, BadElf.
+    """Open the trace in an ESP32's memory.
+
+    *elves*: ELF files besides the context's. *address*: of the snapshot, None: where the ELF says. *answer*: the memory
+    requested by the previous result, None to begin. Raises Busy, NoElf, NoTrace, BadSnapshot, BadElf.
     """
     session.check_idle()
     context, answer = params.context(), params.memory("answer")
@@ -243,7 +245,9 @@ def snapshot(session: "Session", params: Params, progress: Progress) -> Any:
 
 
 def _whole(answer: Answer, asked: Sequence[tuple[int, int]]) -> Answer:
-    """What is not as long as was asked could not be read. Raises BadRequest for another number of pieces."""
+    """Return *answer* without pieces of the wrong size, which could not be read. Raises BadRequest for a wrong number
+    of pieces.
+    """
     if len(answer) != len(asked):
         raise BadRequest(f"snapshot: the answer has {len(answer)} pieces of memory, and {len(asked)} were asked for")
     pairs = zip(asked, answer, strict=True)

@@ -1,35 +1,35 @@
-"""The methods of the session protocol for listings: what happened between rows, all harts, parts of lists, a window.
+"""The methods of the session protocol for lists: events between rows, all harts in one list, pages, a window.
 
 | method           | params                              | result                                                      |
 |------------------|-------------------------------------|-------------------------------------------------------------|
 | between          | begin, end, hart, times             | [[number, [[kind, text, place], ...], time, ticks], ...]    |
-| interleaved      | context, args, size, at             | as history, of all harts in one list; at: of the context's  |
-|                  |                                     | hart, the number where it is in the past                    |
-| interleaved_rows | begin, end, hart, events, times     | [[number, hart, rows, as of between], ...]                  |
+| interleaved      | context, args, size, at             | as history, of all harts in one list; at: number of the     |
+|                  |                                     | context's hart, if it is in the past                        |
+| interleaved_rows | begin, end, hart, events, times     | [[number, hart, rows, events as in between], ...]           |
 
-between: what happened before the rows *begin* to *end* - 1 (see `session.queries.rows`) of the history that was
-decoded last; with *times* also when. interleaved_rows: pieces of one hart; *number* is that of their first row in
-the list, the numbers in the rows are the hart's own. *hart*: as the answer to interleaved has it, which says which
-list it is.
+between: the events before each of the rows *begin* to *end* - 1 (see `session.queries.rows`) of the history that was
+decoded last; with *times* also timestamps. interleaved_rows: runs of rows of one hart; *number* is that of their first
+row in the list, the rows have the hart's own numbers. *hart* is that of the answer to interleaved, and identifies the
+list.
 
-The method page is for programs that show parts of lists and refresh them by themselves, as IDEs do. It leaves the
-place from which a `trace history` that the user types goes on.
+The method page is for programs that show parts of lists and refresh them, such as IDEs. It does not change the place
+where the user's next `trace history` continues.
 
     page {context, what, begin, count, ...} -> {length, begin, hart, lines, rows, overwritten, comes}
 
 what    history, functions, calls (with *depth*, 0: all levels), or events, gaps, executions as for `find`
-begin   the number of the first row; null: the newest *count*, of calls the first
-rows    as of `rows`, `function_rows`, `call_rows` and `found`
-overwritten  whether there was older trace, of which nothing is left
-comes   of executions, with *pc*, where the hart stands in the present: whether what runs there next would be one more
+begin   the number of the first row; null: the newest *count* rows, of calls the first
+rows    as in `rows`, `function_rows`, `call_rows` and `found`
+overwritten  whether older trace was overwritten
+comes   of executions, with *pc*, the hart's live pc: whether the instruction there would be one more execution
 
-The method glance is for a window that is looked at again and again: what there is to show. Nothing that `trace
-history` would say is said there, and its place in the listing does not move.
+The method glance is for a window that is refreshed often: it returns how much there is to show. It does not count lines
+as reported to the user, and does not change the place where `trace history` continues.
 
     glance {context, most, anew} -> {length, gaps, hart, current, unread, problem}
 
-*most*: bytes that may be read out of the target for this, null: what is at hand has to do. *anew*: the program is
-another one.
+*most*: how many bytes may be read out of the target for this, null: nothing is read out. *anew*: the program has
+changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -80,15 +80,15 @@ def _interleaved_rows(session: Session, params: Params, progress: Progress) -> A
 
 
 def _shown(session: Session, decoded: Decoded, context: Context, progress: Progress) -> int:
-    """A hart of which there is something. Raises as `Session.history` where there is none."""
+    """Return a hart whose history is not empty. Raises as `Session.history` if there is none."""
     for hart, history in decoded.harts.histories.items():
         if len(history):
             return hart
-    return session.selected(context, progress).hart  # which raises why there is nothing
+    return session.selected(context, progress).hart  # raises the reason why there is nothing
 
 
 def _last(session: Session, hart: int | None) -> SelectedHistory:
-    """What was decoded last."""
+    """Return the history that was decoded last. Raises NoTrace."""
     it = session.at_hand(Context(hart=hart))
     return it if it is not None else _nothing()
 
@@ -105,14 +105,14 @@ LISTING_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
 
 
 class _List(NamedTuple):
-    """How many rows there are, and those numbered from one (inclusive) to another (exclusive)."""
+    """The number of rows, and a function that returns the rows from a number (inclusive) to another (exclusive)."""
 
     length: int
     rows: Callable[[int, int], Sequence[Any]]
 
 
 def page(session: Session, params: Params, progress: Progress) -> Any:
-    """See the module. Raises BadRequest, and as `Session.history`."""
+    """Return a page of a list, see the module. Raises BadRequest, and as `Session.history`."""
     begin, count = params.optional_number("begin"), params.number("count")
     if count > ROWS_AT_MOST or begin == 0:
         raise BadRequest(f"page: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
@@ -130,7 +130,7 @@ def page(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _comes(session: Session, it: SelectedHistory, params: Params) -> bool:
-    """Of a capture file nothing is known of what ran next."""
+    """Return whether the next instruction of the live target is another execution; a capture has no next one."""
     pc = params.optional_number("pc")
     question = params.question() if pc is not None and session.live is not None else None
     return isinstance(question, Executions) and pc is not None and question.comes(pc, it.history, it.program)
@@ -165,12 +165,12 @@ PAGE_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {"page"
 
 
 def _glance(session: Session, params: Params, progress: Progress) -> Any:
-    """What went wrong does not hide what is there.
+    """Return how much there is to show. An error does not hide what was read before.
 
-    length   rows of the history, 0 for none; *gaps* of them say that something is missing
+    length   rows of the history, 0 for none; *gaps* of them are gaps
     current  nothing ran since the trace was read out
-    unread   bytes that there are to read out, about; 0 where that was not looked at
-    problem  why there is less than there should be
+    unread   about how many bytes have not been read out; 0 if this was not determined
+    problem  the error because of which something is missing
     """
     context, most = params.context(), params.optional_number("most")
     unread, problem = 0, None
@@ -185,7 +185,7 @@ def _glance(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def _bring_up_to_date(session: Session, context: Context, most: int, anew: bool, progress: Progress) -> int:
-    """How many bytes are left unread, because they are more than *most*."""
+    """Read the trace out and decode it, unless that takes more than *most* bytes: return their number then, else 0."""
     known = session.at_hand(context)
     if known is not None and len(known.history) and not anew and session.is_current(context):
         return 0
@@ -195,7 +195,7 @@ def _bring_up_to_date(session: Session, context: Context, most: int, anew: bool,
     session.harts(context, progress)
     found = session.at_hand(context)
     if found is not None and not len(found.history):
-        session.selected(context, progress)  # which knows why
+        session.selected(context, progress)  # raises the reason
     return 0
 
 

@@ -1,23 +1,23 @@
-"""The session protocol: parameters of a request are checked, answers are put together, the client is asked back.
+"""The session protocol: it checks the parameters of a request, builds answers, and sends requests to the client.
 
-What the lines of an answer report of a trace is in the answer as facts, too, for a status line and for test benches
+What the lines of an answer report about a trace is also in the answer as facts, for a status line and for test benches
 (docs/ide.md):
 
 encoders   [{name, state}], also of the harts whose records are read
-captured   bytes in all sinks; *size*: of those there is room for; *unread*: recorded and not read out yet
+captured   bytes in all sinks; *size*: their capacity in bytes; *unread*: bytes recorded and not read out yet
 records    {there, depth}: Control Transfer Records of all harts
-lost       what says that something is missing, a text each
-history    how much ran, a text; *file*: the capture that is looked at
+lost       texts that say that something is missing
+history    a text that says how much ran; *file*: the capture that is open
 ended      tracing was stopped just now, or had ended already; *nothing*: nothing is traced; *begun*: it was just now
 
-In the middle of a request the session may ask the client what only it can do: gdb reads registers, and sends
-packets.
+In the middle of a request the session may ask the client for something that only the client can do: gdb reads
+registers, and sends packets.
 
     {"id": 7, "need": {"do": "packets", "packets": ["p96f"]}, "question": 3}    the session, while it works on request 7
     {"answer": 7, "question": 3, "result": ["0d00000000000000"]}               the client, or
     {"answer": 7, "question": 3, "error": {"message": "one line", "kind": "HartRuns"}}
 
-A client that cancels a request, or makes another, before it has answered, has given that question up.
+A client that cancels a request, or makes another, before it has answered, withdraws that question.
 """
 
 import threading
@@ -34,11 +34,11 @@ ROWS_AT_MOST = 4096
 
 
 class BadRequest(RvtraceError):
-    """A request that is not of the protocol: the client is of another version, or wrong."""
+    """The request does not follow the protocol: the client has another version, or a defect."""
 
 
 class BadName(RvtraceError):
-    """A text in the place of a file's name that no file can have."""
+    """The text cannot be the name of a file."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class BadName(RvtraceError):
 
 
 class Params:
-    """The parameters of a request to *method*, asked for by kind. Raises `BadRequest`; unknown ones are ignored."""
+    """The parameters of a request to *method*. Each getter raises `BadRequest`; unknown parameters are ignored."""
 
     def __init__(self, values: object, method: str) -> None:
         if not isinstance(values, dict):
@@ -65,14 +65,14 @@ class Params:
         return None if self._values.get(name) is None else self.text(name)
 
     def path(self, name: str) -> str:
-        """The name of a file. Raises BadName besides."""
+        """Return the name of a file. Also raises BadName."""
         return _possible(self.text(name))
 
     def optional_path(self, name: str) -> str | None:
         return None if self._values.get(name) is None else self.path(name)
 
     def paths(self, name: str) -> list[str]:
-        """[] where it is not there."""
+        """Return names of files, [] if there are none."""
         return [_possible(text) for text in self.texts(name)]
 
     def number(self, name: str) -> int:
@@ -85,32 +85,32 @@ class Params:
         return self.number(name) if self.given(name) else None
 
     def size(self) -> int:
-        """How many are shown at once, 0 for all."""
+        """Return how many rows are shown at once, 0 for all."""
         return self.optional_number("size") or 0
 
     def page(self, what: str) -> tuple[int, int]:
-        """*begin* and *end* of what is fetched at once."""
+        """Return *begin* and *end* of the rows to fetch."""
         begin, end = self.number("begin"), self.number("end")
         if not 1 <= begin <= end <= begin + ROWS_AT_MOST:
             raise BadRequest(f"{what} {begin} to {end}: at most {ROWS_AT_MOST} from 1 on can be asked for at once")
         return begin, end
 
     def texts(self, name: str) -> list[str]:
-        """None where it is not there."""
+        """Return a list of texts, [] if it is missing."""
         value = self._values.get(name) or []
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise self._bad(name)
         return value
 
     def numbers(self, name: str) -> list[int]:
-        """None where it is not there."""
+        """Return a list of numbers that are not negative, [] if it is missing."""
         value = self._values.get(name) or []
         if not isinstance(value, list) or not all(isinstance(number, int) and number >= 0 for number in value):
             raise self._bad(name)
         return value
 
     def place(self, name: str) -> tuple[int, int] | None:
-        """[address, size] of some memory."""
+        """Return the (address, size) of some memory, None if it is missing."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -120,7 +120,7 @@ class Params:
         return numbers[0], numbers[1]
 
     def question(self) -> Question:
-        """What is to be found: *what* and the rest of it."""
+        """Return what to search for: *what* and its parameters."""
         what = self.text("what")
         if what == "events":
             return Events(tuple(self.texts("kinds")))
@@ -134,7 +134,7 @@ class Params:
         return Executions(name, first, last, self.given("function"), tuple(others), functions)
 
     def memory(self, name: str) -> list[bytes | None] | None:
-        """Pieces of memory in hex; null where one could not be read."""
+        """Return pieces of memory, which are sent in hexadecimal; None for each that could not be read."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -164,7 +164,7 @@ class Params:
         )
 
     def given(self, name: str) -> bool:
-        """Whether it is there and not null."""
+        """Return whether the parameter is present and not null."""
         return self._values.get(name) is not None
 
     def _bad(self, name: str) -> BadRequest:
@@ -184,13 +184,13 @@ _TEXTS = ("history", "file")
 
 
 def answer(lines: Sequence[str]) -> dict[str, Any]:
-    """The answer to a request: the lines, and the *state* they tell if they tell any."""
+    """Return the answer to a request: the lines, and the *state* that they report, if any."""
     state = told(lines)
     return {"lines": lines, "state": state} if state else {"lines": lines}
 
 
 def told(lines: Sequence[str]) -> dict[str, Any]:
-    """What lines tell."""
+    """Return the facts that lines report, as the module describes them."""
     facts = [fact for line in lines if isinstance(line, Line) for fact in line.facts.items()]
     state: dict[str, Any] = {name: int(value) for name, value in facts if name in _FLAGS}
     state |= {name: value for name, value in facts if name in _TEXTS}
@@ -213,11 +213,11 @@ _INTERRUPTED = "KeyboardInterrupt"
 
 
 class ClientGone(Exception):
-    """Nobody takes the answers any more."""
+    """The client does not read answers any more."""
 
 
 class CannotAsk(RvtraceError):
-    """Nobody waits for an answer of ours, so that nobody can be asked anything."""
+    """The client waits for no answer of the session, so it cannot be asked for anything."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -226,7 +226,7 @@ class CannotAsk(RvtraceError):
 
 
 class NotDone(RvtraceError):
-    """The client could not do what it was asked. *kind*: its class of the error."""
+    """The client could not do what it was asked for. *kind*: the class of its error."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -234,7 +234,7 @@ class NotDone(RvtraceError):
 
 
 class Asking:
-    """The questions of one server. *send*: a line to the client; *gone*: it sends nothing any more."""
+    """The requests of a server to its client. *send* sends a message; *gone* returns whether the client has ended."""
 
     def __init__(self, lock: threading.RLock, send: Callable[[Message], None], gone: Callable[[], bool]) -> None:
         self._changed = threading.Condition(lock)
@@ -246,17 +246,17 @@ class Asking:
         self._answer: Message | None = None
 
     def begin(self, number: object) -> None:
-        """This thread begins to work on the client's request *number*."""
+        """Note that this thread begins to work on the client's request *number*."""
         self._number, self._worker = number, threading.get_ident()
 
     def end(self) -> None:
-        """Nothing is worked on any more."""
+        """Note that no request is being worked on."""
         self._number = None
 
     def ask(self, need: Message) -> Any:
-        """What the client found, or did. Raises CannotAsk, NotDone, Cancelled, ClientGone.
+        """Return what the client answers to *need*. Raises CannotAsk, NotDone, Cancelled, ClientGone.
 
-        The session's lock, held or not, is free meanwhile: what gdb does may lead through the proxy, which takes it.
+        The session's lock is released meanwhile: what gdb does may pass through the proxy, which takes the lock.
         """
         if self._number is None or self._worker != threading.get_ident():
             raise CannotAsk
@@ -279,19 +279,19 @@ class Asking:
         return _result(self._answer)
 
     def answered(self, message: Message) -> None:
-        """The client has answered; nobody may have asked. For the thread that reads what it sends."""
+        """Take an answer of the client, which may be unexpected. Called by the thread that reads from the client."""
         if self._expects and message.get("question") == self._question:
             with self._changed:
                 self._answer = message
                 self._changed.notify_all()
 
     def given_up(self) -> None:
-        """The client will not answer what it was asked. For the thread that reads what it sends."""
+        """Note that the client will not answer. Called by the thread that reads from the client."""
         if self._expects:
             self.answered({"question": self._question, "error": {"message": "interrupted", "kind": _INTERRUPTED}})
 
     def wake(self) -> None:
-        """The client may be gone. For the thread that reads what it sends."""
+        """Look whether the client has ended. Called by the thread that reads from the client."""
         if self._expects:
             with self._changed:
                 self._changed.notify_all()

@@ -1,35 +1,33 @@
-"""The methods of the session protocol for going back in time: connecting gdb, places in the past, frames, recording.
+"""The methods of the session protocol for going back in time: connecting gdb, positions in the past, frames, recording.
 
 | method  | params                             | result                                                           |
 |---------|------------------------------------|------------------------------------------------------------------|
-| connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect to; no port: to no target   |
-| past    | thread_hart, prompt                | {connected, number, said, left}: what is to be told is told once |
-| notes   |                                    | {lines}: what is to be told, and nothing else                    |
-| enter   | context, pc                        | {number, lines}: into the past, at its end                       |
+| connect | context, host, port, listen, socket | {where, elf}: where gdb is to connect; no port: no target        |
+| past    | thread_hart, prompt                | {connected, number, said, left}: *said*: lines to print, once    |
+| notes   |                                    | {lines}: the lines to print alone                                |
+| enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
 | goto    | context, pc, number, to or what    | {number, lines, moves}: where the next resumption leads          |
-| told    | thread_hart, number, registers     | {told}: the trace tells registers; these are known from there on |
+| told    | thread_hart, number, registers     | {told}: the trace has registers; these stay known from there on  |
 | frames  | thread_hart, number, first, count, pc | {frames, more}, see below                                     |
 | native  | context, limit, seconds            | {instructions, length, first, lines}, for gdb's `record btrace`  |
 
-connect: gdb is waited for at the TCP port *listen* (0: any), or at a socket whose path is *socket* ("": in a folder
-to which only its owner has access). *elf*: the program with which a trace without a target is read, if there is
-one.
+connect: the proxy waits for gdb at the TCP port *listen* (0: any), or at a socket whose path is *socket* ("": in a
+folder that only its owner can enter). *elf*: the program of a trace without a target, if it has one.
 
-goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of
-`find`, with the rest of its question, and *nth*, its number in that list, or *direction*, "back" or "forth". *pc*:
-where the program is now, if gdb is in the present: it is said where the trace does not lead there.
+goto: *from_end* counts from the newest instruction, which is 1; *to* is begin, end or live; *what* is that of `find`,
+with its parameters, and *nth*, the number in that list, or *direction*, "back" or "forth". *pc*: where the program is
+now, if gdb is in the present: a line says if the trace does not lead there.
 
-frames: the calls under way at a number of a history, for gdb's unwinder. A row is [pc, start of the function or
-None, level, number, kind]. The first one is the function that runs: its number is that of its next instruction, its
-kind "". The others are where those before them return to: their number is that of the call through which they were
-left, or of the last instruction before a trap, their kind "call" or "trap". Levels differ between a function and
-what it called, and stay the same within an invocation. Of a tandem trace a row has besides, see
-`session.replay.shadow_state`: native, the stack pointer of the caller or None, and [[n, value of xn in the caller],
-...].
+frames: the call stack at a number of a history, for gdb's unwinder. A row is [pc, start of the function or None, level,
+number, kind]. The first row is the function that runs: its number is that of its next instruction, its kind "". The
+others are the callers: their number is that of the call, or of the last instruction before a trap, their kind "call" or
+"trap". Levels differ between a function and what it called, and stay the same within an invocation. For a tandem trace
+a row also has, see `session.replay.shadow_state`: native, the caller's stack pointer or None, and [[n, the caller's
+value of xn], ...].
 
-native: the trace is read out and decoded, so that gdb may `record btrace`. *limit*: that many positions at most;
-*seconds*: how long gdb waits for answers. gdb gets *instructions* of *length* in all, the first of which is number
-*first* of the history.
+native: reads the trace out and decodes it for gdb's `record btrace`. *limit*: the highest number of positions;
+*seconds*: how long gdb waits for answers. gdb gets *instructions* of *length*, the first of which has the number
+*first* in the history.
 """
 
 from collections.abc import Callable, Mapping
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.lists import SelectedHistory
 
 Row = list[int | str | list[list[int]] | None]
-_MOST = 1 << 32  # more calls are not under way
+_MOST = 1 << 32  # no call stack is deeper
 _KINDS = {Kind.CALL: "call", Kind.TRAP: "trap", Kind.BEGIN: ""}
 
 
@@ -70,10 +68,10 @@ def frame_rows(
     progress: Progress = silent,
     pc: int | None = None,
 ) -> dict[str, Any]:
-    """{frames, more}: *count* rows from *first* on, which is 0 for the function that runs, and whether there are more.
+    """Return {frames, more}: *count* rows from *first* on (0: the function that runs), and whether there are more.
 
-    *number* may be the one behind the last: then all has run, and *pc* is where the program is. Numbers that the
-    history does not have, and gaps, have no frames.
+    *number* may be the one after the last: then all has run, and *pc* is where the program is. Gaps and numbers that
+    the history does not have have no frames.
     """
     if not 1 <= number <= len(it.history) + 1:
         return {"frames": [], "more": False}
@@ -92,7 +90,7 @@ def frame_rows(
 
 
 def _unwinder(session: "Session", it: "SelectedHistory", position: int, pc: int | None) -> Unwinder | None:
-    """None where the trace does not tell registers, or those it tells are not those of where the program is."""
+    """Return an unwinder; None if the trace has no registers, or not those of where the program is."""
     tandem = it.history.shadow
     if tandem is None or (position == len(it.history) and pc != tandem.before(position).pc):
         return None
@@ -102,7 +100,7 @@ def _unwinder(session: "Session", it: "SelectedHistory", position: int, pc: int 
 
 
 class _Unwinders:
-    """The last one that was needed, for the frames of a step are asked for one by one."""
+    """The unwinder that was used last: gdb requests the frames of a step one by one."""
 
     def __init__(self) -> None:
         self._last: tuple[Image, Unwinder] | None = None
@@ -126,7 +124,7 @@ def _row(frame: CallFrame, number: int) -> Row:
 
 
 def connect(session: Session, params: Params, progress: Progress) -> Any:
-    """Where gdb finds its target with a past."""
+    """Start the proxy, and return where gdb is to connect to it."""
     context = params.context()
     if not isinstance(session.debugger, Debugger):
         session.debugger = Debugger(session, context, (Btrace(session), Csrs()))
@@ -139,7 +137,7 @@ def connect(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def past(session: Session, params: Params, progress: Progress) -> Any:
-    """Whether gdb is connected, where it is, and what it is to be told. Asked when gdb has stopped."""
+    """Return whether gdb is connected, where it is, and lines to print. Called whenever gdb has stopped."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
     if not isinstance(debugger, Debugger):
         return {"connected": False, "number": None, "said": [], "left": False}
@@ -150,7 +148,7 @@ def past(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def notes(session: Session, params: Params, progress: Progress) -> Any:
-    """What the user is to be told. Asked where nobody sees gdb's prompt."""
+    """Return the lines to print. Called where nobody sees gdb's prompt."""
     return {"lines": _notes(session.debugger) if isinstance(session.debugger, Debugger) else []}
 
 
@@ -159,13 +157,13 @@ def _notes(debugger: Debugger) -> list[str]:
 
 
 def enter(session: Session, params: Params, progress: Progress) -> Any:
-    """Into the past without moving."""
+    """Enter the past without moving."""
     pc = params.optional_number("pc")
     return debugger_of(session, params.context()).enter(progress, pc)._asdict()
 
 
 def goto(session: Session, params: Params, progress: Progress) -> Any:
-    """Where the next resumption leads."""
+    """Set where the next resumption leads."""
     debugger = debugger_of(session, params.context())
     return _goto(debugger, params, progress)._asdict()
 
@@ -188,7 +186,7 @@ def _goto(debugger: Debugger, params: Params, progress: Progress) -> Going:
 
 
 def frames_at(session: Session, params: Params, progress: Progress) -> Any:
-    """The calls under way at a number of the history."""
+    """Return the call stack at a number of the history."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     if not isinstance(debugger, Debugger):
         raise NotConnected
@@ -198,7 +196,7 @@ def frames_at(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def told(session: Session, params: Params, progress: Progress) -> Any:
-    """Whether the trace tells registers; with names of registers and a number, whether they are known from there on."""
+    """Return whether the trace has registers, and whether those in *registers* are known from *number* on."""
     debugger, hart = session.debugger, params.optional_number("thread_hart")
     tandem = debugger.places.selected(hart).history.shadow if isinstance(debugger, Debugger) else None
     number, names = params.optional_number("number"), params.texts("registers")
@@ -208,7 +206,7 @@ def told(session: Session, params: Params, progress: Progress) -> Any:
 
 
 def entered_at(session: Session, params: Params, progress: Progress) -> Any:
-    """The next way back passes over other executions of the instruction with a number: see `Places.only_at`."""
+    """Let the next way back pass over other executions of the instruction with a number; see `Places.only_at`."""
     hart, number = params.optional_number("thread_hart"), params.number("number")
     if isinstance(session.debugger, Debugger):
         session.debugger.places.only_at(hart, number - 1)
@@ -227,7 +225,7 @@ PAST_METHODS: Mapping[str, Callable[[Session, Params, Progress], Any]] = {
 
 
 class RecordsInThePast(RvtraceError):
-    """gdb cannot record where our own past is."""
+    """gdb cannot record while it is in rvtrace's past."""
 
     def __init__(self) -> None:
         super().__init__("gdb is in the past, and its own recording begins in the present: `trace live` first")
@@ -243,7 +241,7 @@ def native(session: Session, params: Params, progress: Progress) -> Any:
     context, limit = debugger.context, params.number("limit")
     thread_hart = context.thread_hart
     if thread_hart is not None:
-        context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is to be shown
+        context = replace(context, hart=None)  # gdb records each thread by itself, whichever hart is selected
     it = session.selected(context, progress)
     history, hart, lines = it.history, it.hart, it.lines
     _btrace(debugger).prepare(Plan(context, limit, params.number("seconds")))

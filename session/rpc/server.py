@@ -14,7 +14,7 @@
 | status  | context             | {lines}                                                                            |
 | history | context, args, size | {begin, end, notice, lines, hart}: numbers from 1, end exclusive; size 0: no limit |
 | rows    | begin, end, hart    | [[number, pc] or [number, null, text of the gap], ...], at most 4096 at once       |
-| dump    | as history, offset  | as history, of messages; offset: begin with the one that this byte is part of      |
+| dump    | as history, offset  | as history, of messages; offset: begin with the message that contains this byte    |
 | messages | begin, end, raw    | [[number, byte offset, text], ...], at most 4096 at once; raw: with the bytes      |
 | find    | as history, what    | as history; what: events, gaps or executions, see `session.queries.search`         |
 | found   | begin, end          | rows of `session.queries.search`, at most 4096 at once                             |
@@ -23,10 +23,9 @@
 
 In the middle of a request the session may ask the client for something, see `session.rpc.protocol`.
 
-More methods are in the other modules of this package: `history` (what happened between rows, all harts by time,
-parts of lists by number, what a window shows), `replay` (going back in time, frames, gdb's own recording),
-`analysis` (how often code ran, who wrote what), `hardware` (the trace hardware itself, Control Transfer Records,
-USB).
+More methods are in the other modules of this package: `history` (events between rows, all harts by time, pages
+of lists, a window), `replay` (going back in time, frames, gdb's own recording), `analysis` (coverage, who wrote
+what), `hardware` (trace components, Control Transfer Records, USB).
 
 context: {elf, target_file, overrides, runs, hart, thread_hart}, see `session.context`. Requests are answered in
 order, one at a time. The process ends when its standard input does; work that is under way is then cancelled.
@@ -52,9 +51,9 @@ from rvtrace_gdb.support.system import OutOfMemory, is_refusal, refusal
 from rvtrace_gdb.support.text import printable
 
 Method = Callable[[Session, Params, Progress], Any]
-"""What a method of a module of its own is: its result are plain JSON values."""
+"""A method that another module defines; it returns plain JSON values."""
 _UNLOCKED = ("connect",)
-"""Waits for the end of the proxy's thread, which may just want the lock."""
+"""Methods called without the lock: connect waits for the proxy's thread to end, which may want the lock."""
 _MODULES: tuple[Mapping[str, Method], ...] = (
     hardware.CHIP_METHODS,
     analysis.COVERAGE_METHODS,
@@ -71,7 +70,7 @@ _MODULES: tuple[Mapping[str, Method], ...] = (
 
 
 class Methods:
-    """What a client can ask of *session*."""
+    """The methods that a client can call on *session*."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -99,7 +98,7 @@ class Methods:
             self._by_name |= {name: partial(method, session) for name, method in module.items()}
 
     def call(self, name: object, params: object, progress: Progress) -> Any:
-        """The result of a method. Raises `BadRequest` and the session's errors."""
+        """Return the result of a method. Raises `BadRequest` and the session's errors."""
         method = self._by_name.get(name) if isinstance(name, str) else None
         if method is None:
             raise BadRequest(f"there is no method {name!r} in protocol {PROTOCOL}: is this the rvtrace.py of {tool()}?")
@@ -175,13 +174,15 @@ class Methods:
         return answer(self._session.open(params.path("path"), params.optional_path("elf"), progress))
 
 
-_PROGRESS_SECONDS = 0.2  # between two progress notifications
+_PROGRESS_SECONDS = 0.2  # seconds between two progress notifications
 log = logging.getLogger("rvtrace.session")
 
 
 class Server:
-    """Answers the requests in *source* on *sink*. What should not happen is logged; *log_file*: where to,
-    as `str` says it then."""
+    """Reads requests from *source* and writes answers to *sink*.
+
+    Internal errors are logged; `str(log_file)` is then the log's name.
+    """
 
     def __init__(self, session: Session, source: IO[bytes], sink: IO[bytes], log_file: object) -> None:
         self._session, self._methods = session, Methods(session)
@@ -194,7 +195,7 @@ class Server:
         session.ask = self._asking.ask
 
     def run(self) -> None:
-        """Answer requests until there are no more, or nobody takes the answers."""
+        """Answer requests until there are no more, or nobody reads the answers."""
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         try:
             while (request := self._next()) is not None:
@@ -205,33 +206,33 @@ class Server:
             self._session.close()
 
     def _next(self) -> dict[str, Any] | None:
-        """The next request; while there is none, what was interrupted before is prepared."""
+        """Return the next request; meanwhile continue preparing a history if that was interrupted."""
         if self._requests.empty():
             self._prepare(self._until_asked)
         return self._requests.get()
 
     def _prepare(self, progress: Progress) -> None:
-        """A history comes with what all lists need, so that none of them has to wait for it."""
+        """Compute what all lists need, so that no list has to wait for it."""
         if not self._prepares:
             return
         try:
             self._session.prepare(progress)
         except RvtraceError as error:
-            log.debug("not prepared: %s", error)  # whoever asks for it will be told
+            log.debug("not prepared: %s", error)  # the request that needs it will report the error
         except ClientGone:
             raise
         except MemoryError:
-            self._prepares = False  # or it would be tried again and again
+            self._prepares = False  # else it would be tried again and again
         except Exception:
             log.exception("preparing")
 
     def _until_asked(self, label: str, done: int, total: int | None = None) -> None:
-        """The progress of what nobody waits for. Raises `Cancelled` as soon as somebody waits for something."""
+        """Report progress to nobody; raise `Cancelled` as soon as there is a request."""
         if not self._requests.empty():
             raise Cancelled
 
     def send(self, message: dict[str, Any]) -> None:
-        """One line to the client. Raises `ClientGone`."""
+        """Send one line to the client. Raises `ClientGone`."""
         try:
             self._sink.write(json.dumps(message).encode() + b"\n")
             self._sink.flush()
@@ -239,7 +240,7 @@ class Server:
             raise ClientGone from None
 
     def _read(self) -> None:
-        """The thread that takes requests while another is being worked on, so that it can be cancelled."""
+        """Take requests while another one is being worked on, so that it can be cancelled. Runs in a thread."""
         for line in self._source:
             try:
                 message = json.loads(line)
@@ -289,7 +290,9 @@ class Server:
 
 
 class _Watch:
-    """Progress of request *number* to the client, a few times a second, and its cancelling to the work."""
+    """The progress callback of request *number*: reports to the client a few times a second, and raises Cancelled if it
+    cancels.
+    """
 
     def __init__(self, server: Server, number: object) -> None:
         self._server, self._number = server, number
@@ -304,7 +307,7 @@ class _Watch:
 
 
 def _plain(number: object) -> object:
-    """A request's id if it can be one."""
+    """Return a request's id if it is valid, else None."""
     return number if isinstance(number, int | str) else None
 
 
