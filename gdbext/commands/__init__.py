@@ -215,7 +215,7 @@ def release() -> None:
     """Before a second `source` loads everything afresh: end the session, and hear of nothing any more."""
     for registry, handler in _handlers():
         registry.disconnect(handler)
-    mode.release()
+    mode.disconnect()
     window.release()
     tracer().close()
 
@@ -236,5 +236,5 @@ def _handlers() -> list[tuple[Any, Callable[[Any], None]]]:
     return [
         (gdb.events.cont, _resumed),
         (gdb.events.new_objfile, _new_symbols),
-        *mode.handlers(),
+        *mode.event_handlers(),
     ]

@@ -78,10 +78,10 @@ class Replay(gdb.Command):
         if argument.strip():
             raise gdb.GdbError("Usage: trace replay")
         connected = connection.connected_to()
-        if connected is not None and not connection.in_trace_alone() and gdb.selected_inferior().pid:
+        if connected is not None and not connection.is_without_target() and gdb.selected_inferior().pid:
             target = (
-                "{}:{}".format(*connection.behind() or ())
-                if connection.is_ours() and connection.behind()
+                "{}:{}".format(*connection.target() or ())
+                if connection.is_ours() and connection.target()
                 else connected
             )
             back = "`trace live`" if connection.is_ours() else f"`trace connect {target}`"
@@ -118,13 +118,13 @@ def _stub(text: str) -> tuple[str, int]:
 def _connected_to() -> connection.Stub | None:
     """The target that gdb is connected to, or was last, if that can be said with a host and a port."""
     if connection.is_ours():
-        if position.available() and not connection.in_trace_alone():
+        if position.is_available() and not connection.is_without_target():
             raise gdb.GdbError("rvtrace is between gdb and the target already.")
-        return connection.behind() or connection.last()
+        return connection.target() or connection.last_target()
     details = connection.connected_to()
     if details is None:
-        return connection.last()
-    if position.available():
+        return connection.last_target()
+    if position.is_available():
         raise gdb.GdbError("rvtrace is between gdb and the target already.")
     try:
         return _stub(details)
@@ -156,9 +156,9 @@ def connect_gdb(host: str | None, port: int | None, listen: int | str | None) ->
             gdb.execute(f"target extended-remote {where}")
     except gdb.error as error:
         mode.restore_osabi()
-        said = mode.said()
+        said = mode.take_notices()
         raise gdb.GdbError(said[0] if said else str(error)) from None
-    mode.seen()
+    mode.note_connection()
     return found
 
 

@@ -69,7 +69,7 @@ refused. Records there were are gone. The program has to be stopped."""
         if csr_access.way() is None:
             raise gdb.GdbError("Nothing to record: gdb is not connected to a target. `trace connect` does that.")
         print_lines(_ask("ctr_start", options=options))
-        mode.advise()
+        mode.suggest_connect()
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completion.words(text, word, start_options.CTR_TABLE.complete(text))

@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # of more digits `int` makes no number
 
 def goto(where: str) -> dict[str, Any]:
     """Go where `trace goto` is told to. {number: or None for the present, lines}. Raises gdb.GdbError."""
-    if record_btrace.active():
+    if record_btrace.is_active():
         raise gdb.GdbError("gdb goes back by itself now (`trace native`): use `record goto`, or `trace native off`.")
     _check_stopped()
     where = where.strip()
@@ -65,7 +65,7 @@ def live() -> dict[str, Any]:
 
 def _has_past() -> bool:
     """Whether rvtrace is between gdb and its target, also one that does not say its registers any more."""
-    return position.available() or mode.is_blind()
+    return position.is_available() or mode.is_target_unreadable()
 
 
 def going_back(command: str = "") -> None:
@@ -75,16 +75,16 @@ def going_back(command: str = "") -> None:
     trace, so that it would not find the frame again; once gdb is in the past, at its end, all are of one kind.
     Raises gdb.GdbError with the reason why there is no past.
     """
-    if record_btrace.active() or not _has_past():
+    if record_btrace.is_active() or not _has_past():
         return
-    mode.seen()
+    mode.note_connection()
     if position.number() is None:
         found = tracer().request("enter", context=tracer().context(), **_present())
-        mode.entering()
+        mode.prepare_past()
         unwinder.forget()
         print_lines(found)
         gdb.execute("maint flush register-cache", to_string=True)
-        mode.evaluate_watchpoints_anew()  # in the present a stub may not tell gdb of all hits
+        mode.reevaluate_watchpoints()  # in the present a stub may not tell gdb of all hits
     if command == "reverse-finish":
         _out_of(gdb.selected_frame())
 
@@ -96,13 +96,13 @@ def going_either_way(command: str) -> None:
     """
     if _has_past() and "everse" in gdb.execute("show exec-direction", to_string=True):
         going_back(f"reverse-{command}")
-    elif command == "finish" and not record_btrace.active() and position.number() is not None:
+    elif command == "finish" and not record_btrace.is_active() and position.number() is not None:
         _show_result(gdb.selected_frame())
 
 
 def _show_result(frame: gdb.Frame) -> None:
     """gdb takes registers with a function's value that are not known for 0: it prints it where they are."""
-    if not mode.registers_known():
+    if not mode.are_registers_known():
         return
     function = frame.function()
     result = None if function is None or function.type is None else function.type.target()
@@ -110,7 +110,7 @@ def _show_result(frame: gdb.Frame) -> None:
     names = ["fa0"] if kind is not None and kind.code == gdb.TYPE_CODE_FLT else ["a0"]
     if kind is not None and kind.sizeof > gdb.lookup_type("void").pointer().sizeof:
         names.append(names[0][:-1] + "1")
-    mode.show_result(known=mode.registers_known(names))
+    mode.allow_return_value(known=mode.are_registers_known(names))
 
 
 def _out_of(frame: gdb.Frame) -> None:
@@ -119,7 +119,7 @@ def _out_of(frame: gdb.Frame) -> None:
     For gdb's breakpoint at its beginning, with which `reverse-finish` works, all these are the same.
     """
     caller = frame.older()
-    called = position.of(caller) if caller is not None else None
+    called = position.number_of(caller) if caller is not None else None
     if called is not None and not _has_breakpoint(frame):
         tracer().request("entered_at", thread_hart=selected_hart(), number=called + 1)
 
@@ -144,7 +144,7 @@ def _present() -> dict[str, int]:
     """Where the program is, if gdb is in the present."""
     try:
         frame = gdb.newest_frame()
-        return {} if position.of(frame) is not None else {"pc": int(frame.pc())}
+        return {} if position.number_of(frame) is not None else {"pc": int(frame.pc())}
     except gdb.error:  # no target, or it runs: the request says so
         return {}
 
@@ -153,17 +153,17 @@ def _jump(number: int | None) -> None:
     """The next resumption leads there, and ends there."""
     unwinder.forget()
     if number is None:
-        mode.leaving()
+        mode.prepare_present()
     else:
-        mode.entering()
+        mode.prepare_past()
     try:
-        with mode.watchpoints_not_compared():
+        with mode.without_software_watchpoints():
             gdb.execute("stepi")
     except gdb.error as error:
         if position.number() is None:
-            mode.leaving()
+            mode.prepare_present()
         raise gdb.GdbError(str(error)) from None
-    mode.evaluate_watchpoints_anew()
+    mode.reevaluate_watchpoints()
 
 
 def _place(where: str) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class Enter(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         command = argument.strip()
-        if command in mode.EITHER_WAY:
+        if command in mode.DIRECTED_COMMANDS:
             going_either_way(command)
         else:
             going_back(command)
@@ -288,10 +288,10 @@ class Backward(gdb.Command):
 
 def _go_live() -> None:
     """To the present; from a trace alone, to the target there was before."""
-    if not connection.in_trace_alone():
+    if not connection.is_without_target():
         print_lines(live())
         return
-    stub = connection.last()
+    stub = connection.last_target()
     if stub is None:
         raise gdb.GdbError(
             "there is no present to return to: this is a trace alone; `trace connect HOST:PORT` connects gdb to a"

@@ -174,7 +174,7 @@ beside the program."""
         if gdb.selected_thread() is not None:
             mode.set_osabi_for_tracing()
         print_lines(result)
-        mode.advise()
+        mode.suggest_connect()
 
     def complete(self, text: str, word: str | None) -> list[str]:
         return completions(text, word)
@@ -191,7 +191,7 @@ Usage: trace stop"""
         try:
             print_lines(tracer().request("stop"))
         finally:
-            if not mode.is_between():  # which needs it, too
+            if not mode.is_connected():  # which needs it, too
                 mode.restore_osabi()
 
 

@@ -275,12 +275,12 @@ def _ways(writer: dict[str, Any] | None, interactive: bool) -> list[str]:
     """How to go on from here."""
     if writer is None:
         return []
-    goes = "`trace goto {}` goes" if position.available() else "`trace history {}` shows what ran from"
+    goes = "`trace goto {}` goes" if position.is_available() else "`trace history {}` shows what ran from"
     number, ways = writer["number"], []
     if number is not None and writer["kind"] == "instruction":
         ways.append(f"{goes.format(number)} there")
     elif number is not None:
-        ways.append(f"{goes.format(number)} {'to ' if position.available() else ''}the instruction after it")
+        ways.append(f"{goes.format(number)} {'to ' if position.is_available() else ''}the instruction after it")
     before = "Enter" if interactive else f"`{COMMAND} -before`"
     return ["; ".join([*ways, f"{before} shows who wrote it before that"]) + "."]
 

@@ -154,7 +154,7 @@ def status(given: Arguments) -> Fields:
 def told(given: Arguments) -> Fields:
     """What commands have told of the trace since this was asked last, without asking the target, and notes."""
     state, tracer().told = tracer().told, None
-    return _with_messages({} if state is None else {"told": state}, mode.notes())
+    return _with_messages({} if state is None else {"told": state}, mode.prompt_lines())
 
 
 def history(given: Arguments) -> Fields:
@@ -176,7 +176,7 @@ def gaps(given: Arguments) -> Fields:
 def find(given: Arguments) -> Fields:
     """When a function was entered or an instruction ran."""
     wanted = commands_find.wanted(" ".join(given.words), "-rvtrace-find")
-    found = _page(given, what="executions", **position.present(settings.hart()), **wanted)
+    found = _page(given, what="executions", **position.present_pc(settings.hart()), **wanted)
     comes = {"comes": 1} if found["comes"] else {}
     return {**_answer(found, "executions", Rows().found), **comes}
 
@@ -231,7 +231,7 @@ def where(given: Arguments) -> Fields:
     of = {} if hart is None else {"hart": hart}
     if thread.is_running():
         return {"state": "running", **of}
-    of["reverse"] = int(position.available())
+    of["reverse"] = int(position.is_available())
     number = position.number()
     if number is None:
         return {"state": "live", **of}

@@ -1,13 +1,14 @@
-"""gdb's connection: where it leads, and what happens when the session ends that it leads through.
+"""gdb's connection: what it leads to, and what happens when the session that it passes through ends.
 
-A connection leads through rvtrace to a target, to a trace alone, or past rvtrace.
+A connection leads through rvtrace to a target, through rvtrace to a trace without a target, or does not pass through
+rvtrace.
 
-The session process may end, killed or out of memory, and gdb's connection with it. When a connection ends, gdb lets go
-of all frames, also of those that it is just finding. It goes on with them, and crashes, where something takes the end
-for an error of the one frame: a Python unwinder that returns, or gdb itself, as it looks for tail calls (gdb 13 and 16,
-dwarf2_tailcall_sniffer_first; with OS ABI "none" and any target that dies). So nobody here asks a target that is gone,
-and the unwinder then ends the command, as Ctrl-C does, which nothing takes for an error of a frame. What gdb reads
-without asking the unwinder first, another process answers as long as gdb deals with frames (the proxy's caretaker).
+The session process may end, killed or out of memory, and gdb's connection with it. When a connection ends, gdb discards
+all frames, including those that it is computing. It keeps using them, and crashes, where something treats the end as an
+error of the one frame: a Python unwinder that returns, or gdb itself as it looks for tail calls (gdb 13 and 16,
+dwarf2_tailcall_sniffer_first; with OS ABI "none" and any target that dies). Therefore nothing here reads from a target
+that is gone, and the unwinder then ends the command as Ctrl-C does, which is not treated as an error of a frame. What
+gdb reads before it calls the unwinder is answered by another process while gdb computes frames (the proxy's caretaker).
 """
 
 from __future__ import annotations
@@ -22,110 +23,114 @@ from rvtrace_gdb.gdbext.tracer import tracer
 
 Stub = tuple[str, int]  # host and port
 
-_ours: dict[str, Stub | None] = {}
-"""The places that rvtrace has told gdb to connect to, as gdb writes them, and what is behind; None: a trace alone."""
-_last: Stub | None = None
+_targets: dict[str, Stub | None] = {}
+"""The addresses at which rvtrace let gdb connect, as gdb writes them, each with its target; None: a trace alone."""
+_last_target: Stub | None = None
 
 
 def remember(place: str, stub: Stub | None) -> None:
-    """gdb connects there, and through rvtrace to *stub*."""
-    global _last
-    _ours[place] = stub
-    _last = stub or _last
+    """Note that gdb connects at *place*, and through rvtrace to *stub*; None: to a trace alone."""
+    global _last_target
+    _targets[place] = stub
+    _last_target = stub or _last_target
 
 
-def last() -> Stub | None:
-    """The target that gdb was connected to last through rvtrace."""
-    return _last
+def last_target() -> Stub | None:
+    """Return the target that gdb was last connected to through rvtrace; None if there was none."""
+    return _last_target
 
 
 def connected_to() -> str | None:
-    """Where gdb is connected now, as it writes it; None: nowhere."""
+    """Return the address that gdb is connected to now, as gdb writes it; None if it is not connected."""
     connection = getattr(gdb.selected_inferior(), "connection", None)
     return None if connection is None else str(connection.details or connection.type)
 
 
 def is_ours() -> bool:
-    """Whether gdb is connected to rvtrace, as far as it knows: that it is over, it may not have noticed."""
-    return connected_to() in _ours
+    """Whether gdb is connected to rvtrace. gdb may not have noticed yet that the connection has ended."""
+    return connected_to() in _targets
 
 
-def behind() -> Stub | None:
-    """The target behind rvtrace, which gdb is connected to; None: a trace alone."""
-    return _ours[connected_to() or ""]
+def target() -> Stub | None:
+    """Return the target that gdb is connected to through rvtrace; None for a trace alone."""
+    return _targets[connected_to() or ""]
 
 
-def is_trace_alone(connection: object) -> bool:
-    """Whether a connection of gdb's leads to a trace, without a target."""
+def leads_to_trace_alone(connection: object) -> bool:
+    """Whether a gdb.TargetConnection leads to a trace, without a target."""
     place = getattr(connection, "details", None)
-    return place in _ours and _ours[place] is None
+    return place in _targets and _targets[place] is None
 
 
 def forget_description() -> None:
-    """gdb keeps the description of a target that it is not connected to any more, and takes no program of another XLEN
-    then. One that the user has set stays.
+    """Let gdb forget the target description of a connection that has ended, unless the user has set one.
+
+    gdb keeps that description, and would then refuse a program of another XLEN.
     """
     with contextlib.suppress(gdb.error):
         if "read from the target" in gdb.execute("show tdesc filename", to_string=True):
             gdb.execute("unset tdesc filename", to_string=True)
 
 
-def in_trace_alone() -> bool:
-    """Whether gdb goes back in a trace, without a target."""
-    return is_ours() and behind() is None
+def is_without_target() -> bool:
+    """Whether gdb is connected to a trace, without a target."""
+    return is_ours() and target() is None
 
 
-_session: int | None = None
-_told = False
+_attached_session: int | None = None
+_is_reported = False
 
 
-def leads_through() -> None:
-    """gdb's connection leads through the session that runs now."""
-    global _session, _told
-    _session, _told = tracer().session, False
+def attach_session() -> None:
+    """Note that gdb's connection passes through the session that runs now."""
+    global _attached_session, _is_reported
+    _attached_session, _is_reported = tracer().session, False
 
 
-def is_lost() -> bool:
-    """Whether the session is gone that gdb's connection leads through."""
-    return _session is not None and tracer().session != _session
+def is_session_lost() -> bool:
+    """Whether the session that gdb's connection passes through has ended."""
+    return _attached_session is not None and tracer().session != _attached_session
 
 
 @contextlib.contextmanager
-def ending_command() -> Iterator[None]:
-    """gdb finds frames: the command ends if the session is gone, or gdb's connection. Raises KeyboardInterrupt then."""
-    if is_lost():
+def command_ends_with_session() -> Iterator[None]:
+    """A context for code that gdb calls while it computes frames.
+
+    Raises KeyboardInterrupt, which ends gdb's command, if the session or gdb's connection is lost.
+    """
+    if is_session_lost():
         _end_command()
     try:
         yield
     except (gdb.error, gdb.GdbError, ValueError):
-        if is_lost() or not gdb.selected_inferior().pid:
+        if is_session_lost() or not gdb.selected_inferior().pid:
             _end_command()
         raise
-    if is_lost():
+    if is_session_lost():
         _end_command()
 
 
 def _end_command() -> None:
-    tell()
+    report_end()
     raise KeyboardInterrupt
 
 
-def tell() -> None:
-    """What happened is printed, once."""
-    global _told
-    if not _told:
-        _told = True
+def report_end() -> None:
+    """Print, once, that the session has ended and gdb with it is disconnected."""
+    global _is_reported
+    if not _is_reported:
+        _is_reported = True
         connected = "gdb is not connected any more, `trace connect` connects it again"
         print(f"{tracer().end_of_session()}: {connected}{TRACE_GOES_ON}")
 
 
-def let_go() -> None:
-    """gdb's connection is ended, as it leads nowhere. Not while gdb finds frames."""
-    global _session
-    tell()
-    _session = None
+def disconnect() -> None:
+    """End gdb's connection, whose session has ended. Must not be called while gdb computes frames."""
+    global _attached_session
+    report_end()
+    _attached_session = None
     if getattr(gdb.selected_inferior(), "connection", None) is not None:
-        for _ in range(2):  # gdb may notice only now that there is nobody at the other end
+        for _ in range(2):  # only now may gdb notice that the other end is closed
             with contextlib.suppress(gdb.error):
                 gdb.execute("disconnect", to_string=True)
                 break

@@ -1,7 +1,7 @@
-"""Values of which only a part is known in the past: what is not known of them is printed as <unavailable>.
+"""Values of which only a part is known in the past: the unknown parts are printed as <unavailable>.
 
-gdb reads a structure or an array as a whole: with one byte of padding that nobody ever wrote, it cannot be printed.
-gdb's protocol has no way to say that a byte of memory is not known. Therefore such values are read piece by piece here.
+gdb reads a structure or an array as a whole: with one byte of padding that was never written, it cannot be printed.
+gdb's protocol cannot mark a byte of memory as unknown. Therefore such values are read member by member here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
-active = False
-"""gdb is in the past of a trace that tells registers and memory."""
+is_active = False
+"""Whether gdb is in the past of a trace that records registers and memory."""
 
 UNAVAILABLE = "<unavailable>"
 _MARK = "\x01rvtrace:"
@@ -23,18 +23,18 @@ _AGGREGATES = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)
 _FORMAT = re.compile(r"/([xduotacfs]) ")
 
 
-def text(value: gdb.Value, **how: Any) -> str:
-    """As gdb prints it, with what is not known as <unavailable>. *how*: as of gdb.Value.format_string."""
+def text(value: gdb.Value, **options: Any) -> str:
+    """Return a value as gdb prints it, its unknown parts as <unavailable>. *how*: as for gdb.Value.format_string."""
     try:
-        return value.format_string(**how)
+        return value.format_string(**options)
     except gdb.MemoryError:
         pass
     kind = value.type.strip_typedefs()
     if kind.code == gdb.TYPE_CODE_ARRAY:
-        return _array(value, kind, how)
+        return _array(value, kind, options)
     if kind.code in _AGGREGATES:
-        members = (f"{_named(field)}{text(value[field], **how)}" for field in kind.fields() if hasattr(field, "bitpos"))
-        return "{" + ", ".join(members) + "}"
+        members = (it for it in kind.fields() if hasattr(it, "bitpos"))
+        return "{" + ", ".join(f"{_named(it)}{text(value[it], **options)}" for it in members) + "}"
     return UNAVAILABLE
 
 
@@ -44,16 +44,16 @@ def _named(field: gdb.Field) -> str:
     return f"{field.name} = " if field.name else ""
 
 
-def _array(value: gdb.Value, kind: gdb.Type, how: dict[str, Any]) -> str:
+def _array(value: gdb.Value, kind: gdb.Type, options: dict[str, Any]) -> str:
     first, last = kind.range()
     limit = int(gdb.parameter("print elements") or 0) or last - first + 1
-    shown = [text(value[i], **how) for i in range(first, min(last, first + limit - 1) + 1)]
+    shown = [text(value[i], **options) for i in range(first, min(last, first + limit - 1) + 1)]
     parts = list(_repeated(shown))
     return "{" + ", ".join(parts) + ("...}" if first + limit <= last else "}")
 
 
 def _repeated(shown: list[str]) -> Iterator[str]:
-    """As `set print repeats` has it."""
+    """Join equal elements as `set print repeats` demands."""
     repeats = int(gdb.parameter("print repeats") or 0) or len(shown)
     for element, group in itertools.groupby(shown):
         count = len(list(group))
@@ -64,7 +64,7 @@ def _repeated(shown: list[str]) -> Iterator[str]:
 
 
 def is_readable(value: gdb.Value) -> bool:
-    """Whether gdb can print it."""
+    """Whether gdb can read the whole value, and so print it."""
     try:
         value.fetch_lazy()
     except gdb.error:
@@ -72,13 +72,13 @@ def is_readable(value: gdb.Value) -> bool:
     return True
 
 
-def frames(them: Iterator[Any]) -> Iterator[Any]:
-    """What a frame filter makes of frames."""
-    return map(SafeFrame if active else NamedFrame, them)
+def decorated(frames: Iterator[Any]) -> Iterator[Any]:
+    """Decorate the frames of a backtrace; to be called by a frame filter."""
+    return map(SafeFrame if is_active else NamedFrame, frames)
 
 
 class Variable:
-    """A symbol of a frame with its value, as gdb asks for both."""
+    """A symbol of a frame with its value, in the interface that gdb expects of a frame decorator."""
 
     def __init__(self, symbol: gdb.Symbol, value: gdb.Value) -> None:
         self._symbol, self._value = symbol, value
@@ -91,8 +91,8 @@ class Variable:
 
 
 class NamedFrame(FrameDecorator):
-    """A frame with its function's name also where the call is the function's last instruction, and nobody has told gdb
-    of the function but its symbol: gdb 13 names the one behind it.
+    """A frame with the right function name also where the call is the last instruction of a function without debug
+    information: gdb 13 prints the name of the function that follows.
     """
 
     def function(self) -> Any:
@@ -101,7 +101,9 @@ class NamedFrame(FrameDecorator):
 
 
 class SafeFrame(NamedFrame):
-    """A frame with variables that gdb may not be able to read as a whole: it ends a backtrace with an error there."""
+    """A frame with variables that gdb may not be able to read as a whole, where gdb would end the backtrace with an
+    error.
+    """
 
     def frame_locals(self) -> Any:
         return self._safe(super().frame_locals())
@@ -128,7 +130,9 @@ def _safe(frame: gdb.Frame, variable: Any) -> Any:
 
 
 def _dynamic(frame: gdb.Frame, symbol: gdb.Symbol) -> gdb.Value:
-    """A variable whose type depends on others, as that of an array may: gdb 13 looks for them in the selected frame."""
+    """Read a variable whose type depends on other variables, as the bound of an array may: gdb 13 looks these up in the
+    selected frame, so *frame* is selected meanwhile.
+    """
     selected = gdb.selected_frame()
     try:
         frame.select()
@@ -139,13 +143,13 @@ def _dynamic(frame: gdb.Frame, symbol: gdb.Symbol) -> gdb.Value:
 
 
 class _Text:
-    """Prints what `_safe` made of a value, without quotes."""
+    """A pretty-printer for the text that `_safe` puts in place of a value: it prints it without quotes."""
 
-    def __init__(self, said: str) -> None:
-        self._said = said
+    def __init__(self, content: str) -> None:
+        self._content = content
 
     def to_string(self) -> str:
-        return self._said
+        return self._content
 
 
 def _printer(value: gdb.Value) -> _Text | None:
@@ -153,18 +157,18 @@ def _printer(value: gdb.Value) -> _Text | None:
     if kind.code != gdb.TYPE_CODE_ARRAY or value.address is not None or kind.target().sizeof != 1:
         return None
     try:
-        said = value.string()
+        content = value.string()
     except (gdb.error, UnicodeDecodeError):
         return None
-    return _Text(said[len(_MARK) :]) if said.startswith(_MARK) else None
+    return _Text(content[len(_MARK) :]) if content.startswith(_MARK) else None
 
 
 class Print(gdb.Command):
     """Print a value of which only a part may be known, in the past.
 Usage: trace print [/FMT] EXPRESSION
 
-As `print`, which fails where any byte of a structure or an array is not
-known: here the rest is printed, and what is not known as <unavailable>.
+Like `print`, which fails where any byte of a structure or an array is not
+known: here the rest is printed, and the unknown parts as <unavailable>.
 FMT is a letter of `print`: x d u o t a c f s."""
 
     def __init__(self) -> None:
@@ -175,15 +179,15 @@ FMT is a letter of `print`: x d u o t a c f s."""
         expression = (argument[match.end() :] if match else argument).strip()
         if not expression or expression.startswith("/"):
             raise gdb.GdbError("Usage: trace print [/FMT] EXPRESSION, FMT one of x d u o t a c f s")
-        how = {"format": match[1]} if match else {}
+        options = {"format": match[1]} if match else {}
         try:
-            print(f"= {text(gdb.parse_and_eval(expression), **how)}")
+            print(f"= {text(gdb.parse_and_eval(expression), **options)}")
         except (gdb.error, ValueError) as error:
             raise gdb.GdbError(f"trace print: {error}") from None
 
 
 def register() -> None:
-    """gdb prints what `SafeFrame` says as it is."""
+    """Install the pretty-printer for the texts of `SafeFrame`, in place of one from an earlier `source`."""
     gdb.pretty_printers[:] = [it for it in gdb.pretty_printers if getattr(it, "__name__", "") != "rvtrace_text"]
     _printer.__name__ = "rvtrace_text"
     gdb.pretty_printers.append(_printer)

@@ -1,9 +1,9 @@
-"""Where gdb is: in the present, or at a number of the history.
+"""Where gdb is: in the present, or at an instruction number of the history.
 
 The proxy adds the register trace_pos to the target: the number of the instruction that runs next, as `trace history`
-prints it, or -1 in the present. It is read from the frame, so that callers have the number of their calls.
+prints it, or -1 in the present. It is read from the frame, so that each calling frame has the number of its call.
 
-What a hart runs next in the present is in no history; `present` says where it stands there.
+The instruction that a hart runs next in the present is not in the history; `present_pc` returns its address.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from rvtrace_gdb.gdbext.tracer import hart_of
 
 REGISTER = "trace_pos"
 
-number_in: Callable[[gdb.Frame, int], int | None] | None = None
-"""The number where a frame is whose register has this one: gdb's own unwinder leaves it as it is (`unwinder`)."""
+caller_number: Callable[[gdb.Frame, int], int | None] | None = None
+"""Returns the number of a frame, given its register trace_pos. Set by `unwinder`: where gdb's own unwinder finds a
+caller, that register is still the one of the innermost frame.
+"""
 
 
-def available() -> bool:
-    """Whether gdb is connected through the proxy, as far as its registers say."""
+def is_available() -> bool:
+    """Whether gdb is connected through the proxy: the target then has the register trace_pos."""
     try:
         gdb.newest_frame().read_register(REGISTER)
     except (ValueError, gdb.error):
@@ -29,8 +31,8 @@ def available() -> bool:
     return True
 
 
-def unreadable() -> bool:
-    """Whether there is a target that stands still, and does not say its registers: it has lost power."""
+def is_target_unreadable() -> bool:
+    """Whether the target is stopped but its registers cannot be read, as when it has lost power."""
     thread = gdb.selected_thread()
     if thread is None or not thread.is_valid() or thread.is_running():
         return False
@@ -42,35 +44,37 @@ def unreadable() -> bool:
 
 
 def number() -> int | None:
-    """The number where the selected thread is in the past, None in the present or without the proxy."""
+    """Return the number at which the selected thread is in the past; None in the present or without the proxy."""
     try:
-        return of(gdb.newest_frame())
+        return number_of(gdb.newest_frame())
     except gdb.error:  # no thread, or it is running
         return None
 
 
 def selected_number() -> int | None:
-    """As `number`, of the selected frame: where its call was made. It may be unknown: None."""
+    """Return the number of the selected frame, that of its call if it called; None also where that is not known."""
     try:
-        return of(gdb.selected_frame())
+        return number_of(gdb.selected_frame())
     except gdb.error:
         return None
 
 
-def of(frame: gdb.Frame) -> int | None:
-    """The number where a frame is, of the call that was made in it if it called; None where that is not known."""
+def number_of(frame: gdb.Frame) -> int | None:
+    """Return the number at which a frame is, that of its call if it called; None where that is not known."""
     try:
         value = frame.read_register(REGISTER)
         found = int(value)
         if found < 1:
             return None
-        return found if number_in is None else number_in(frame, found)
+        return found if caller_number is None else caller_number(frame, found)
     except (ValueError, gdb.error):  # no such register; not available in this frame
         return None
 
 
-def present(hart: int | None) -> dict[str, int]:
-    """{pc}: where a hart stands, None: that of the selected thread; {} in the past, or while it runs."""
+def present_pc(hart: int | None) -> dict[str, int]:
+    """Return {"pc": address} of a stopped hart in the present, None: of the selected thread; {} in the past, or while
+    the hart runs.
+    """
     before = gdb.selected_thread()
     if before is None or not before.is_valid():
         return {}
@@ -81,7 +85,7 @@ def present(hart: int | None) -> dict[str, int]:
     try:
         thread.switch()
         frame = gdb.newest_frame()
-        return {} if of(frame) is not None else {"pc": int(frame.pc())}
+        return {} if number_of(frame) is not None else {"pc": int(frame.pc())}
     except gdb.error:
         return {}
     finally:

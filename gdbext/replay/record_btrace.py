@@ -1,7 +1,7 @@
 """`trace native`: the trace as gdb's own `record btrace`.
 
-gdb knows no calls on RISC-V (gdb/riscv-tdep.c sets no insn_is_call), so this is for those who need gdb's own record
-commands. Everything else goes back in time without it.
+gdb does not recognize calls on RISC-V (gdb/riscv-tdep.c sets no insn_is_call), so this is for users who need gdb's own
+record commands. All other ways to go backward work without it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import gdb
 from rvtrace_gdb.gdbext.options import is_plain_number
 from rvtrace_gdb.gdbext.tracer import arguments, print_lines, tracer
 
-MICROSECONDS = 36  # at most: gdb 13 and 16 disassemble each instruction they are given, 8 to 36 were measured
-LONG = 1.0  # seconds that are worth a line
+MICROSECONDS = 36  # per instruction at most: gdb 13 and 16 disassemble each of them, which was measured as 8 to 36 us
+LONG = 1.0  # seconds from which on the user is warned
 LIMIT = 100_000
 USAGE = "Usage: trace native [N | off]"
 LIMITS = (
     "gdb knows no calls on RISC-V: while it records, `backtrace` has one frame, `finish`, `next` and `reverse-next`\n"
-    "do not go over calls, recursion is one line of `record function-call-history`. `trace native off` ends it."
+    "do not step over calls, recursion is one line of `record function-call-history`. `trace native off` ends it."
 )
 
 
-def active() -> bool:
-    """Whether gdb records by itself: it then goes back in time by itself, too, and our past is not used."""
+def is_active() -> bool:
+    """Whether gdb records with its own `record btrace`: it then also goes backward by itself, without the proxy."""
     recording = gdb.current_recording()
     return recording is not None and recording.method == "btrace"
 
 
 class Limit(gdb.Parameter):
-    """How many instructions gdb is given by `trace native`."""
+    """The greatest number of instructions that `trace native` gives to gdb."""
 
     set_doc = "Set how many instructions `trace native` gives gdb at most."
     show_doc = "Show how many instructions `trace native` gives gdb at most."
@@ -54,10 +54,10 @@ up to {MICROSECONDS} us for each and cannot be interrupted. Give the
 command again to begin anew with what ran since. `off` ends it.
 
 gdb knows no calls on RISC-V. While it records, `backtrace` has one
-frame; `finish`, `next` and `reverse-next` do not go over calls;
-recursion is one line of `record function-call-history`. Of the
-registers only $pc is known in the past. Without `trace native` all
-these work: `reverse-next`, `backtrace`, `trace functions`."""
+frame; `finish`, `next` and `reverse-next` do not step over calls;
+recursion is one line of `record function-call-history`. In the past
+only the register $pc is known. Without `trace native` all these
+work: `reverse-next`, `backtrace`, `trace functions`."""
 
     def __init__(self) -> None:
         super().__init__("trace native", gdb.COMMAND_RUNNING)
@@ -70,11 +70,11 @@ these work: `reverse-next`, `backtrace`, `trace functions`."""
             return
         self._record(_limit(words))
 
-    def complete(self, text: str, word: str | None) -> list[str]:  # gdb 16 asks first without a word
+    def complete(self, text: str, word: str | None) -> list[str]:  # gdb 16 calls it first with word None
         return ["off"] if "off".startswith(text) else []
 
     def _record(self, limit: int) -> None:
-        if active():
+        if is_active():
             gdb.execute("record stop", to_string=True)
         seconds = max(1, int(gdb.parameter("remotetimeout") or 1))
         result = tracer().request("native", context=tracer().context(), limit=limit, seconds=seconds)
@@ -86,14 +86,14 @@ these work: `reverse-next`, `backtrace`, `trace functions`."""
             print(LIMITS)
 
     def _end(self) -> None:
-        if not active():
+        if not is_active():
             raise gdb.GdbError("gdb does not record: there is nothing to end.")
         gdb.execute("record stop", to_string=True)
-        print("gdb records no longer; `reverse-stepi` and the like go through the trace again.")
+        print("gdb does not record any more; `reverse-stepi` and the like use the trace again.")
 
 
 def _limit(words: list[str]) -> int:
-    """How many instructions gdb is to get. Raises gdb.GdbError."""
+    """Return how many instructions gdb is to get at most. Raises gdb.GdbError."""
     if not words:
         value = gdb.parameter("trace native-limit")
         return int(value) if value else (1 << 63) - 1
@@ -103,7 +103,7 @@ def _limit(words: list[str]) -> int:
 
 
 def _announce(given: dict[str, Any]) -> None:
-    """What gdb gets, and how long that takes it."""
+    """Print how many instructions gdb gets, and how long it will take."""
     count, length, first = given["instructions"], given["length"], given["first"]
     if first > 1:
         print(
@@ -117,19 +117,20 @@ def _announce(given: dict[str, Any]) -> None:
 
 
 def _recorded() -> str:
-    """Let gdb record; what it says it recorded. Raises gdb.GdbError.
+    """Let gdb record, and return what it prints about the recording. Raises gdb.GdbError.
 
-    It takes apart what it is given when it is asked the first time, and then warns of gaps, which it counts as well.
+    gdb decodes what it was given at the first `info record`, and then also warns of gaps, which it counts in its
+    summary as well.
     """
     try:
         gdb.execute("record btrace bts", to_string=True)
-        said = gdb.execute("info record", to_string=True)
+        printed = gdb.execute("info record", to_string=True)
     except gdb.error as error:
-        if active():
+        if is_active():
             gdb.execute("record stop", to_string=True)
         raise gdb.GdbError(str(error)) from None
-    return "\n".join(line for line in said.splitlines() if line.startswith("Recorded "))
+    return "\n".join(line for line in printed.splitlines() if line.startswith("Recorded "))
 
 
 COMMANDS: tuple[Callable[[], object], ...] = (Limit, Native)
-"""What is called when rvtrace is loaded, in order."""
+"""These are called when rvtrace is loaded, in this order."""

@@ -1,11 +1,12 @@
-"""The call stack in the past, where no register but pc is known: the trace tells who called whom.
+"""The call stack in the past, where no register but pc is known: it is computed from the calls in the trace.
 
-gdb asks for one frame after the other, and may ask at each instruction of a step. Therefore the session gives several
-at once, over its own pipe: a packet to the target would end the frames that gdb is just making. In each frame the
-register trace_pos says which frame it is: it is the number of the call that was made in it.
+gdb requests one frame after the other, and may do so at each instruction of a step. Therefore the session returns
+several at once, over its own pipe: a packet to the target would invalidate the frames that gdb is computing. In each
+frame the register trace_pos identifies the frame: it is the number of the call that was made in it.
 
-A tandem trace tells registers and memory, too. Frames whose callers gdb's own unwinder then finds are left to it; the
-session knows which (`session.unwinding`). trace_pos stays the same in their callers, which are told apart by pc and sp.
+A tandem trace records registers and memory, too. Where gdb's own unwinder can find a frame's caller, the frame is left
+to it; the session decides which these are (`session.unwinding`). trace_pos then has the same value in the caller, and
+the frames are distinguished by pc and sp.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from rvtrace_gdb.gdbext.replay import connection, partial_values, position
 from rvtrace_gdb.gdbext.tracer import selected_hart, tracer
 
 NAME = "rvtrace"
-FIRST, MORE = 8, 256  # frames asked for at once: most steps need two
-_TOP = 0xFFF0_0000  # of the stack that there would be; no program's stack is there
-_FRAME = 16
-_MIDDLE = 1 << 20  # levels may be negative: the caller of what ran first was not seen
-_KEPT = 64
+FIRST, MORE = 8, 256  # frames in the first and in each further request: most steps need two frames
+_TOP = 0xFFF0_0000  # the top of an invented stack, where no program has its own
+_FRAME = 16  # bytes of a frame of the invented stack
+_MIDDLE = 1 << 20  # levels may be negative: the caller of the first function in the trace is not in it
+_CACHE_SIZE = 64
 _SP = 2
 
 
 class Frame(NamedTuple):
-    """A row of `rpc.replay`. *number*: of the call made in it; None where that is not known, as with *function*.
+    """A row of `rpc.replay`. *number*: that of the call made in the frame; None if unknown, like *function*.
 
-    Of a tandem trace: *native*, it is left to gdb's unwinder; *sp* of the caller; *saved*, the caller's registers.
+    With a tandem trace: *native*, the frame is left to gdb's unwinder; *sp*, the caller's stack pointer; *saved*, the
+    caller's registers as (register, value).
     """
 
     pc: int
@@ -45,7 +47,7 @@ class Frame(NamedTuple):
 
 
 class _Stack:
-    """The frames at a number, fetched as they are asked for."""
+    """The frames at an instruction number, fetched from the session when needed."""
 
     def __init__(self, hart: int | None, number: int, pc: int) -> None:
         self._hart, self._number, self._pc = hart, number, pc
@@ -53,7 +55,7 @@ class _Stack:
         self._more = True
 
     def frame(self, i: int) -> Frame | None:
-        """The *i*-th frame, 0 the innermost; None where there is none."""
+        """Return the *i*-th frame, 0 the innermost; None if there is none."""
         while self._more and len(self.frames) <= i:
             self._fetch(FIRST if not self.frames else MORE)
         return self.frames[i] if i < len(self.frames) else None
@@ -66,11 +68,11 @@ class _Stack:
         self._more = found["more"] and len(self.frames) > first
 
 
-_Key = tuple[Optional[int], int, int, Optional[int]]  # hart, trace_pos, pc, sp if it is known
+_FrameKey = tuple[Optional[int], int, int, Optional[int]]  # hart, trace_pos, pc, sp if known
 
 
 class _FrameId:
-    """What gdb takes for a frame's identity: the same for the whole of a call."""
+    """The identity of a frame for gdb: the same from a function's entry to its return."""
 
     def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
         self.sp, self.pc = sp, pc
@@ -81,14 +83,14 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
 
     def __init__(self) -> None:
         super().__init__(NAME)
-        self._known: dict[_Key, tuple[_Stack, int]] = {}
+        self._frames: dict[_FrameKey, tuple[_Stack, int]] = {}
 
     def forget(self) -> None:
-        """The history is another one, or its numbers are."""
-        self._known.clear()
+        """Drop the frames found so far: the history or its numbering has changed."""
+        self._frames.clear()
 
     def __call__(self, pending_frame: Any) -> Any:
-        with connection.ending_command():
+        with connection.command_ends_with_session():
             return self._frame(pending_frame)
 
     def _frame(self, pending_frame: Any) -> Any:
@@ -99,19 +101,19 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
             stack, i = self._find(number, int(pending_frame.read_register("pc")), _stack_pointer(pending_frame))
             frame = stack.frame(i)
             caller = stack.frame(i + 1) if frame is not None else None
-        except gdb.GdbError:  # gdb finds the one frame whose pc it knows
+        except gdb.GdbError:  # gdb's own unwinder then finds the one frame whose pc is known
             return None
         if frame is None:
             return None
         if frame.native:
             if caller is not None:
-                self._known[selected_hart(), number, caller.pc, frame.sp] = stack, i + 1
+                self._frames[selected_hart(), number, caller.pc, frame.sp] = stack, i + 1
             return None
         return self._unwind(pending_frame, stack, i, frame, caller)
 
     def number(self, frame: gdb.Frame, trace_pos: int) -> int | None:
-        """Of the call that was made in a frame where that register is *trace_pos*; None: it is not known."""
-        found = self._known.get((selected_hart(), trace_pos, frame.pc() & _mask(), _stack_pointer(frame)))
+        """Return the number of the call made in a frame whose register has the value *trace_pos*; None if unknown."""
+        found = self._frames.get((selected_hart(), trace_pos, frame.pc() & _mask(), _stack_pointer(frame)))
         if found is None or not found[1]:
             return trace_pos
         it = found[0].frame(found[1])
@@ -119,11 +121,11 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
 
     def _find(self, number: int, pc: int, sp: int | None) -> tuple[_Stack, int]:
         key = selected_hart(), number, pc & _mask(), sp
-        found = self._known.get(key)
+        found = self._frames.get(key)
         if found is None:
-            if len(self._known) > _KEPT:
-                self._known.clear()
-            found = self._known[key] = _Stack(key[0], number, key[2]), 0
+            if len(self._frames) > _CACHE_SIZE:
+                self._frames.clear()
+            found = self._frames[key] = _Stack(key[0], number, key[2]), 0
         return found
 
     def _unwind(self, pending: Any, stack: _Stack, i: int, frame: Frame, caller: Frame | None) -> Any:
@@ -132,14 +134,14 @@ class TraceUnwinder(gdb.unwinder.Unwinder):
         top = _TOP << (32 if address.sizeof == 8 else 0)
         sp = top - (frame.level + _MIDDLE) * _FRAME if frame.sp is None else frame.sp
         info = pending.create_unwind_info(_FrameId(_value(sp, address), _value(function, address)))
-        if caller is None:  # a frame whose caller is itself: gdb ends there. Without any it would raise errors
+        if caller is None:  # gdb ends at a frame whose caller is the frame itself; without a caller it raises errors
             caller = frame
         info.add_saved_register("pc", _value(caller.pc, address))
         for register, value in frame.saved:
             info.add_saved_register(f"x{register}", _value(value, address))
         if caller.number is not None:
             key = selected_hart(), caller.number, caller.pc, dict(frame.saved).get(_SP)
-            self._known[key] = stack, i + (caller is not frame)
+            self._frames[key] = stack, i + (caller is not frame)
             info.add_saved_register(position.REGISTER, _value(caller.number, gdb.lookup_type("long long")))
         return info
 
@@ -153,7 +155,7 @@ def _number(pending: Any) -> int | None:
 
 
 def _stack_pointer(frame: Any) -> int | None:
-    """Of a frame, pending or not; None where it is not known."""
+    """Return the stack pointer of a frame, pending or not; None if unknown."""
     try:
         return int(frame.read_register("sp")) & _mask()
     except (ValueError, gdb.error):
@@ -173,44 +175,44 @@ def _value(number: int, kind: gdb.Type) -> gdb.Value:
     return gdb.Value(number).cast(kind)
 
 
-class Ending:
-    """A frame filter. With one, gdb does not call a stack corrupt whose beginning is not known; and variables are
-    printed as far as they are known: see `partly`.
+class BacktraceFilter:
+    """A frame filter, enabled only in the past.
 
-    Enabled in the past alone.
+    With a frame filter, gdb does not report a stack without a known outermost frame as corrupt. The frames print
+    variables as far as these are known (`partial_values`).
     """
 
     name, priority = NAME, 100
 
     def __init__(self) -> None:
-        self._wanted = True
+        self._enabled_by_user = True
 
     @property
     def enabled(self) -> bool:
-        with connection.ending_command():
-            return self._wanted and position.number() is not None
+        with connection.command_ends_with_session():
+            return self._enabled_by_user and position.number() is not None
 
     @enabled.setter
-    def enabled(self, wanted: bool) -> None:
-        self._wanted = wanted
+    def enabled(self, enabled: bool) -> None:
+        self._enabled_by_user = enabled
 
     def filter(self, frames: Iterator[Any]) -> Iterator[Any]:
-        """All of them."""
-        return partial_values.frames(frames)
+        """Decorate all frames; none is left out."""
+        return partial_values.decorated(frames)
 
 
 unwinder = TraceUnwinder()
-position.number_in = unwinder.number
+position.caller_number = unwinder.number
 
 
 def register() -> None:
-    """From now on gdb asks it first."""
+    """Register the unwinder and the frame filter with gdb; gdb then calls this unwinder before its own."""
     gdb.unwinder.register_unwinder(None, unwinder, replace=True)
-    gdb.frame_filters[NAME] = Ending()
+    gdb.frame_filters[NAME] = BacktraceFilter()
 
 
 def forget() -> None:
-    """The history is another one, or its numbers are."""
+    """Drop the frames found so far: the history or its numbering has changed."""
     unwinder.forget()
 
 
