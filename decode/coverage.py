@@ -1,11 +1,12 @@
-"""Code coverage: how often each instruction of a history ran, and each step between two; and the functions there are.
+"""Code coverage: how often each instruction of a history ran, and each transition between two; and the program's
+functions.
 
-A history has many entries and few different ones (`decode/history/history.py`), and these consist of few different
-parts. Each part is looked at once and counts as often as it occurs. For a whole history the index of its calls
+A history has many entries but few different ones (`decode/history/history.py`), and these consist of few different
+parts. Each part is visited once and counts as often as it occurs. For a whole history the index of its calls
 (`decode/calls/call_history.py`) knows how often that is; for a part of a history the entries are counted, which takes
 about 0.3 us for each.
 
-The functions are those the symbols of the program name, with the number of their instructions, whether or not any of
+The functions are those that the program's symbols name, with the number of their instructions, whether or not any of
 them ran.
 """
 
@@ -27,7 +28,7 @@ _SHF_EXECINSTR = 4
 
 
 class Function(NamedTuple):
-    """A name for code: *start* to *end* - 1, and how many *instructions* are there."""
+    """A function of the program: its code is at *start* to *end* - 1, and has this many *instructions*."""
 
     start: int
     end: int
@@ -36,9 +37,9 @@ class Function(NamedTuple):
 
 
 def functions(image: Image) -> list[Function]:
-    """All functions in the ELF files of a program, as gdb names them, by address.
+    """Return all functions in the ELF files of a program, by address, with the names that gdb uses.
 
-    A symbol without a size (a label of assembler code) reaches to the next one.
+    A symbol without a size (a label in assembler code) reaches to the next one.
     """
     found: dict[int, Function] = {}
     for elf, bias in image.elves:
@@ -51,9 +52,9 @@ def functions(image: Image) -> list[Function]:
 
 
 def _code(elf: Elf) -> tuple[set[int], set[int]]:
-    """Where sections with code begin, and tables and the like that may be among it.
+    """Return the addresses at which sections with code begin, and the addresses of tables and other data in them.
 
-    As the file says; if it is gone, all that is in memory which may be executed is code.
+    The sections come from the file; if it cannot be read any more, every executable part of memory counts as code.
     """
     from elftools.common.exceptions import ELFError  # takes long to load, as for rvtrace_gdb.decode.program.elf
     from elftools.elf.elffile import ELFFile
@@ -87,7 +88,7 @@ def _in_section(image: Image, section: Section, bias: int) -> Iterator[Function]
 
 
 def _size(symbols: list[Symbol], address: int) -> int:
-    """Of the largest function that starts there, 0 if no symbol tells."""
+    """Return the size of the largest function that starts at an address, 0 if no symbol gives one."""
     i = bisect_left(symbols, address, key=lambda symbol: symbol.address)
     sizes = [0]
     while i < len(symbols) and symbols[i].address == address:
@@ -97,7 +98,7 @@ def _size(symbols: list[Symbol], address: int) -> int:
 
 
 def _instructions(image: Image, start: int, end: int) -> int:
-    """How many, one after another; what is there but no instruction ends them."""
+    """Return the number of consecutive instructions; bytes that are no instruction end them."""
     try:
         code = image.read(start, end - start)
     except CodeMissing:
@@ -115,7 +116,7 @@ def _instructions(image: Image, start: int, end: int) -> int:
 _BLOCK = 1 << 16  # entries counted between two looks at the progress
 _TOLD = 1 << 12  # parts or traps looked at between two looks at the progress
 _BORDER = Path(((GAP,),))
-"""Between entries that do not follow each other."""
+"""A pair of this address separates entries that do not follow each other."""
 
 Entry = Path | RepeatPath
 _Part = tuple[int, ...] | Entry
@@ -124,9 +125,12 @@ _Key = TypeVar("_Key")
 
 
 class Counts(NamedTuple):
-    """*ran*: how often the instruction at each address ran. *steps*: how often one ran right after another, by both
-    addresses. *resumed*: steps as the program made them where *steps* has a trap in between: how often more (or less)
-    each was made. *trapped*: how often a trap hit what was to run at an address. Nothing leads over the *gaps*.
+    """How often instructions and transitions ran.
+
+    *ran*: how often the instruction at each address ran. *steps*: how often one ran right after another, by both
+    addresses; no step leads over a gap. *resumed*: corrections of *steps* where a trap came between two instructions:
+    how often more (or less) the program itself made each step. *trapped*: how often a trap hit the instruction that was
+    to run at an address. *gaps*: how many gaps there are.
     """
 
     ran: Mapping[int, int]
@@ -136,15 +140,16 @@ class Counts(NamedTuple):
     gaps: int = 0
 
     def step(self, source: int, target: int) -> int:
-        """How often *source* went on to *target*, whether or not a trap was taken before that ran."""
+        """Return how often the program went from *source* to *target*, whether or not a trap was taken in between."""
         return self.steps.get((source, target), 0) + self.resumed.get((source, target), 0)
 
 
 class Outcomes(NamedTuple):
-    """Of a conditional branch: how often it went to its *target*, and how often on to what *follows* it.
+    """The outcomes of a conditional branch: how often it went to its *target*, and how often to the instruction that
+    *follows* it.
 
-    Where it went at the end of a history, before a gap, or before a trap of which the trace does not tell where it
-    hit, is not known and in neither.
+    An outcome is unknown, and in neither number, at the end of a history, before a gap, and before a trap if the trace
+    does not report where the trap hit.
     """
 
     taken: int
@@ -159,9 +164,9 @@ def counts(
     progress: Progress = silent,
     calls: CallHistory | None = None,
 ) -> Counts:
-    """Of all positions of a history, or of those in some stretches of it, which rise. *progress* may raise.
+    """Return the counts of a whole history, or of some stretches of it in rising order. Raises what *progress* raises.
 
-    *calls*: of the same history, if there is one already.
+    *calls* is the index of the calls of the same history, if the caller has one already.
     """
     whole = range(len(history))
     wanted = [whole] if stretches is None else list(stretches)
@@ -175,7 +180,7 @@ def counts(
 
 
 def added(one: Counts, other: Counts) -> Counts:
-    """Of what ran in one place or the other."""
+    """Return the sum of two counts."""
     return Counts(
         _sum(one.ran, other.ran),
         _sum(one.steps, other.steps),
@@ -190,7 +195,9 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 def outcomes(counted: Counts, image: Image, pc: int) -> Outcomes | None:
-    """Where the instruction at *pc* went; None if it is no conditional branch, or goes to the same place anyway."""
+    """Return the outcomes of the instruction at *pc*; None if it is not a conditional branch, or both ways lead to the
+    same address.
+    """
     try:
         instruction = image.instruction(pc)
     except (CodeMissing, UndecodableInstruction):
@@ -203,7 +210,8 @@ def outcomes(counted: Counts, image: Image, pc: int) -> Outcomes | None:
 
 
 def entered(counted: Counts, image: Image, functions: Mapping[int, int]) -> dict[int, int]:
-    """How often functions were entered, by where they start. *functions*: by that, where they end.
+    """Return how often functions were entered, by their start address. *functions* has their end addresses by start
+    address.
 
     Rounds of a loop that goes back to the start by a branch or a direct jump are not entries, and neither is the return
     from a trap that hit there; the call before that trap is one.
@@ -241,7 +249,7 @@ def _returns_from_trap(image: Image, pc: int) -> bool:
 
 
 def _counted(entries: Sequence[Entry], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
-    """How often each instruction of some entries ran, and each step was made."""
+    """Return how often each instruction of some entries ran, and how often each step was made."""
     followed = _followed(entries, progress)
     different: Counter[Entry] = Counter(entries[-1:])
     for (entry, _), count in followed.items():
@@ -251,7 +259,7 @@ def _counted(entries: Sequence[Entry], progress: Progress) -> tuple[dict[int, in
 
 
 def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, int], dict[_Step, int]]:
-    """As `_counted`, of the entries that some steps led to."""
+    """Return the same as `_counted`, for the entries that some steps led to."""
     different: Counter[Entry] = Counter()
     for step, count in taken.items():
         different[step.unit.part] += count
@@ -266,7 +274,7 @@ def _of_steps(taken: Mapping[Step, int], progress: Progress) -> tuple[dict[int, 
 def _of_parts(
     parts: "_Parts", different: Mapping[Entry, int], steps: defaultdict[_Step, int], progress: Progress
 ) -> tuple[dict[int, int], dict[_Step, int]]:
-    """Of entries that were there so often, with the steps between them."""
+    """Return the same as `_counted`, for entries that occur *different* times, with the *steps* between them."""
     times = defaultdict(int, {id(entry): count for entry, count in different.items()})
     ran: defaultdict[int, int] = defaultdict(int)
     total = len(parts.order)
@@ -288,7 +296,7 @@ def _of_parts(
 
 
 def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Entry, Entry]]:
-    """How often each entry was followed by which: the only loop over all of them."""
+    """Return how often each pair of entries occurs in a row. This is the only loop over all entries."""
     followed: Counter[tuple[Entry, Entry]] = Counter()
     for start in range(0, len(entries), _BLOCK):
         progress("counting (parts)", start, len(entries))
@@ -298,7 +306,7 @@ def _followed(entries: Sequence[Entry], progress: Progress) -> Counter[tuple[Ent
 
 
 class _Parts:
-    """The different parts of some entries, *order*: each behind all that is in it."""
+    """The different parts of some entries. In *order*, each comes after everything it contains."""
 
     def __init__(self, entries: Collection[Entry], progress: Progress) -> None:
         self._ends: dict[int, _Step] = {}  # first and last instruction of each part, by its id
@@ -315,14 +323,14 @@ class _Parts:
         return self._ends[id(part)][1]
 
     def between(self, followed: Mapping[tuple[Entry, Entry], int]) -> defaultdict[_Step, int]:
-        """How often each step was made from an entry to the next."""
+        """Return how often each step was made from one entry to the next."""
         steps: defaultdict[_Step, int] = defaultdict(int)
         for (before, entry), count in followed.items():
             steps[self.last(before), self.first(entry)] += count
         return steps
 
     def pass_on(self, path: Path, count: int, times: dict[int, int], steps: dict[_Step, int]) -> None:
-        """A path was there so often: so were its parts, and the steps between them."""
+        """Count a path that occurs *count* times: its parts, and the steps between them, occur as often."""
         before: int | None = None
         for part in path.parts:
             if part:
@@ -349,7 +357,7 @@ class _Parts:
 
 
 def _traps(history: History, stretches: Sequence[range], progress: Progress) -> tuple[dict[_Step, int], dict[int, int]]:
-    """(`Counts.resumed`, `Counts.trapped`): where what ran before each trap would have gone on."""
+    """Return (`Counts.resumed`, `Counts.trapped`): the steps the program would have made without each trap."""
     resumed: Counter[_Step] = Counter()
     trapped: Counter[int] = Counter()
     stops = [stretch.stop for stretch in stretches]
@@ -370,12 +378,12 @@ def _traps(history: History, stretches: Sequence[range], progress: Progress) -> 
 
 
 def _entries_of(history: History, stretches: Sequence[range]) -> list[Entry]:
-    """What some stretches consist of."""
+    """Return the entries that some stretches consist of."""
     return list(chain.from_iterable([_BORDER, *_of_stretch(history, stretch)] for stretch in stretches if stretch))
 
 
 def _of_stretch(history: History, stretch: range) -> Iterable[Entry]:
-    """The entries of positions in a row, the first and the last one cut."""
+    """Return the entries of consecutive positions; the first and the last entry are cut."""
     entries = history.entries
     at: Callable[[int], int] = history.position_of
     first = bisect_right(range(len(entries)), stretch.start, key=at) - 1
@@ -387,7 +395,7 @@ def _of_stretch(history: History, stretch: range) -> Iterable[Entry]:
 
 
 def _cut(entry: Entry, start: int, stop: int) -> list[Entry]:
-    """Instructions *start* to *stop* - 1 of an entry, without going through its repetitions."""
+    """Return instructions *start* to *stop* - 1 of an entry, without visiting each repetition."""
     if start >= stop or not entry.count:
         return []
     if (start, stop) == (0, entry.count):

@@ -1,8 +1,8 @@
-"""Search for places in a history where certain instructions ran: addresses, arrivals, or entries of a function.
+"""Search a history for the places where certain instructions ran: addresses, arrivals, or entries of a function.
 
-A history has many entries and few different ones, and the index of its calls (`decode/calls/call_history.py`) knows how
-often each different entry occurs in each part of the history. So each different entry is searched once, and what is
-left to do is adding up.
+A history has many entries but few different ones, and the index of its calls (`decode/calls/call_history.py`) knows how
+often each different entry occurs in each part of the history. So each different entry is searched once, and what
+remains is addition.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,9 +23,9 @@ _FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginni
 
 
 class Wanted(NamedTuple):
-    """An execution of one of *addresses* counts unless the instruction before it is one of *not_after*.
+    """What a search looks for: executions of *addresses*, except those directly after an instruction of *not_after*.
 
-    *entered*: the address of a function whose entries these are.
+    *entered* is the address of the function if entries of a function are searched.
     """
 
     addresses: Container[int]
@@ -34,27 +34,31 @@ class Wanted(NamedTuple):
 
 
 def executions(*addresses: int) -> Wanted:
-    """Each execution of the instructions at some addresses."""
+    """Return the query for every execution of the instructions at some addresses."""
     return Wanted(frozenset(addresses))
 
 
 def arrivals(first: int, last: int) -> Wanted:
-    """Each time something from *first* to *last* ran, after something else."""
+    """Return the query for every arrival in *first* to *last*: an instruction there ran, and the one before it was
+    elsewhere.
+    """
     inside = range(first, last + 1)
     return Wanted(inside, inside)
 
 
 def entries_of(function: int, image: Image) -> Wanted:
-    """Each entry of the function at an address: not the rounds of a loop that begins where the function does.
+    """Return the query for the entries of the function at an address; rounds of a loop at its first instruction do not
+    count.
 
-    Whether a return from a trap enters or goes on with such a loop depends on what ran before the trap; see `Search`.
+    Whether a return from a trap enters the function or continues such a loop depends on what ran before the trap;
+    `Search` decides that.
     """
     back = frozenset(_jumps_back(function, image))
     return Wanted(frozenset([function]), LoopOrTrapReturn(back, image), function) if back else executions(function)
 
 
 def _jumps_back(function: int, image: Image) -> Iterator[int]:
-    """The branches and direct jumps in a function to where it begins."""
+    """Yield the addresses of the branches and direct jumps in a function that lead to its first instruction."""
     name, offset = image.symbol(function) or ("", 0)
     pc = function
     while pc < function + _FUNCTION_BYTES and image.symbol(pc) in ((name, offset + pc - function), None):
@@ -69,7 +73,7 @@ def _jumps_back(function: int, image: Image) -> Iterator[int]:
 
 
 class LoopOrTrapReturn:
-    """Contains the addresses of *jumps* and of returns from traps."""
+    """A container of the addresses in *jumps* and of the addresses of all instructions that return from traps."""
 
     def __init__(self, jumps: frozenset[int], image: Image) -> None:
         self._jumps, self._image = jumps, image
@@ -82,7 +86,7 @@ class LoopOrTrapReturn:
         return self._known[pc]
 
     def returns_from_trap(self, pc: int) -> bool:
-        """Whether the instruction at an address is mret, sret or the like."""
+        """Return whether the instruction at an address is mret, sret or the like."""
         try:
             return self._image.instruction(pc).itype is IType.TRAP_RETURN
         except (CodeMissing, UndecodableInstruction):
@@ -95,8 +99,10 @@ _AT_ONCE = 1 << 12  # steps looked at between two looks at the progress
 
 
 class _Count(NamedTuple):
-    """Of a part: *inner* that count, the first instruction aside; which counts if *head*, and nothing speaks against
-    it before it. *tail*: the last instruction speaks against one behind it.
+    """How many matches a part has: *inner* of them after its first instruction.
+
+    *head*: the first instruction is a match, too, unless the instruction before the part excludes it. *tail*: the last
+    instruction of the part excludes a match directly after it.
     """
 
     head: bool
@@ -104,16 +110,16 @@ class _Count(NamedTuple):
     tail: bool
 
     def after(self, tail: bool) -> int:
-        """How many count behind an instruction that does, or does not, speak against it."""
+        """Return the number of matches after an instruction that excludes (*tail*) or does not exclude the first one."""
         return self.inner + (self.head and not tail)
 
 
 _TAIL = _Count(False, 0, False), _Count(False, 0, True)
-"""Of parts in which nothing counts, by what the last instruction does."""
+"""The counts of parts without matches, by whether their last instruction excludes a match after it."""
 
 
 class _Remembered(dict[Step, int]):
-    """What *find* says of a step, asked once for each."""
+    """A cache of the results of *find*."""
 
     def __init__(self, find: Callable[[Step], int]) -> None:
         super().__init__()
@@ -125,7 +131,11 @@ class _Remembered(dict[Step, int]):
 
 
 class _Span(NamedTuple):
-    """The steps of a span, where in the history what they lead into begins, and how many count up to its *ends*."""
+    """The steps of a span of the call index.
+
+    *begins* has the position at which the entry that each step leads to begins, *ends* how many matches there are up to
+    its end, counted from the beginning of the span.
+    """
 
     number: int
     steps: list[Step]
@@ -134,9 +144,9 @@ class _Span(NamedTuple):
 
 
 class Search:
-    """The positions of what is *wanted* in the history of *calls*, by number from 0 on, oldest first.
+    """The positions in the history of *calls* that match a query, numbered from 0, oldest first.
 
-    *progress* may raise.
+    Raises what *progress* raises.
     """
 
     def __init__(self, calls: CallHistory, wanted: Wanted, progress: Progress = silent) -> None:
@@ -157,7 +167,7 @@ class Search:
         return self._totals[-1]
 
     def position(self, number: int) -> int:
-        """Where in the history the one with this number is. Raises IndexError."""
+        """Return the position of the match with this number. Raises IndexError."""
         if not 0 <= number < len(self):
             raise IndexError(f"{number} of {len(self)}")
         span = self._span(bisect_right(self._totals, number) - 1)
@@ -168,7 +178,7 @@ class Search:
         return span.begins[k] + self._place(span.steps[k].unit.part, left, against)
 
     def before(self, position: int) -> int:
-        """How many are before a position."""
+        """Return how many matches are before a position."""
         if not 0 < position < len(self._history):
             return 0 if position <= 0 else len(self)
         span = self._calls.span_at(position)
@@ -185,7 +195,7 @@ class Search:
         return self._near
 
     def _added_up(self, progress: Progress) -> Iterator[int]:
-        """How many there are in each span."""
+        """Yield the number of matches in each span."""
         of_step, tallies = self._of_step.__getitem__, self._calls.tallies
         for number, (steps, times) in enumerate(tallies):
             count = 0
@@ -195,8 +205,8 @@ class Search:
             yield count
 
     def _find_resumed(self, function: int) -> None:
-        """The function was called, and a trap came before its first instruction ran, which the return from that trap
-        leads to.
+        """Find entries that a trap delayed: the function was called, a trap came before its first instruction ran, and
+        the return from that trap leads to it.
         """
         before = self._wanted.not_after
         assert isinstance(before, LoopOrTrapReturn)
@@ -209,11 +219,11 @@ class Search:
         self._near = _Span(-1, [], [], [])  # whose ends were without them
 
     def _is_entry(self, position: int) -> bool:
-        """Whether the instruction before a position does not speak against an entry."""
+        """Return whether the instruction before a position does not exclude an entry there."""
         return position == 0 or self._history.pc(position - 1) not in self._wanted.not_after
 
     def _first_behind(self, position: int, steps: set[Step]) -> tuple[int, int] | None:
-        """The span and the number in it of the first of some steps from a position on."""
+        """Return the span that has the first of some steps at or after a position, and the index of the step in it."""
         for number in range(self._calls.span_at(position), len(self._calls.tallies)):
             if not steps.isdisjoint(self._calls.tallies[number].steps):
                 span = self._span(number)
@@ -223,7 +233,10 @@ class Search:
         return None
 
     def _is_against(self, step: Step) -> bool:
-        """Whether what ran before a step speaks against what comes then. A trap in between enters its handler."""
+        """Return whether the instruction before a step excludes a match at its first instruction.
+
+        A trap in between enters its handler, and excludes nothing.
+        """
         if self._wanted.entered is not None and step.unit.trapped:
             return False
         return step.origin.last in self._wanted.not_after
@@ -232,7 +245,7 @@ class Search:
         return self._count(step.unit.part).head
 
     def _of(self, step: Step) -> int:
-        """How many count in the entry of a step."""
+        """Return the number of matches in the entry that a step leads to."""
         some = self._all(step.unit.part)
         return self._count(step.unit.part).after(self._is_against(step)) if some else 0
 
@@ -240,7 +253,7 @@ class Search:
         return self._all(step.unit.part)
 
     def _all(self, part: _Part) -> int:
-        """How many instructions of a part are wanted, whatever is before them."""
+        """Return how many instructions of a part are at searched addresses, whatever runs before them."""
         if isinstance(part, RepeatPath):
             return part.times * self._all(part.path)
         known = self._some.get(id(part))
@@ -275,7 +288,7 @@ class Search:
         return _Count(counts[0].head, inner, counts[-1].tail)
 
     def _ends_against(self, part: tuple[int, ...] | Path) -> bool:
-        """Whether the last instruction speaks against one behind it."""
+        """Return whether the last instruction of a part excludes a match directly after it."""
         if isinstance(part, Path):
             return self._count(part.parts[-1]).tail if part.parts else False
         return bool(part) and part[-1] in self._wanted.not_after
@@ -289,7 +302,9 @@ class Search:
         return _Count(head, count, pcs[-1] in not_after)
 
     def _place(self, part: _Part, number: int, tail: bool) -> int:
-        """Where in a part the one with this number is. *tail*: what is before the part speaks against its first."""
+        """Return the index in a part of its match with this number. *tail*: the instruction before the part excludes
+        the first one.
+        """
         if isinstance(part, RepeatPath):
             return self._in_repetition(part, number, tail)
         if isinstance(part, tuple):
@@ -320,7 +335,7 @@ class Search:
 
 
 class Several:
-    """What several searches found, none of them what another one did, as one list. *length*: of the history."""
+    """The matches of several searches, which have none in common, as one list. *length* is that of the history."""
 
     def __init__(self, searches: Sequence[Search], length: int) -> None:
         self._searches, self._length = searches, length
@@ -329,11 +344,11 @@ class Several:
         return sum(map(len, self._searches))
 
     def position(self, number: int) -> int:
-        """As of `Search`."""
+        """Return the position of the match with this number, counted over all searches. Raises IndexError."""
         if not 0 <= number < len(self):
             raise IndexError(f"{number} of {len(self)}")
         return bisect_right(range(self._length), number, key=lambda position: self.before(position + 1))
 
     def before(self, position: int) -> int:
-        """How many are before a position."""
+        """Return how many matches are before a position."""
         return sum(search.before(position) for search in self._searches)

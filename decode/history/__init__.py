@@ -1,1 +1,1 @@
-"""What ran, whatever the trace format: histories, the events in them, and what can be looked up in a history alone."""
+"""What ran, whatever the trace format: histories, their events, and queries that need nothing but a history."""

@@ -1,13 +1,13 @@
-"""Accesses of data trace: their places in a history, and their words in listings.
+"""Accesses of data trace: their positions in a history, and their wording in listings.
 
-Data packets carry no address of an instruction: only their order and the code tell whose they are. Between two
-synchronizations the loads and stores of the code that ran, its atomics and its CSR instructions, are laid beside the
-accesses of the trace; kind, size and operation must agree one by one, and so must the number of them. E-Trace 2.0
-gives no finer order than that. An encoder may tell an access a little before or after the packets about its
-instruction, so synchronizations are passed over where only all stretches together agree. Where they do not agree,
-accesses are missing, and only those get a place that can have no other.
+Data packets carry no instruction address: only their order and the code show which instruction each belongs to. Between
+two synchronizations, the loads and stores of the code that ran, its atomics and its CSR instructions, are aligned with
+the accesses of the trace; kind, size and operation must agree one by one, and so must their number. E-Trace 2.0 gives
+no finer order than that. An encoder may report an access a little before or after the packets about its instruction, so
+a synchronization may be crossed where only all stretches together agree. Where they do not agree, accesses are missing,
+and only those get a position that can have no other.
 
-In words, every listing shows accesses like this:
+Every listing shows accesses like this:
 
     load 4 bytes at 0x80005b40 <buffer+8> = 0x0000002a
     atomic add 8 bytes at 0x80005b48 <lock+0> = 0x0000000000000001, operand 0x0000000000000001
@@ -41,12 +41,12 @@ _MOST_WAYS = 16  # followed at a time, and instructions skipped at a time; code 
 
 
 class Slots(NamedTuple):
-    """The accesses a history's instructions make, in order: those of some kinds only.
+    """The accesses that the instructions of a history make, in order, restricted to the kinds in the trace.
 
     positions  of their instructions
     reaches    what each of them accesses
     gaps       the positions of the gaps
-    begin, end the positions that were looked at
+    begin, end the positions that were examined
     """
 
     positions: "array[int]"
@@ -57,8 +57,10 @@ class Slots(NamedTuple):
 
     @classmethod
     def of(cls, history: History, program: Program, accesses: Sequence[Access]) -> "Slots":
-        """Those of the kinds of *accesses*, from the first synchronization on; not of all of a history that is
-        out of proportion: a few bytes can stand for any number of rounds of a loop.
+        """Return the slots for the kinds of *accesses*, from the first synchronization on.
+
+        The number of positions examined is limited in proportion to the number of accesses: a few bytes of trace can
+        stand for any number of rounds of a loop.
         """
         begin = end = min((access.sync for access in accesses if access.sync >= 0), default=0)
         found = cls(array("Q"), [], [], begin, begin)
@@ -80,17 +82,17 @@ class Slots(NamedTuple):
                 self.reaches.extend(found)
 
     def at(self, position: int) -> int:
-        """The first slot at or after a position of the history."""
+        """Return the first slot at or after a position of the history."""
         return bisect_left(self.positions, position)
 
     def gap_after(self, position: int) -> int | None:
-        """The first gap at or after a position."""
+        """Return the first gap at or after a position, None without one."""
         i = bisect_left(self.gaps, position)
         return self.gaps[i] if i < len(self.gaps) else None
 
 
 def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterator[tuple[int, int, Image]]:
-    """(begin, end, image) of short pieces with the same context, of the positions *begin* to *stop* - 1."""
+    """Yield (begin, end, image) for short pieces of positions *begin* to *stop* - 1, each within one context."""
     stop = min(stop, len(history))
     while begin < stop:
         following = bisect_right(history.contexts, begin, key=itemgetter(0))
@@ -102,7 +104,7 @@ def _pieces(history: History, program: Program, begin: int, stop: int) -> Iterat
 
 
 class _Reaches(dict[int, tuple[Reach, ...]]):
-    """The accesses of the instruction at an address, one entry each."""
+    """The accesses of the instruction at each address, one entry for each access."""
 
     def __init__(self, image: Image, kinds: frozenset[str]) -> None:
         super().__init__()
@@ -121,17 +123,17 @@ class _Reaches(dict[int, tuple[Reach, ...]]):
 
 
 class Laid(NamedTuple):
-    """A way (or several) to lay accesses beside slots.
+    """The ways to assign accesses to slots.
 
-    ends   the slots the next access may begin at, one for each way
-    steps  of each access: its slot, where there is one way; else by the slot after it: (slot before it, its slot)
+    ends   the slots at which the next access may begin, one for each way
+    steps  for each access: its slot, if there is one way; else by the slot after it: (slot before it, its slot)
     """
 
     ends: list[int]
     steps: "list[int | dict[int, list[tuple[int, int]]]]"
 
     def places(self, ends: Collection[int], positions: Sequence[int]) -> list[int | None]:
-        """The position of each access if only these *ends* are right; None where the ways differ."""
+        """Return the position of each access if only these *ends* are right; None where the ways differ."""
         found: list[int | None] = []
         alive = set(ends)
         for step in reversed(self.steps):
@@ -147,9 +149,9 @@ class Laid(NamedTuple):
 
 
 def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> Laid | None:
-    """*accesses* beside the slots from *start* on and before *stop*, or as many of them as there are slots for.
+    """Return the ways to assign *accesses* to the slots from *start* to *stop* - 1, as many as there are slots for.
 
-    None where they do not fit.
+    Returns None if they do not fit.
     """
     ends = [start]
     steps: list[int | dict[int, list[tuple[int, int]]]] = []
@@ -173,7 +175,7 @@ def lay(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: 
 def _step(
     reaches: Sequence[Reach], access: Access, ends: list[int], stop: int
 ) -> dict[int, list[tuple[int, int]]] | None:
-    """All ways for one more access; None when there are too many."""
+    """Return all ways to assign one more access; None if there are too many."""
     step: dict[int, list[tuple[int, int]]] = {}
     for before in ends:
         for slot in range(before, stop):
@@ -187,19 +189,21 @@ def _step(
 
 
 def _may_be_skipped(found: Reach) -> bool:
-    """Whether the instruction may have made no access."""
+    """Return whether the instruction may have made no access."""
     return found.optional or not found.times
 
 
 def are_missing(reaches: Sequence[Reach], slot: int, stop: int) -> bool:
-    """Whether a slot from *slot* on, before *stop*, must have an access."""
+    """Return whether a slot in *slot* to *stop* - 1 must have an access."""
     return not all(map(_may_be_skipped, reaches[slot:stop]))
 
 
 def certain(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, stop: int) -> list[int | None] | None:
-    """The slots, from *start* on and before *stop*, of accesses of which some are missing; None where that is open.
+    """Return the slots, from *start* to *stop* - 1, of accesses of which some are missing; None for those that are not
+    certain.
 
-    Certain is what is the same whether all are laid as early or as late as they can be. None in all: they do not fit.
+    A slot is certain if it is the same whether all accesses are assigned as early or as late as possible. The result is
+    None if the accesses do not fit at all.
     """
     early = _greedy(reaches, accesses, range(start, stop))
     if early is None:
@@ -209,7 +213,7 @@ def certain(reaches: Sequence[Reach], accesses: Sequence[Access], start: int, st
 
 
 def _greedy(reaches: Sequence[Reach], accesses: Sequence[Access], slots: range) -> list[int] | None:
-    """Each access at the next of *slots* that it may be of."""
+    """Return, for each access, the next of *slots* it may belong to; None if there is none for one of them."""
     found: list[int] = []
     at = 0
     for access in accesses:
@@ -223,13 +227,14 @@ def _greedy(reaches: Sequence[Reach], accesses: Sequence[Access], slots: range) 
 
 
 SLACK = 4
-"""How many accesses may be told on the other side of a synchronizing packet than their instructions."""
+"""How many accesses an encoder may report on the other side of a synchronizing packet than their instructions."""
 
 
 def attach(history: History, program: Program, accesses: Sequence[Access]) -> list[Access]:
-    """*accesses*, in the order of the trace, with their positions in the history, or a note why there is none.
+    """Return *accesses*, in the order of the trace, with their positions in the history, or with a note why one has
+    none.
 
-    Kinds of access that are not in the trace at all are taken for kinds the encoder does not trace.
+    A kind of access that never occurs in the trace is taken for one that the encoder does not trace.
     """
     if not accesses:
         return []
@@ -240,13 +245,13 @@ def attach(history: History, program: Program, accesses: Sequence[Access]) -> li
 
 
 class _Stretch(NamedTuple):
-    """What follows a synchronization, up to the next one, a gap, or the end.
+    """The part of a trace from one synchronization to the next one, a gap, or the end.
 
     accesses       of the trace
-    start, stop    the slots from its own first one up to the next stretch's
+    start, stop    the slots from its own first one to the first one of the next stretch
     is_followed    another stretch follows without a gap, and nothing was lost in this one
     is_cut         accesses were lost at its end
-    is_known       its slots are
+    is_known       its slots were examined
     """
 
     accesses: list[Access]
@@ -258,7 +263,7 @@ class _Stretch(NamedTuple):
 
 
 def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_Stretch]:
-    """All that have accesses, of a history of that length."""
+    """Yield the stretches that have accesses, of a history of this length."""
     groups = [(sync, list(group)) for sync, group in groupby(accesses, attrgetter("sync"))]
     for number, (sync, group) in enumerate(groups):
         following = groups[number + 1][0] if number + 1 < len(groups) else -1
@@ -271,7 +276,9 @@ def _stretches(slots: Slots, accesses: list[Access], length: int) -> Iterator[_S
 
 
 def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
-    """Stretches that follow each other without a gap or a loss; those that are not known alone."""
+    """Yield lists of stretches that follow each other without a gap or a loss; a stretch with unknown slots comes
+    alone.
+    """
     run: list[_Stretch] = []
     for stretch in stretches:
         if run and not stretch.is_known:
@@ -286,7 +293,7 @@ def _runs(stretches: Iterable[_Stretch]) -> Iterator[list[_Stretch]]:
 
 
 def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
-    """The accesses of a run."""
+    """Return the accesses of a run, with their positions."""
     if not run[0].is_known:
         return [access.noted(AccessNote.TOO_FAR) for access in run[0].accesses]
     exact = [_exact(slots, stretch) for stretch in run]
@@ -300,7 +307,7 @@ def _run(slots: Slots, run: list[_Stretch]) -> list[Access]:
 
 
 def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
-    """The accesses, if they are those of the stretch and no other."""
+    """Return the accesses with their positions if they are exactly those of the stretch, otherwise None."""
     laid = lay(slots.reaches, stretch.accesses, stretch.start, stretch.stop)
     if laid is None or (stretch.is_followed and len(laid.steps) < len(stretch.accesses)):
         return None
@@ -312,7 +319,10 @@ def _exact(slots: Slots, stretch: _Stretch) -> list[Access] | None:
 
 
 def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
-    """The accesses of a run, if all together are those of all stretches, at most SLACK of them too late or early."""
+    """Return the accesses of a run if together they are those of all its stretches, otherwise None.
+
+    At most `SLACK` accesses may be too early or too late at each synchronization.
+    """
     together = list(chain.from_iterable(stretch.accesses for stretch in run))
     found = _exact(slots, _Stretch(together, run[0].start, run[-1].stop, False, run[-1].is_cut))
     if found is None:
@@ -327,7 +337,7 @@ def _whole(slots: Slots, run: list[_Stretch]) -> list[Access] | None:
 
 
 def _some(slots: Slots, stretch: _Stretch, start: int, stop: int) -> list[Access]:
-    """The accesses of a stretch of which some are missing, between two slots."""
+    """Return the accesses of a stretch of which some are missing, between two slots."""
     found = certain(slots.reaches, stretch.accesses, start, stop)
     if found is None:
         return [access.noted(AccessNote.DISAGREE) for access in stretch.accesses]
@@ -344,7 +354,7 @@ def _out_of_sync(access: Access) -> Access:
 
 
 SymbolOf = Callable[[int], tuple[str, int] | None]
-"""The name and offset of an address, None without one."""
+"""Returns the symbol and the offset of an address, None without a symbol."""
 
 
 def _no_symbol(address: int) -> tuple[str, int] | None:
@@ -352,7 +362,7 @@ def _no_symbol(address: int) -> tuple[str, int] | None:
 
 
 def access_words(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) -> str:
-    """What an access did; after " # " what else there is to say. What is not in the trace is left out."""
+    """Return the text for an access, with remarks after " # ". Values that are not in the trace are left out."""
     text = " ".join(filter(None, (_what(access), _where(access, xlen, symbol_of))))
     if access.value is not None:
         text += f" = {_value(access.value, access.size)}"
@@ -364,7 +374,7 @@ def access_words(access: Access, xlen: int, symbol_of: SymbolOf = _no_symbol) ->
 
 
 def note_words(access: Access) -> str:
-    """What else there is to say of an access, "" for nothing."""
+    """Return the remarks on an access, "" for none."""
     return "; ".join(_NOTES[note] for note in access.notes)
 
 
@@ -385,9 +395,7 @@ _NOTES: Mapping[AccessNote, str] = {
 
 
 def touches(access: Access, begin: int, size: int) -> bool:
-    """Whether an access to memory has a byte in common with *size* bytes from *begin* on, as far as its address is
-    known.
-    """
+    """Return whether an access to memory, at a known address, shares a byte with the *size* bytes at *begin*."""
     if access.address is None or access.kind == CSR:
         return False
     return access.address < begin + size and begin < access.address + access.size

@@ -1,15 +1,15 @@
-"""How decoders make histories: the builder, what they report beside the instructions, and the bytes they could not use.
+"""The builders with which decoders make histories, the reports of decoders, and the bytes they could not use.
 
-`HistoryBuilder` collects a whole history, `ArrivingBuilder` one that is taken away piece by piece while a decoder makes
-it, of a trace that need not end. Numbers, texts and events of the pieces are those of the whole history; what is kept
-between two pieces is what later messages may still change or refer to: events that wait for the place where decoding
-goes on, the last entry, the last context, the last time.
+`HistoryBuilder` collects a whole history. `ArrivingBuilder` collects one that is taken away in pieces while a decoder
+runs, for a trace that need not end. Positions, texts and events of the pieces are those of the whole history. What it
+keeps between two pieces is what later messages may still change or refer to: events that wait for the address at which
+decoding resumes, the last entry, the last context, the last time.
 
-`Report` is what a decoder has to say of a step (an event, a gap, a context), `record` puts it into a history. `Losses`
-keeps the bytes that are no frame until each hart was told of them. `Judge` tells whether the messages between two
-synchronizations are fewer than their encoder sends. What an encoder counts is not told in every detail, so a few fewer
-are believed until the trace has shown how this encoder counts; and nothing is said of an encoder whose trace shows more
-such stretches than others, because it does not do what its register says.
+A `Report` is what a decoder reports of a step (an event, a gap, a context), and `record` puts it into a history.
+`Losses` keeps the bytes that are no frame until each hart has its event for them. `Judge` decides whether there are
+fewer messages between two synchronizations than the encoder sends. The specifications do not define what encoders count
+in every detail, so a few fewer are accepted until the trace has shown how this encoder counts; and nothing is reported
+if the trace shows more such stretches than others, because then the encoder does not do what its register says.
 """
 
 import re
@@ -48,15 +48,15 @@ _COUNT = attrgetter("count")
 
 
 class HistoryBuilder:
-    """Collects a history while a decoder runs. `append` is the hot path."""
+    """A builder that collects a history while a decoder runs. `append` is the hot path."""
 
     keeps_accesses = True
-    """Whether the history is to have the accesses of the trace."""
+    """Whether the history is to contain the accesses of the trace."""
 
     def __init__(self) -> None:
         self._pending: list[Path | RepeatPath] = []
         self.append = self._pending.append
-        """append(path): these instructions ran next. O(1)."""
+        """append(path): record that these instructions ran next. O(1)."""
         self._entries: list[Path | RepeatPath] = []
         self._repetitions: dict[tuple[Path | RepeatPath, int], RepeatPath] = {}
         self._index = array("Q")
@@ -68,23 +68,23 @@ class HistoryBuilder:
         self._marks: list[int] = []  # how many paths were pending at each of
         self._stamps: list[int] = []  # the times not stored yet
         self.in_place = self._pending, self._marks.append, self._stamps.append
-        """(pending, mark, stamp), for a loop that cannot afford `time(now)`: mark(len(pending)), stamp(now)."""
+        """(pending, mark, stamp), for a loop that cannot afford to call `time(now)`: mark(len(pending)), stamp(now)."""
         self._times = Times(array("Q"), array("Q"))
 
     @property
     def position(self) -> int:
-        """The position the next instruction will get."""
+        """The position that the next instruction will get."""
         self.flush()
         return self._length
 
     @property
     def resumed_at(self) -> int:
-        """The position behind the last gap so far, 0 without any."""
+        """The position after the last gap so far, 0 without any."""
         return self._gap_positions[-1] + 1 if self._gap_positions else 0
 
     @property
     def last_pc(self) -> int | None:
-        """The last instruction so far, None at the start and after a gap."""
+        """The address of the last instruction so far, None at the start and after a gap."""
         self.flush()
         if not self._entries or self._entries[-1] is GAP_PATH:
             return None
@@ -93,9 +93,9 @@ class HistoryBuilder:
     def event(
         self, kind: EventKind, offset: int, fact: Fact, *, last_pc: int | None = None, next_pc: int | None = None
     ) -> None:
-        """Records an event before the next instruction. *offset*: byte of the trace.
+        """Record an event before the next instruction. *offset* is a byte offset in the trace.
 
-        TRACE_OFF may turn out to be the cause of a gap: it gets its addresses like one.
+        A TRACE_OFF event may turn out to be the cause of a gap, and gets its addresses like one.
         """
         if kind is EventKind.TRACE_OFF:
             last_pc = self.last_pc
@@ -103,23 +103,25 @@ class HistoryBuilder:
         self._events.append(Event(self.position, kind, offset, fact, last_pc, next_pc))
 
     def missing(self, offset: int, end: int, fact: Loss) -> None:
-        """Something is missing before this place, of bytes *offset* to *end*, and nobody knows where: no gap."""
+        """Record, without a gap, that something is missing at an unknown place before this one, in bytes *offset* to
+        *end*.
+        """
         self._events.append(Event(self.position, EventKind.LOSS, offset, fact, end=end))
 
     def time(self, now: int) -> None:
-        """The time at this moment, in ticks. O(1)."""
+        """Record the time at this moment, in ticks. O(1)."""
         self._marks.append(len(self._pending))
         self._stamps.append(now)
 
     def context(self, context: Context, after: int = 0) -> None:
-        """What runs next, but for so many instructions, runs in this context."""
+        """Record the context of what runs from here on, or from *after* instructions later."""
         position = self.position + after
         if self._contexts and self._contexts[-1][0] == position:
             self._contexts.pop()
         self._contexts.append((position, context))
 
     def gap(self, kind: EventKind, offset: int, fact: Fact) -> None:
-        """Records a loss. It takes a position of its own when instructions precede it; gaps in a row are one."""
+        """Record a loss. It takes a position of its own if instructions precede it; consecutive gaps are one."""
         last_pc = self.last_pc
         at_gap = bool(self._entries) and self._entries[-1] is GAP_PATH
         position = self._length - 1 if at_gap else self._length
@@ -130,9 +132,9 @@ class HistoryBuilder:
         self.add_gap()
 
     def add_gap(self, resumption: Start | Trap | None = None) -> None:
-        """A gap position alone, unless nothing ran since the last one: its cause is an event already recorded here.
+        """Add a gap position, unless nothing ran since the last one; an event already recorded here is its cause.
 
-        *resumption*: how it went on, which becomes part of a cause that is a stop.
+        *resumption* says how tracing resumed; if the cause is a stop, it becomes part of it.
         """
         self.flush()
         last = self._events[-1] if self._events else None
@@ -143,7 +145,9 @@ class HistoryBuilder:
             self._store([GAP_PATH])
 
     def resume(self, pc: int, offset: int) -> None:
-        """Decoding goes on at *pc*, and at byte *offset* of the trace: what the gap's events waited for."""
+        """Record that decoding resumes at *pc*, at byte *offset* of the trace; this completes the events of the open
+        gap.
+        """
         if self._open_gap is not None:
             self._end_cause(offset)
             for i in range(self._open_gap, len(self._events)):
@@ -152,7 +156,7 @@ class HistoryBuilder:
             self._open_gap = None
 
     def flush(self) -> None:
-        """Moves what was appended to the compact store. Cheap; a decoder calls it once per batch."""
+        """Move what was appended to the compact store. This is cheap; a decoder does it once per batch."""
         pending = self._pending
         if self._marks:
             self._store_times()
@@ -166,7 +170,7 @@ class HistoryBuilder:
         pending.clear()
 
     def finish(self, accounting: Accounting) -> History:
-        """The history of everything collected."""
+        """Return the history of everything collected."""
         self.flush()
         return History(
             self._entries,
@@ -180,28 +184,30 @@ class HistoryBuilder:
         )
 
     def _repeated(self, path: Path | RepeatPath, times: int) -> RepeatPath:
-        """The same object each time: who looks at each different entry once has fewer of them to look at."""
+        """Return one shared object for equal repetitions: a query that visits each different entry once then has fewer
+        to visit.
+        """
         known = self._repetitions.get((path, times))
         if known is None:
             known = self._repetitions[path, times] = RepeatPath(path, times)
         return known
 
     def _store_times(self) -> None:
-        """Of several times at one place the last one stays."""
+        """Store the pending times; of several at one position, the last one stays."""
         positions = list(accumulate(map(_COUNT, self._pending), initial=self._length))
         self._times.extend([positions[mark] for mark in self._marks], self._stamps)
         self._marks.clear()
         self._stamps.clear()
 
     def _await_resumption(self, offset: int) -> None:
-        """A cause of a gap was found at byte *offset*."""
+        """Note a cause of a gap, found at byte *offset*, whose events wait for the address at which decoding resumes."""
         if self._open_gap is None:
             self._open_gap = len(self._events)
         else:
             self._end_cause(offset)
 
     def _end_cause(self, offset: int) -> None:
-        """The last cause of the gap that is open reaches up to byte *offset*."""
+        """End the last cause of the open gap at byte *offset*."""
         for i in range(len(self._events) - 1, (self._open_gap or 0) - 1, -1):
             if self._events[i].kind in GAP_KINDS:
                 self._events[i] = self._events[i]._replace(end=max(offset, self._events[i].offset))
@@ -215,13 +221,13 @@ class HistoryBuilder:
 
 
 WAITING_LIMIT = 1 << 14
-"""Events that wait for where decoding goes on; of noise without an end, the oldest ones are not kept waiting longer."""
+"""How many events may wait for the address at which decoding resumes; in endless noise, older ones stop waiting."""
 
 _REPETITIONS = 1 << 14  # different ones that are shared
 
 
 class Piece(NamedTuple):
-    """The positions *begin* to *end* - 1 of a history, which knows them by these numbers, and no earlier ones.
+    """The positions *begin* to *end* - 1 of a history, which numbers them so and has no earlier ones.
 
     events   that nothing can change any more; their positions may be earlier ones
     """
@@ -233,17 +239,17 @@ class Piece(NamedTuple):
 
     @property
     def gaps(self) -> int:
-        """How many of the positions are gaps."""
+        """The number of gaps among the positions."""
         return self.history.gaps  # it knows no earlier ones
 
     @property
     def instructions(self) -> int:
-        """How many of the positions are instructions."""
+        """The number of instructions among the positions."""
         return self.end - self.begin - self.gaps
 
 
 class ArrivingBuilder(HistoryBuilder):
-    """Collects a history that is taken in pieces, in bounded memory as long as they are taken."""
+    """A builder whose history is taken in pieces; its memory is bounded as long as they are taken."""
 
     keeps_accesses = False
 
@@ -255,13 +261,13 @@ class ArrivingBuilder(HistoryBuilder):
         """Whether there was a place where decoding could start."""
 
     def fresh(self) -> list[Event]:
-        """The events since this was asked last, as far as they are known: their `next_pc` may be missing yet."""
+        """Return the events since the last call, as far as they are known: their `next_pc` may still be missing."""
         found = self._events[self._reported :]
         self._reported = len(self._events)
         return found
 
     def take(self, *, last: bool = False) -> Piece:
-        """What came since the last piece. *last*: nothing comes any more, so all events are as they will be."""
+        """Return what came since the last piece. *last*: the trace has ended, so no event can change any more."""
         self.flush()
         self.started = self.started or self._length > 0 or any(event.next_pc is not None for event in self._events)
         settled = len(self._events) if last else self._settled()
@@ -276,14 +282,14 @@ class ArrivingBuilder(HistoryBuilder):
         return piece
 
     def _settled(self) -> int:
-        """How many events are as they will be: an instruction came after them, and it is known how it went on."""
+        """Return how many events are final: an instruction came after them, and where decoding resumed is known."""
         behind = bisect_left(self._events, self._length, key=lambda event: event.position)
         if self._open_gap is not None:
             behind = min(behind, self._open_gap)
         return max(behind, len(self._events) - WAITING_LIMIT)
 
     def _forget(self, settled: int) -> None:
-        """What a piece has must not change: new lists, not shorter ones."""
+        """Drop what a piece has taken. Its lists must not change, so the builder gets new ones."""
         if self._entries:
             self._entries = [self._entries[-1]]
             self._index = array("Q", [self._length - self._entries[0].count])
@@ -300,7 +306,7 @@ class ArrivingBuilder(HistoryBuilder):
 
 
 def is_loss(event: Event) -> bool:
-    """Whether something that ran is missing there, or bytes of the trace are."""
+    """Return whether an event means that instructions or bytes of the trace are missing."""
     return event.kind in GAP_KINDS and event.kind is not EventKind.TRACE_OFF
 
 
@@ -308,36 +314,36 @@ _NOTHING = Accounting(0, 0, 0, 0)
 
 
 class Offsets(Protocol):
-    """Where frames are in the trace."""
+    """The byte offsets of frames in the trace."""
 
     def of(self, index: int) -> int:
-        """The byte offset of frame *index*; cheap where asked for in rising order."""
+        """Return the byte offset of frame *index*; cheap if called with rising numbers."""
         ...
 
 
 class Later:
-    """Of frames of which the first *skipped* are left out."""
+    """The byte offsets of frames whose first *skipped* are left out."""
 
     def __init__(self, offsets: Offsets, skipped: int) -> None:
         self._offsets = offsets
         self._skipped = skipped
 
     def of(self, index: int) -> int:
-        """The byte offset of frame *index*."""
+        """Return the byte offset of frame *index*."""
         return self._offsets.of(index + self._skipped)
 
 
 Builders = Callable[[int], HistoryBuilder]
-"""What collects the history of each source."""
+"""Creates the builder for the history of a source."""
 
 
 def whole(source: int) -> HistoryBuilder:
-    """Histories are asked for in the end."""
+    """Return a builder for a history that is read when it is complete."""
     return HistoryBuilder()
 
 
 class Lost(NamedTuple):
-    """Bytes that are no frame: *length* of them from *offset* on."""
+    """Bytes that are no frame: *length* of them at *offset*."""
 
     offset: int
     length: int
@@ -345,9 +351,9 @@ class Lost(NamedTuple):
 
 
 class Losses:
-    """Bytes no hart can use, and any may have sent: each hart is told when it speaks the next time.
+    """Bytes that no hart can use and that any hart may have sent: each hart gets an event for them at its next message.
 
-    Of traces without an end, too, it takes little memory, if `forget` is called when it is `full`.
+    Its memory stays small, even for traces without an end, if `forget` is called whenever it is `full`.
     """
 
     def __init__(self) -> None:
@@ -358,13 +364,13 @@ class Losses:
         self._told: dict[int, int] = {}  # how many losses each hart was told of
 
     def add(self, lost: Lost) -> None:
-        """One more."""
+        """Add a loss."""
         self._first = self._first or lost
         self._kept.append(lost)
         self._lengths.append(self._lengths[-1] + lost.length)
 
     def missed(self, source: int) -> Lost | None:
-        """What this hart was not told of yet, as one loss."""
+        """Return the losses not yet reported to this hart, as one loss; None without any."""
         told = self._told.get(source, 0)
         count = self._forgotten + len(self._kept) - told
         if not count or self._first is None:
@@ -377,11 +383,13 @@ class Losses:
 
     @property
     def full(self) -> bool:
-        """Whether there are too many to keep."""
+        """Whether there are too many losses to keep."""
         return len(self._kept) >= _LOSSES_KEPT
 
     def forget(self) -> None:
-        """All harts that ever spoke were told; others will be told of all."""
+        """Forget all losses, which must have been reported to all harts seen so far; a hart seen later gets all of
+        them.
+        """
         self._forgotten += len(self._kept)
         self._kept.clear()
         self._lengths = self._lengths[-1:]
@@ -391,16 +399,17 @@ _LOSSES_KEPT = 1 << 14
 
 
 class Streams(NamedTuple):
-    """One history for each source found (0 where messages do not say theirs), and what became of all bytes."""
+    """One history for each source found (0 where messages do not name theirs), and what became of all bytes."""
 
     histories: dict[int, History]
     accounting: Accounting
 
 
 class Report(NamedTuple):
-    """Something to record after a step's path. *lost*: as a gap. *resumed*: decoding goes on at this address again.
+    """Something to record after the path of a step. *lost*: as a gap. *resumed*: decoding resumes at this address.
 
-    *after*: a change of context holds after so many instructions that ran for certain and are not in the history yet.
+    *after*: a change of context takes effect after this many instructions, which certainly ran but are not in the
+    history yet.
     """
 
     kind: EventKind
@@ -409,15 +418,17 @@ class Report(NamedTuple):
     next_pc: int | None = None
     lost: bool = False
     elsewhere: bool = False
-    """Tracing went on at another place than it stopped at: a gap precedes."""
+    """Tracing resumed at another address than it stopped at, so a gap precedes."""
     untold: bool = False
-    """Nobody can tell whether it did, since the next place was not told when it stopped: a gap precedes, too."""
+    """Whether tracing resumed where it stopped is unknown, since the address was not reported then; so a gap precedes,
+    too.
+    """
     resumed: int | None = None
     after: int = 0
 
 
 def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, stop_at_error: bool = False) -> bool:
-    """Puts *reports*, found at byte *offset* of the trace, into a history. True: decoding is to stop here."""
+    """Put *reports*, found at byte *offset* of the trace, into a history. Returns whether decoding is to stop here."""
     for report in reports:
         if report.lost:
             builder.gap(report.kind, offset, report.fact)
@@ -437,7 +448,10 @@ def record(builder: HistoryBuilder, reports: Iterable[Report], offset: int, *, s
 
 
 def contradiction(program: Program, image: Image, at: int, why: str, packet: str) -> Report:
-    """Trace and code do not agree at this address, or there is no code. *packet*: what the trace said it with."""
+    """Return the report that trace and code do not agree at this address, or that there is no code.
+
+    *packet* is the name of what the trace reported it with.
+    """
     if absent := image.absent_at(at):
         return Report(EventKind.LOSS, Loss(LossCause.ABSENT_CODE, (at, absent, packet)), lost=True)
     if program.partial and not image.knows(at):
@@ -449,7 +463,7 @@ _SHOWN = 4  # stretches of exactly the least number, before a little fewer is to
 
 
 class Judge:
-    """Of one encoder, which sends *least* messages or more, or up to *unsure* fewer."""
+    """Decides about one encoder, which sends at least *least* messages in a stretch, or up to *unsure* fewer."""
 
     def __init__(self, least: int, unsure: int = 1) -> None:
         self.least = least
@@ -457,12 +471,14 @@ class Judge:
         self._whole = self._exact = self._fewer = self._short = 0  # stretches so far, by what they showed
 
     def add(self, whole: int, exact: int) -> None:
-        """So many stretches are whole, and of these so many have exactly the least number."""
+        """Count stretches: *whole* is how many are complete, *exact* how many of these have exactly the least number."""
         self._whole += whole
         self._exact += exact
 
     def is_short(self, messages: int) -> bool:
-        """Whether a stretch of so many messages lacks some, as far as this encoder has shown what it does."""
+        """Return whether a stretch with this number of messages lacks some, as far as this encoder has shown how it
+        counts.
+        """
         if messages >= self.least:
             self.add(1, messages == self.least)
             return False

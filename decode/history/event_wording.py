@@ -1,7 +1,7 @@
-"""The words for what happened between two instructions: the one place where facts become text.
+"""The wording of events: the one place where facts become text.
 
-Whatever shows events asks here; nothing that decides does. Codes and reasons of N-Trace: 1.0.0-rc7, tables 9, 23
-and 25.
+Whatever shows events uses it; nothing that makes decisions does. The codes and reasons of N-Trace are those of
+1.0.0-rc7, tables 9, 23 and 25.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ STARTS: Mapping[StartReason, str] = {
     StartReason.OLDEST_RECORD: "the oldest record",
     StartReason.OTHER: "synchronization reason {}",
 }
-"""{}: the code."""
+"""The wording of each reason; {} stands for the code."""
 
 STOPS: Mapping[StopReason, str] = {
     StopReason.DEBUG_MODE: "entry into debug mode",
@@ -63,7 +63,7 @@ STOPS: Mapping[StopReason, str] = {
     StopReason.GROUPS_MISSING: "groups are missing: the pc was 0x{:x}, and what follows is {}",
     StopReason.UNTRACED: "below 0x{:x}, where the hart went on at 0x{:x}, is no trace",
 }
-"""{}: the code, or else the details."""
+"""The wording of each reason; {} stands for the code, or else for the details."""
 
 _OPEN: Mapping[Open, str] = {
     Open.BRANCH: " at a branch whose outcome is not in the trace",
@@ -140,11 +140,11 @@ TRAPS: Mapping[TrapKind, str] = {
     TrapKind.INTERRUPT: "interrupt",
     TrapKind.UNKNOWN: "exception or interrupt",
 }
-"""Where the trace does not say the cause."""
+"""The wording of a trap if the trace does not give the cause."""
 
 
 def words(fact: Fact) -> str:
-    """What a fact is in words, as a listing has it."""
+    """Return the text of a fact, as a listing shows it."""
     if isinstance(fact, Trap):
         return _trap(fact)
     if isinstance(fact, Start):
@@ -159,7 +159,7 @@ def words(fact: Fact) -> str:
 
 
 def context_words(context: Context) -> str:
-    """What is known of a context."""
+    """Return the text of what is known of a context."""
     parts = [_mode(context.prv, context.virtual)] if context.prv is not None else []
     named = (("scontext", context.scontext), ("hcontext", context.hcontext))
     parts += [f"{name} {value if value >> 64 == 0 else hex(value)}" for name, value in named if value is not None]
@@ -167,7 +167,7 @@ def context_words(context: Context) -> str:
 
 
 def says_its_kind(fact: Fact) -> bool:
-    """Whether the words say by themselves what kind of event it is, so that it need not stand before them."""
+    """Return whether the text of a fact names the kind of event, so that the kind need not precede it."""
     if isinstance(fact, Stop):
         return fact.reason in (StopReason.TRACE_DISABLED, StopReason.UNTOLD, StopReason.OTHER)
     if isinstance(fact, Start):

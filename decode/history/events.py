@@ -1,10 +1,10 @@
-"""What can happen between two instructions, as facts: typed, immutable, and without a place in the trace.
+"""What can happen between two instructions, as facts: typed, immutable, and without a position in the trace.
 
-Decoders make the facts, a history keeps them as they are, and `decode.history.event_wording` has the words where they
-are shown. Nothing decides by those words. A decoder remembers its steps and the facts in them, so a fact holds no
-position and no offset: those are in the `Event` it becomes (`decode.history.history`).
+Decoders make the facts, a history keeps them unchanged, and `decode.history.event_wording` has the wording with which
+they are shown. No decision depends on the wording. A decoder remembers its steps and the facts in them, so a fact has
+no position and no offset: those belong to the `Event` it becomes (`decode.history.history`).
 
-`Accounting` is the other thing every decoder tells: what became of the bytes of its trace.
+`Accounting` is the other result of every decoder: what became of the bytes of its trace.
 """
 
 from enum import Enum
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     pass
 
 Detail = tuple[int | str, ...]
-"""What belongs to a cause: numbers, names, addresses, in the order its words have them."""
+"""The details of a cause: numbers, names, addresses, in the order in which its text has them."""
 
 
 class EventKind(Enum):
-    """What happened between two instructions. After each: the fact that goes with it."""
+    """The kinds of event between two instructions; each is documented with the type of its fact."""
 
     SYNC = "sync"
     """Decoding starts here, or the encoder marked the place (a trigger, a reset): `Start`."""
@@ -39,7 +39,7 @@ class EventKind(Enum):
     CONTEXT = "context"
     """Another program or privilege mode runs from here on: `ContextChange`."""
     NOTE = "note"
-    """Worth knowing, and no change of the flow: `Note`."""
+    """A remark that does not affect the control flow: `Note`."""
 
 
 GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, EventKind.MISMATCH})
@@ -47,16 +47,17 @@ GAP_KINDS = frozenset({EventKind.TRACE_OFF, EventKind.LOSS, EventKind.OVERFLOW, 
 
 
 class TrapKind(Enum):
-    """Which sort of trap."""
+    """The kind of a trap."""
 
     EXCEPTION = "exception"
     INTERRUPT = "interrupt"
     UNKNOWN = "unknown"
-    """One of both: the trace does not say which."""
+    """Either: the trace does not say which."""
 
 
 class Trap(NamedTuple):
-    """An exception or interrupt. *cause*: its code, *value*: as in xtval; None where the trace does not say.
+    """An exception or interrupt. *cause* is its code, *value* what xtval holds; None where the trace does not report
+    it.
 
     *from_hidden*, *into_hidden*: it hit, or was taken, in a mode that is not recorded.
     """
@@ -69,22 +70,22 @@ class Trap(NamedTuple):
 
     @classmethod
     def of(cls, cause: int, value: int | None = None, *, interrupt: bool) -> "Trap":
-        """One whose cause is told."""
+        """Return a trap whose cause is known."""
         return cls(TrapKind.INTERRUPT if interrupt else TrapKind.EXCEPTION, cause, value)
 
     @property
     def may_be_exception(self) -> bool:
-        """Whether it was one, as far as is known."""
+        """Whether the trap is an exception, as far as known."""
         return self.kind is not TrapKind.INTERRUPT
 
     @property
     def may_be_interrupt(self) -> bool:
-        """Whether it was one, as far as is known."""
+        """Whether the trap is an interrupt, as far as known."""
         return self.kind is not TrapKind.EXCEPTION
 
 
 class StartReason(Enum):
-    """Why the trace says where the hart is."""
+    """The reasons for which a trace reports where the hart is."""
 
     EXTERNAL_TRIGGER = "external-trigger"
     EXIT_FROM_RESET = "exit-from-reset"
@@ -102,30 +103,30 @@ class StartReason(Enum):
     TRACING_STARTS = "tracing-starts"
     """E-Trace does not say why tracing starts."""
     NOTIFICATION = "notification"
-    """By a trigger."""
+    """A trigger requested it."""
     KNOWN_CODE = "known-code"
-    """There is code again, where the decoder had none to follow."""
+    """There is code again after a stretch for which the decoder had none."""
     RESET = "reset"
     BEGINNING = "beginning"
-    """Of a tandem trace."""
+    """A tandem trace begins."""
     OLDEST_RECORD = "oldest-record"
     OTHER = "other"
-    """With this code, which is not defined."""
+    """The reason has this code, which is not defined."""
 
 
 MARKS = frozenset({StartReason.EXTERNAL_TRIGGER, StartReason.TRACE_EVENT, StartReason.NOTIFICATION})
-"""Reasons that are a trigger's: the place itself is what there is to know."""
+"""The reasons of triggers, which mean nothing more than that the place is marked."""
 
 
 class Start(NamedTuple):
-    """Decoding starts here, or the place was marked. *code*: the trace's own for the reason, where it has one."""
+    """Decoding starts here, or the place was marked. *code* is the trace's own code for the reason, where it has one."""
 
     reason: StartReason
     code: int | None = None
 
 
 class StopReason(Enum):
-    """Why what runs from here on is not in the trace."""
+    """The reasons for which the trace does not contain what runs from here on."""
 
     DEBUG_MODE = "debug-mode"
     LOW_POWER = "low-power"
@@ -134,26 +135,26 @@ class StopReason(Enum):
     UNTOLD = "not-told"
     """E-Trace does not say why tracing stops."""
     OTHER = "other"
-    """With this code, which is not defined."""
+    """The reason has this code, which is not defined."""
     MODE_NOT_RECORDED = "mode-not-recorded"
     END_NOT_RECORDED = "end-not-recorded"
-    """What ran since the newest record."""
+    """What ran after the newest record is unknown."""
     LEFT_FOR_HIDDEN_MODE = "left-for-a-mode-not-recorded"
     MAYBE_OFF = "recording-maybe-off"
     OTHER_WAY = "not-recorded"
-    """What led to this address."""
+    """The transfer that led to this address is not recorded."""
     NO_WAY = "not-determined"
-    """Program and records leave a choice: which."""
+    """Program and records are ambiguous; the detail says where."""
     NO_CODE = "no-code"
-    """Why there is none, and where."""
+    """There is no code; the details say why, and where."""
     UNTRACED = "untraced-addresses"
-    """The encoder leaves out what runs below an address: that, and where the hart went on."""
+    """The encoder leaves out code below an address; the details are that address, and where the hart resumed."""
     GROUPS_MISSING = "groups-missing"
-    """Of an encoder that leaves out what runs at some addresses: the pc, and what follows."""
+    """The encoder leaves out code at some addresses; the details are the pc, and the address that follows."""
 
 
 class Open(Enum):
-    """What is not in the trace of an instruction tracing stops at: nobody knows what came next."""
+    """What the trace does not report of the instruction at which tracing stops, so that the next address is unknown."""
 
     BRANCH = "branch"
     TRAP = "trap"
@@ -162,9 +163,9 @@ class Open(Enum):
 
 
 class Stop(NamedTuple):
-    """Tracing stops. *code*: the trace's own for the reason, where it has one; *detail*: what belongs to the reason.
+    """Tracing stops. *code* is the trace's own code for the reason, where it has one; *detail* belongs to the reason.
 
-    *open*: why nobody knows what came next. *then*: how tracing went on at another place than it stopped at.
+    *open*: why the next address is unknown. *then*: how tracing resumed, if at another address than it stopped at.
     """
 
     reason: StopReason
@@ -175,76 +176,76 @@ class Stop(NamedTuple):
 
 
 class LossCause(Enum):
-    """Why a part of the trace, or of what ran, is lost. After each: its details."""
+    """Why a part of the trace, or of what ran, is lost. Each is documented with its details."""
 
     SKIPPED = "no-message"
-    """How many bytes, and why they are none; 0 bytes: that something is missing is all there is to say."""
+    """The number of bytes, and why they cannot be used; 0 bytes: nothing is known except that something is missing."""
     MALFORMED = "malformed"
     """What is wrong with a message."""
     NO_PACKET = "no-packet"
     """What is wrong with a te_inst packet."""
     MISMATCH = "program-differs"
-    """Name of the code, address, what contradicts it, packet."""
+    """The name of the code, the address, what contradicts the code, and the packet."""
     ABSENT_CODE = "code-not-supplied"
-    """Address, name of what is there, packet."""
+    """The address, the name of what is there, and the packet."""
     NO_CODE = "no-code"
-    """Address, packet."""
+    """The address, and the packet."""
     COUNT_UNTOLD = "count-of-branches-not-told"
-    """Packet, address it reports, and the numbers of branches that lead there."""
+    """The packet, the address it reports, and the numbers of branches that lead there."""
     OTHER_INSTRUCTION = "other-instruction"
-    """Name of the code, address, the instruction that ran, and the one there: as hexadecimal digits."""
+    """The name of the code, the address, the instruction that ran, and the one in the code, as hexadecimal digits."""
     MESSAGES_LOST = "messages-lost"
     """N-Trace's ECODE."""
     PACKETS_LOST = "packets-lost"
     MESSAGES_MISSING = "messages-missing"
-    """How many messages there are from one synchronization to the next, and how many the encoder sends at least. Where
-    in between some are lost nobody knows, so there is no gap: the event stands behind that stretch.
+    """The number of messages from one synchronization to the next, and the least number the encoder sends. Where in
+    between some are lost is unknown, so there is no gap: the event comes after that stretch.
     """
     ENCODER_ERROR = "encoder-error"
     """N-Trace's ETYPE and ECODE."""
     FIFO_OVERRUN = "fifo-overrun"
     TOO_MANY_BITS = "too-many-bits"
-    """Message, field, its bits, and how many there may be."""
+    """The message, the field, its number of bits, and the greatest number allowed."""
     ICNT_TOO_LARGE = "icnt-too-large"
-    """Message, bits of the count, how many are believed, and how many halfwords it is ahead of HIST."""
+    """The message, the bits of the count, the greatest number accepted, and how many halfwords it is ahead of HIST."""
     REPETITION_TOO_LARGE = "repetition-too-large"
-    """Bits of the count, and how many there may be."""
+    """The bits of the count, and the greatest number allowed."""
     RESERVED = "reserved-value"
-    """Message, field, value."""
+    """The message, the field, and its value."""
     FIELD_TOO_MANY = "field-too-many"
-    """Message: no other has a timestamp."""
+    """The message, which has a timestamp although no other has."""
     WHILE_OFF = "while-tracing-is-off"
-    """Message."""
+    """The message."""
     NO_HANDLER = "no-handler-for-the-trap-before"
-    """Packet."""
+    """The packet."""
     UNKNOWN_HANDLER = "trap-handler-not-known"
     NO_STOP = "stop-missing"
-    """Its `start` came, and no message of the stop before it."""
+    """The `start` came, but no message of the stop before it."""
     NO_HIST = "hist-missing"
-    """Its `start` came, and no HIST for the branches before it."""
+    """The `start` came, but no HIST for the branches before it."""
     NO_STOP_BIT = "no-stop-bit"
     UNDEFINED_RCODE = "undefined-rcode"
-    """RCODE."""
+    """The RCODE."""
     NO_BRANCH_BEFORE = "no-branch-to-repeat"
     ENDLESS_REPETITION = "endless-repetition"
-    """B-CNT."""
+    """The B-CNT."""
     NO_GROUP = "no-group"
-    """Bytes of a tandem trace that are none: why, and at which byte."""
+    """Bytes of a tandem trace are no group: why, and the byte at which that shows."""
     GROUPS_MISSING = "groups-missing"
-    """Of a tandem trace: the pc, and what follows."""
+    """Groups of a tandem trace are missing: the pc, and the address that follows."""
     NO_ADDRESS = "address-not-told"
     IMPOSSIBLE = "impossible"
-    """What a group of a tandem trace, or a record, tells that cannot be."""
+    """What a group of a tandem trace, or a record, reports although it is impossible."""
     NOT_BELIEVED = "not-believed"
-    """The address at which a group of a tandem trace beside damage has an instruction: as hexadecimal digits."""
+    """The address, as hexadecimal digits, of the instruction in a group of a tandem trace next to damage."""
     CONTRADICTED = "contradicted"
-    """Packet: what comes after it in the trace cannot have run from there."""
+    """The packet; what comes after it in the trace cannot have run from its address."""
 
 
 class Loss(NamedTuple):
-    """What was lost, or contradicts the program, and why. Which bytes of the trace it is about the event says.
+    """What was lost, or contradicts the program, and why. The event has the bytes of the trace it is about.
 
-    *start*: what showed it, for causes that say so.
+    *start*: what revealed it, for causes that report that.
     """
 
     cause: LossCause
@@ -253,62 +254,62 @@ class Loss(NamedTuple):
 
     @property
     def has_place(self) -> bool:
-        """Whether it is known where in the history something is missing."""
+        """Whether the position in the history where something is missing is known."""
         return self.cause is not LossCause.MESSAGES_MISSING
 
 
 class ContextChange(NamedTuple):
-    """Another program or privilege mode runs: *now*, and *before* that, as far as it was known."""
+    """Another program or privilege mode runs: *now*, and *before* that, as far as known."""
 
     before: Context
     now: Context
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The names of what is not as it was."""
+        """The names of the parts of the context that changed."""
         both = zip(Context._fields, self.before, self.now, strict=True)
         return tuple(name for name, before, now in both if before != now)
 
 
 class NoteCause(Enum):
-    """What is worth knowing. After each: its details."""
+    """The causes of remarks. Each is documented with its details."""
 
     CUT_OFF = "cut-off"
-    """What is, at the end of the trace."""
+    """What is cut off at the end of the trace."""
     GROUP_CUT_OFF = "group-cut-off"
     NO_BEGIN = "no-beginning"
-    """A tandem trace does not begin with a group."""
+    """The first group of a tandem trace is not the one that begins a trace."""
     STOPPED_AT_LOSS = "stopped-at-loss"
     TOO_LONG = "too-long"
-    """Decoding stopped: instructions."""
+    """Decoding stopped after this many instructions."""
     IGNORED = "ignored"
-    """Message, and then its fields: name, value."""
+    """The message, followed by its fields: name, value."""
     ODD_IDLE = "odd-idle"
     """The byte that is taken for idle."""
     BRANCH_AGAIN = "branch-again"
-    """Message, and the address of the branch that it and the one before it count."""
+    """The message, and the address of the branch that both it and the message before it count."""
     RESERVED_OWNERSHIP = "reserved-ownership"
     FIELD_TOO_MANY = "field-too-many"
-    """Message."""
+    """The message."""
     NOT_LISTED = "repetitions-not-listed"
-    """How many, and of how many."""
+    """How many events are not listed, and how many there are in all."""
     BAD_DATA = "bad-data"
     """What is wrong with a te_data packet."""
     DATA_LOST = "data-lost"
     FLAW = "flaw"
     """The number of a tandem group, and the rule it breaks."""
     INITIALIZED = "initialized"
-    """How many state initializations."""
+    """The number of state initializations."""
     MORE_PLACES = "more-places"
-    """How many, and the name of the code that differs from the trace there."""
+    """The number of places, and the name of the code that differs from the trace there."""
     CALLS_ALONE = "calls-alone"
     UNSEEN = "unseen"
     ROUNDED_TIMES = "rounded-times"
-    """From so many cycles on."""
+    """The number of cycles from which on times are rounded."""
 
 
 class Note(NamedTuple):
-    """Something worth knowing."""
+    """A remark about the trace or its decoding."""
 
     cause: NoteCause
     detail: Detail = ()
@@ -318,7 +319,7 @@ Fact = Trap | Start | Stop | Loss | ContextChange | Note
 
 
 class Accounting(NamedTuple):
-    """Bytes of the trace: decoded + idle + skipped == total, always."""
+    """What became of the bytes of the trace: decoded + idle + skipped == total, always."""
 
     total: int
     decoded: int

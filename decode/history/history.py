@@ -1,14 +1,14 @@
 """What ran: one history for every trace format, stored per run and not per instruction.
 
 Decoders append *paths*, which are immutable and shared: a message seen a million times appends the same object a
-million times, and a run of equal ones becomes one entry. Between the instructions stand *events*, and *gaps*, which
-take one position each so that a listing numbers them the way gdb's record history does. For programs the fact of an
-event has named fields (`event_fields`): JSON rows and MI results have the same (docs/json.md).
+million times, and a run of equal ones becomes one entry. Between the instructions are *events*, and *gaps*, which take
+one position each so that a listing numbers them the way gdb's record history does. For programs, the fact of an event
+has named fields (`event_fields`): JSON rows and MI results have the same (docs/json.md).
 
-A history knows its time at some of its positions (`Times`). By these times the histories of several harts can be read
+A history knows the time at some of its positions (`Times`). By these times the histories of several harts can be read
 as one (`interleaved_runs`): what lies between two known times is taken to run at the earlier one, so the pieces are as
-fine as the timestamps of the trace are. Times of different harts can be compared when their encoders share a clock, as
-the standard suggests (N-Trace 1.0, "Timestamp Reporting").
+fine as the timestamps of the trace. Times of different harts can be compared when their encoders share a clock, as the
+standard suggests (N-Trace 1.0, "Timestamp Reporting").
 """
 
 from array import array
@@ -42,7 +42,9 @@ _TIME_MASK = (1 << 64) - 1
 
 
 class Times(Sequence[tuple[int, int]]):
-    """(position, time) of each moment known, in rising order of positions: the time before the instruction there."""
+    """(position, time) of each known time, in rising order of positions; a time is that before the instruction at its
+    position.
+    """
 
     def __init__(self, positions: "array[int]", times: "array[int]") -> None:
         self._positions = positions
@@ -62,11 +64,11 @@ class Times(Sequence[tuple[int, int]]):
 
     @property
     def arrays(self) -> "tuple[array[int], array[int]]":
-        """The positions, and the times at them. Not to be changed."""
+        """Return the positions, and the times at them. Callers must not change the arrays."""
         return self._positions, self._times
 
     def extend(self, positions: Sequence[int], times: Sequence[int]) -> None:
-        """More of them (times modulo 2**64); of several at one position the last one stays."""
+        """Append times (modulo 2**64); of several at one position, the last one stays."""
         before = self._positions[-1] if self._positions else -1
         if not all(map(lt, chain([before], positions), positions)):
             last = dict(zip(positions, times, strict=True))
@@ -80,7 +82,7 @@ class Times(Sequence[tuple[int, int]]):
             self._times.extend(time & _TIME_MASK for time in times)
 
     def at(self, position: int) -> int | None:
-        """The last time known at or before *position*."""
+        """Return the last time known at or before *position*, None without one."""
         i = bisect_right(self._positions, position) - 1
         return self._times[i] if i >= 0 else None
 
@@ -108,7 +110,7 @@ class Path:
         return self.count
 
     def pc(self, k: int) -> int:
-        """The address of instruction *k*, counted from 0."""
+        """Return the address of instruction *k*, counted from 0."""
         i = bisect_right(self._index(), k)
         part = self.parts[i]
         k -= self._index()[i - 1] if i else 0
@@ -121,7 +123,7 @@ class Path:
         return part[-1] if isinstance(part, tuple) else part.last
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
-        """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        """Yield the addresses of instructions *start* to *stop* - 1, in pieces."""
         if start == 0 and stop == self.count:
             for part in self.parts:
                 if isinstance(part, tuple):
@@ -148,7 +150,7 @@ class Path:
 
 
 class RepeatPath:
-    """The same path *times* times."""
+    """The same path, repeated *times* times."""
 
     __slots__ = ("count", "path", "times")
 
@@ -161,7 +163,7 @@ class RepeatPath:
         return self.count
 
     def pc(self, k: int) -> int:
-        """The address of instruction *k*, counted from 0."""
+        """Return the address of instruction *k*, counted from 0."""
         return self.path.pc(k % self.path.count)
 
     @property
@@ -170,7 +172,7 @@ class RepeatPath:
         return self.path.last
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
-        """The addresses of instructions *start* to *stop* - 1, in pieces."""
+        """Yield the addresses of instructions *start* to *stop* - 1, in pieces."""
         unit = self.path
         if unit.count < _PIECE:  # one-instruction loops would come in one-instruction pieces
             unit = Path([tuple(chain.from_iterable(unit.chunks(0, unit.count))) * (_PIECE // unit.count)])
@@ -185,13 +187,13 @@ GAP_PATH = Path(((GAP,),))
 
 
 class Event(NamedTuple):
-    """Something between instruction *position* - 1 and *position*.
+    """Something that happened between instruction *position* - 1 and *position*.
 
-    *offset*: the byte of the trace it comes from. *last_pc*: the last instruction before it, *next_pc* the first
+    *offset* is the byte of the trace it comes from. *last_pc* is the last instruction before it, *next_pc* the first
     after it; None where unknown.
 
-    *end*: of what can be the cause of a gap, the byte at which decoding went on, or the next such cause was found: from
-    *offset* to there the trace does not tell what ran. None: up to its end.
+    *end*, for an event that can be the cause of a gap, is the byte at which decoding resumed, or at which the next such
+    cause was found: from *offset* to there, the trace does not show what ran. None: up to the end of the trace.
     """
 
     position: int
@@ -204,12 +206,14 @@ class Event(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What happened, in words."""
+        """The text of the event."""
         return words(self.fact)
 
     @property
     def as_gap(self) -> str:
-        """What a listing shows in place of what ran: why it is not known, and where in the trace that is said."""
+        """Return the text that a listing shows in place of what ran: why that is unknown, and the bytes of the trace
+        that say so.
+        """
         return f"{self.text}; trace byte {self.offset:#x}"
 
 
@@ -217,11 +221,11 @@ class History:
     """Everything that ran, oldest first. Positions 0 to len - 1 are instructions and gaps.
 
     events      what happened between them, in order; *gap_positions*: where the gaps are, in order
-    contexts    (position from which on, context), in order; nothing before the first is known
-    times       see `Times`; empty without timestamps in the trace
+    contexts    (first position, context), in order; the context before the first one is unknown
+    times       the known times; empty without timestamps in the trace
     accounting  what became of the bytes
-    accesses    to memory and CSRs, in order, where the trace has them
-    shadow      registers and memory at every position, where the trace has them
+    accesses    to memory and CSRs, in order, if the trace has them
+    shadow      registers and memory at every position, if the trace has them
     """
 
     def __init__(
@@ -251,42 +255,45 @@ class History:
 
     @property
     def gaps(self) -> int:
-        """How many positions are gaps."""
+        """The number of gaps."""
         return len(self.gap_positions)
 
     @property
     def instructions(self) -> int:
-        """How many positions are instructions."""
+        """The number of instructions."""
         return self._length - self.gaps
 
     @property
     def entries(self) -> "Sequence[Path | RepeatPath]":
-        """What the history is stored as, in order: few objects, most of them there many times."""
+        """The entries in which the history is stored, in order: few objects, most of which occur many times."""
         return self._entries
 
     def position_of(self, entry: int) -> int:
-        """The position of the first instruction of the entry with this index; of the end, behind the last one."""
+        """Return the position of the first instruction of the entry with this index; for the index after the last, the
+        end.
+        """
         if entry >= len(self._entries):
             return self._length
         block = entry // INDEX_STRIDE
         return self._index[block] + sum(map(len, self._entries[block * INDEX_STRIDE : entry]))
 
     def pc(self, i: int) -> int:
-        """The address at position *i*, GAP for a gap. Raises IndexError."""
+        """Return the address at position *i*, GAP for a gap. Raises IndexError."""
         if not 0 <= i < self._length:
             raise IndexError(f"position {i} of a history of {self._length}")
         entry, position = self.entry_at(i)
         return self._entries[entry].pc(i - position)
 
     def pcs(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
-        """The addresses at positions *start* to *stop* - 1, GAP for gaps."""
+        """Yield the addresses at positions *start* to *stop* - 1, GAP for gaps."""
         stop = self._length if stop is None else min(stop, self._length)
         return chain.from_iterable(self._chunks(max(start, 0), stop))
 
     def pieces(self, start: int, stop: int) -> "Iterator[tuple[Path | RepeatPath, int, int]]":
-        """What positions *start* to *stop* - 1 consist of: (entry, first, last + 1), counted from the entry's start.
+        """Yield what positions *start* to *stop* - 1 consist of: (entry, first, last + 1), counted from the entry's
+        start.
 
-        Entries in the middle come once each, and in any order.
+        Each different entry between the first and the last one comes once, in any order.
         """
         if start >= stop:
             return
@@ -301,22 +308,22 @@ class History:
         yield self._entries[last], 0, stop - end
 
     def events_between(self, start: int, stop: int) -> Sequence[Event]:
-        """The events with start <= position < stop."""
+        """Return the events with start <= position < stop."""
         first = bisect_left(self.events, start, key=lambda event: event.position)
         last = bisect_left(self.events, stop, key=lambda event: event.position)
         return self.events[first:last]
 
     def context_at(self, i: int) -> Context:
-        """Which program and privilege mode ran at position *i*, as far as it was reported."""
+        """Return the program and the privilege mode at position *i*, as far as the trace reported them."""
         found = bisect_right(self.contexts, i, key=itemgetter(0)) - 1
         return self.contexts[found][1] if found >= 0 else Context()
 
     def time_at(self, i: int) -> int | None:
-        """The last time reported at or before position *i*, in ticks of the timestamp unit."""
+        """Return the last time reported at or before position *i*, in ticks of the timestamp unit; None without one."""
         return self.times.at(i)
 
     def gap_at(self, i: int) -> Event:
-        """The cause of the gap at position *i*. Raises LookupError where there is no gap."""
+        """Return the cause of the gap at position *i*. Raises LookupError if there is no gap."""
         if 0 <= i < self._length and self.pc(i) == GAP:
             for event in self.events_between(i, i + 1):
                 if event.kind in GAP_KINDS and not (isinstance(event.fact, Loss) and not event.fact.has_place):
@@ -324,7 +331,7 @@ class History:
         raise LookupError(f"no gap at position {i}")
 
     def entry_at(self, i: int) -> tuple[int, int]:
-        """Which entry holds position *i*, of those there are, and the entry's own position."""
+        """Return the index of the entry that holds position *i*, and the position at which the entry begins."""
         block = bisect_right(self._index, i) - 1
         entry, position = block * INDEX_STRIDE, self._index[block]
         while position + self._entries[entry].count <= i:
@@ -347,7 +354,7 @@ Fields = dict[str, int | str | list[str]]
 
 
 def event_fields(event: Event) -> Fields:
-    """The facts of an event; what is not known has no field."""
+    """Return the fields of an event for programs; an unknown value has no field."""
     fact = event.fact
     found: Fields = {}
     if isinstance(fact, Trap):
@@ -383,9 +390,9 @@ class Run(NamedTuple):
 
 
 def interleaved_runs(histories: Mapping[int, History]) -> Iterator[Run]:
-    """All positions of all *histories* in the order of their times, in pieces as long as possible.
+    """Yield all positions of all *histories* in the order of their times, in pieces as long as possible.
 
-    Each history keeps its own order. Of equal times the hart with the lower number comes first; harts without times
+    Each history keeps its own order. Of equal times, the hart with the lower number comes first; harts without times
     come last, one after the other.
     """
     timed = [_pieces(hart, histories[hart]) for hart in sorted(histories) if histories[hart].times]
@@ -403,12 +410,12 @@ def interleaved_runs(histories: Mapping[int, History]) -> Iterator[Run]:
 
 
 def untimed(histories: Mapping[int, History]) -> list[int]:
-    """The harts whose histories know no times."""
+    """Return the harts whose histories have no times."""
     return [hart for hart in sorted(histories) if not histories[hart].times]
 
 
 def _pieces(hart: int, history: History) -> Iterator[tuple[int, Run]]:
-    """(time, positions), times never falling: what a history says to be earlier than what came before is not.
+    """Yield (time, positions) with times that never fall: a time earlier than the one before it is ignored.
 
     What ran before the first time belongs to the first piece.
     """

@@ -1,8 +1,9 @@
-"""The nearest instruction before or after a position that is at one of some addresses: for breakpoints in the past.
+"""Find the nearest instruction before or after a position that is at one of some addresses: for breakpoints in the
+past.
 
-Entries are looked at from the position outward. A history has many entries and few different ones, so for each
-different entry it is remembered whether an address is in it. What is left is to look that up, which takes about 25 ns
-for an entry.
+Entries are visited from the position outward. A history has many entries but few different ones, so the search
+remembers for each different entry whether it has one of the addresses. What remains is to look that up, which takes
+about 25 ns for an entry.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,7 +23,7 @@ _PARTS_AT_MOST = 1 << 20  # remembered for a set
 
 
 class Outside(NamedTuple):
-    """Every address but those from *start* to *stop* - 1; gaps are outside, too."""
+    """Every address except those from *start* to *stop* - 1; gaps are outside, too."""
 
     start: int
     stop: int
@@ -31,7 +32,7 @@ class Outside(NamedTuple):
         return isinstance(pc, int) and not self.start <= pc < self.stop
 
     def isdisjoint(self, pcs: Sequence[int]) -> bool:
-        """Whether none of some addresses is outside."""
+        """Return whether none of some addresses is outside."""
         return not pcs or (self.start <= min(pcs) and max(pcs) < self.stop)
 
 
@@ -39,7 +40,7 @@ Addresses = frozenset[int] | Outside
 
 
 class _Parts:
-    """In which parts of a history one of *addresses* is."""
+    """The parts of a history that contain one of *addresses*."""
 
     def __init__(self, addresses: Addresses) -> None:
         self.addresses = addresses if isinstance(addresses, Outside) else addresses - {GAP}
@@ -47,7 +48,7 @@ class _Parts:
         self._without: set[_Entry] = set()  # entries, which are compared by identity
 
     def nearest(self, entries: Sequence[_Entry], direction: int) -> int | None:
-        """Which of some entries in a row is the first, or with -1 the last one, that has an address in it."""
+        """Return the index of the first of some entries, or with -1 of the last, that contains one of the addresses."""
         if self._without.issuperset(entries):
             return None
         if len(self._known) > _PARTS_AT_MOST:
@@ -62,7 +63,7 @@ class _Parts:
         return next(i for i in order if entries[i] in found)
 
     def are_in(self, part: _Part) -> bool:
-        """Whether one of the addresses is in a part."""
+        """Return whether a part contains one of the addresses."""
         if isinstance(part, RepeatPath):
             return self.are_in(part.path)
         known = self._known.get(id(part))
@@ -75,7 +76,9 @@ class _Parts:
         return known
 
     def place(self, part: _Part, first: int, last: int, direction: int) -> int | None:
-        """The first, or with -1 the last one, of the instructions *first* to *last* - 1 of a part."""
+        """Return the index of the first match, or with -1 of the last, among instructions *first* to *last* - 1 of a
+        part.
+        """
         if first >= last or not self.are_in(part):
             return None
         if isinstance(part, RepeatPath):
@@ -93,7 +96,9 @@ class _Parts:
         return None
 
     def _in_rounds(self, part: RepeatPath, first: int, last: int, direction: int) -> int | None:
-        """In the round it begins in, or the next one, which is whole or the last one."""
+        """Return the match in the round where the search begins, or in the next round, which is a whole or the last
+        one.
+        """
         unit = part.path.count
         times = first // unit if direction > 0 else (last - 1) // unit
         for begin in (times * unit, (times + direction) * unit):
@@ -105,7 +110,7 @@ class _Parts:
 
 
 def _within(part: Path, first: int, last: int, direction: int) -> Iterator[tuple[int, _Part]]:
-    """The pieces of a path that have some of the instructions *first* to *last* - 1, and where they begin."""
+    """Yield the pieces of a path that have some of the instructions *first* to *last* - 1, and where each begins."""
     if direction > 0:
         begin = 0
         for inner in part.parts:
@@ -125,7 +130,7 @@ def _within(part: Path, first: int, last: int, direction: int) -> Iterator[tuple
 
 
 class Nearest:
-    """Looks for instructions in *history*."""
+    """A search for instructions in *history*."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -140,9 +145,11 @@ class Nearest:
         *,
         farthest: int | None = None,
     ) -> int | None:
-        """The next position behind *position* (*direction* 1), or the last one before it (-1), with one of *addresses*.
+        """Return the first position after *position* (*direction* 1), or the last before it (-1), that has one of
+        *addresses*.
 
-        None: there is none. *farthest*: a position beyond which nobody wants to know. Raises what *progress* does.
+        Returns None if there is none. *farthest* is a position at which the search may end. Raises what *progress*
+        raises.
         """
         history = self._history
         if not addresses:
@@ -178,7 +185,7 @@ class Nearest:
         return parts
 
     def _entry(self, entry: int, last: int, parts: _Parts, direction: int, progress: Progress) -> int | None:
-        """The nearest entry beside one, up to the *last* one, that has one of the addresses in it."""
+        """Return the nearest entry next to one, up to the *last* one, that contains one of the addresses."""
         entries, size, at = self._history.entries, _FIRST_BLOCK, entry + (direction > 0)
         while at > last if direction < 0 else at <= last:
             begin, end = (max(at - size, last), at) if direction < 0 else (at, min(at + size, last + 1))
@@ -193,14 +200,14 @@ class Nearest:
 
 
 class Gaps(NamedTuple):
-    """Gaps on the way from one position to another: how many, and the cause of the first that is met."""
+    """The gaps between two positions: how many there are, and the cause of the first on the way."""
 
     passed: int
     first: Event | None
 
 
 def gaps_passed(history: History, start: int, end: int) -> Gaps:
-    """The gaps between two positions, on the way from *start* to *end*; those at either are not passed."""
+    """Return the gaps on the way from *start* to *end*; gaps at either are not passed."""
     low, high = min(start, end), max(start, end)
     gaps = history.gap_positions
     first, last = bisect_right(gaps, low), bisect_left(gaps, high)
