@@ -1,1 +1,1 @@
-"""From trace bytes to what ran: the decoders of every format, and what can be asked of the histories they make."""
+"""From trace bytes to what ran: the decoders of every format, and the queries that their histories answer."""

@@ -110,7 +110,7 @@ class _Count(NamedTuple):
     tail: bool
 
     def after(self, tail: bool) -> int:
-        """Return the number of matches after an instruction that excludes (*tail*) or does not exclude the first one."""
+        """Return the number of matches after an instruction that excludes (*tail*) or does not exclude the first."""
         return self.inner + (self.head and not tail)
 
 

@@ -1,1 +1,1 @@
-"""Which function called which, from the instructions that ran: numbered like gdb's record function-call-history."""
+"""The calls between functions, from the instructions that ran: numbered like gdb's record function-call-history."""

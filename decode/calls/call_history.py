@@ -1,9 +1,9 @@
-"""The functions that ran, numbered, each with its level; and who called whom how often.
+"""The functions that ran, numbered, each with its level; and how often each function called which.
 
-Both are found without going through the instructions. A history shares the pieces it is made of, so each piece is
-looked at once, and so is what it does to a call stack (`decode.calls.states`). What is left is one look-up for each
-entry. Which different steps were taken is kept for each span of entries: whoever looks for something in the whole
-history need not go through them again (`decode/search.py`).
+Both are found without visiting every instruction. A history shares the pieces it consists of, so each piece is analyzed
+once, and so is its effect on a call stack (`decode.calls.states`). What remains is one look-up for each entry. The
+different steps taken are stored for each span of entries, so a search of the whole history need not go through the
+entries again (`decode/search.py`).
 """
 
 import gc
@@ -42,8 +42,8 @@ _BEGINS, _LOW = attrgetter("begins"), attrgetter("low")
 class Function(NamedTuple):
     """A function that ran at positions *begin* to *end* - 1: until it called, returned, or was interrupted.
 
-    *pc* its first instruction there, GAP for a gap. *level*: how many callers it has in the stretch between two gaps,
-    as far as that shows them. *kind*: how it came to run.
+    *pc* is its first instruction there, GAP for a gap. *level* is the number of its callers in the stretch between two
+    gaps, as far as they are visible there. *kind* is how it came to run.
     """
 
     number: int
@@ -55,17 +55,17 @@ class Function(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The different steps taken in a span of the history, and how many times each of them."""
+    """The different steps taken in a span of the history, and how many times each was taken."""
 
     steps: tuple[Step, ...]
     times: Sequence[int]
 
 
 class CallHistory:
-    """The functions that ran in *history*, numbered from 1. Where *progress* is None they are yet to be found: `go_on`.
+    """The functions that ran in *history*, numbered from 1. If *progress* is None, call `go_on` to find them.
 
     *tallies*: of all spans, which are some tens of thousands of entries each. *lowest*: the lowest level in each block
-    of entries, NEVER where the stack was not known at some time. *frames*: the calls under way anywhere.
+    of entries, NEVER if the stack was unknown at some time. *frames*: the frames of all calls.
     """
 
     def __init__(self, history: History, program: Program, progress: Progress | None = silent) -> None:
@@ -89,12 +89,12 @@ class CallHistory:
         return self._begins[-1]
 
     def trap_at(self, position: int) -> str:
-        """What the trace says of the trap before *position*."""
+        """Return the text that the trace gives for the trap before *position*."""
         traps = self._traps.get(position)
         return traps[-1].text if traps else ""
 
     def functions(self, begin: int, end: int) -> Iterator[Function]:
-        """Those numbered *begin* to *end* - 1."""
+        """Yield the functions numbered *begin* to *end* - 1."""
         end = min(end, len(self) + 1)
         found = islice(self._from(max(begin, 1)), end - max(begin, 1) + 1)
         last: Function | None = None
@@ -106,7 +106,7 @@ class CallHistory:
             yield last._replace(end=len(self.history))
 
     def steps(self, progress: Progress = silent) -> Counter[Step]:
-        """How often each step was taken. *progress* may raise."""
+        """Return how often each step was taken. Raises what *progress* raises."""
         taken: Counter[Step] = Counter()
         for number, tally in enumerate(self.tallies):
             progress("adding up (parts)", number, len(self.tallies))
@@ -115,19 +115,21 @@ class CallHistory:
         return taken
 
     def block_at(self, position: int) -> int:
-        """Which block of entries has a position, which may be the end of the history; -1 for an empty one."""
+        """Return the block of entries that contains a position, which may be the end of the history; -1 if that is
+        empty.
+        """
         return bisect_right(self._positions, position) - 1
 
     def taken_in(self, block: int) -> tuple[int, list[Step]]:
-        """Where a block of entries begins, and the steps that were taken in it."""
+        """Return the position at which a block of entries begins, and the steps taken in it."""
         return self._positions[block], self._taken(block, self._checkpoints[block][0])
 
     def span_at(self, position: int) -> int:
-        """Which span has a position."""
+        """Return the span that contains a position."""
         return self.block_at(position) // _SPAN
 
     def taken_in_span(self, span: int) -> tuple[int, list[Step]]:
-        """As `taken_in`, of a span."""
+        """Return the position at which a span begins, and the steps taken in it."""
         blocks = range(span * _SPAN, min((span + 1) * _SPAN, len(self._checkpoints)))
         steps = chain.from_iterable(self._taken(block, self._checkpoints[block][0]) for block in blocks)
         return self._positions[blocks.start], list(steps)
@@ -136,7 +138,7 @@ class CallHistory:
         return walk(state, self._entries.between(block * _BLOCK, (block + 1) * _BLOCK))
 
     def go_on(self, progress: Progress = silent) -> None:
-        """Through all entries, from where it was interrupted. Raises only what *progress* raises."""
+        """Process all entries, from where it was interrupted. Raises only what *progress* raises."""
         blocks = len(self._positions)
         with _all_kept():
             for block in range(len(self._checkpoints), blocks):
@@ -149,7 +151,7 @@ class CallHistory:
                     raise
 
     def _forget(self) -> None:
-        """Nothing was looked at yet."""
+        """Start again, with no entry processed."""
         self.tallies.clear()
         self._checkpoints.clear()
         self._counted.clear()
@@ -177,7 +179,7 @@ class CallHistory:
             self._lows += step.lows[1:]
 
     def _from(self, number: int) -> Iterator[Function]:
-        """All from *number* on; their ends are not known yet."""
+        """Yield all functions from *number* on; their ends are not known yet."""
         while number <= len(self):
             block = bisect_right(self._begins, number - 1) - 1
             for function in self._in_block(block, number - 1 - self._begins[block]):
@@ -216,7 +218,9 @@ class CallHistory:
 
 @contextmanager
 def _all_kept() -> Iterator[None]:
-    """What is made is kept: looking for garbage would take a third of the time."""
+    """Suspend the garbage collector: everything created is kept, and the search for garbage would take a third of the
+    time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -230,7 +234,7 @@ _Part = tuple[int, ...] | Path | RepeatPath
 
 
 def addresses(history: History, begin: int, end: int) -> set[int]:
-    """Those of positions *begin* to *end* - 1. What is in there several times is looked at once."""
+    """Return the addresses at positions *begin* to *end* - 1. Parts that occur several times are visited once."""
     found: set[int] = set()
     seen: set[int] = set()
     for part, first, last in history.pieces(begin, end):
@@ -240,7 +244,7 @@ def addresses(history: History, begin: int, end: int) -> set[int]:
 
 
 def _add(part: _Part, first: int, last: int, found: set[int], seen: set[int]) -> None:
-    """Instructions *first* to *last* - 1 of a part."""
+    """Add the addresses of instructions *first* to *last* - 1 of a part."""
     whole = first == 0 and last == len(part)
     if whole:
         if id(part) in seen:
@@ -274,17 +278,17 @@ _CALLED = frozenset({Kind.CALL, Kind.TAIL})
 _COUNTED = _CALLED | {Kind.TRAP}
 _REPORT_EVERY = 1 << 12
 _DEEPEST = 1 << 10
-"""Calls deeper than that are counted where they would be there."""
+"""The greatest depth of the tree; deeper calls are counted at that depth."""
 
 
 class Node:
     """A function, in the calls that led to it.
 
-    function  where it starts, UNKNOWN without a symbol
+    function  its start address, UNKNOWN without a symbol
     trap      it was entered by a trap
-    calls     how often it was called there, as far as that was seen
+    calls     how often it was called there, as far as the trace shows
     own       instructions that ran in it there
-    total     and in what it called
+    total     the same, and in the functions it called
     """
 
     __slots__ = ("calls", "children", "depth", "function", "own", "total", "trap")
@@ -295,7 +299,7 @@ class Node:
         self.children: dict[tuple[int, bool], Node] = {}
 
     def child(self, function: int, trap: bool) -> "Node":
-        """What was called by it."""
+        """Return the node of a function called by this one."""
         found = self.children.get((function, trap))
         if found is None:
             found = self.children[function, trap] = Node(function, trap, self.depth + 1)
@@ -312,12 +316,12 @@ class _Work(NamedTuple):
 
 
 def tree(calls: CallHistory, progress: Progress = silent) -> Node:
-    """What is not called by anything is under the node that is returned, which is no function."""
+    """Return the root of the call tree, which is not a function: below it are the functions without a known caller."""
     return _Tree(calls).made(calls.steps(progress).items(), progress)
 
 
 def rows(root: Node, depth: int) -> Iterator[tuple[int, Node]]:
-    """(level, node) down to *depth* levels, what took longest first."""
+    """Yield (level, node) down to *depth* levels, nodes with the most instructions first."""
     waiting = [(0, node) for node in _sorted(root)[::-1]]
     while waiting:
         level, node = waiting.pop()
@@ -331,7 +335,7 @@ def _sorted(node: Node) -> list[Node]:
 
 
 class _Tree:
-    """While it is made."""
+    """A call tree under construction."""
 
     def __init__(self, calls: CallHistory) -> None:
         self._frames = calls.frames
@@ -358,7 +362,7 @@ class _Tree:
         return self._root
 
     def _into(self, summaries: Summaries, edge: Edge, at: Calls, summary: Summary, times: int) -> None:
-        """The step into a part, and the part itself, so many times."""
+        """Count the step into a part, and the part itself, *times* times."""
         node = None
         if edge.begins:
             self._step(edge, at, times)
@@ -376,7 +380,9 @@ class _Tree:
             node.own += times * len(summary.part)
 
     def _step(self, edge: Edge, at: Calls, times: int) -> None:
-        """What a step does. A trap may come before the first instruction of what is called there: that counts, too."""
+        """Count the effect of a step. A trap may come before the first instruction of a called function: that counts as
+        a call, too.
+        """
         for done, operation in enumerate(edge.operations, 1):
             at.do((operation,))
             if done < len(edge.operations) and at.kind in _CALLED and operation.to != UNKNOWN:
@@ -426,7 +432,7 @@ class _Tree:
         node.own += times * (len(part) - since)
 
     def _node(self, stack: Frame | None, function: int) -> Node:
-        """The function that runs with these calls under way."""
+        """Return the node of the function that runs with this call stack."""
         return self._caller(stack).child(function, stack is not None and stack.kind is Kind.TRAP)
 
     def _caller(self, stack: Frame | None) -> Node:
@@ -450,7 +456,7 @@ class _Tree:
 
 
 def _add_up(root: Node) -> None:
-    """The totals, from the leaves up."""
+    """Compute the totals, from the leaves up."""
     order = [root]
     for node in order:
         order += node.children.values()

@@ -1,11 +1,11 @@
-"""The calls under way at any position of a history, innermost first, and where each was made: for backtraces.
+"""The calls active at any position of a history, innermost first, and where each was made: for backtraces.
 
-A call that is under way at some level was made where that level was reached last. For each block of entries the lowest
-level is known, so that only the block in which the call was made is gone through.
+A call that is active at some level was made where that level was last reached. The lowest level in each block of
+entries is known, so only the block in which the call was made is searched.
 
-Inside the shared pieces of a history, `Inside` says what runs with which calls under way, and which of the steps made a
-call. A piece is opened when somebody asks for a place in it, and only where the call stack changes in it. Offsets are
-instructions from the start of a piece; the state at an offset is that before the instruction there runs.
+Inside the shared pieces of a history, `Inside` finds the active calls, and the steps that made them. A piece is opened
+when a query needs a position in it, and only where the call stack changes in it. Offsets count instructions from the
+start of a piece; the state at an offset is that before the instruction there runs.
 """
 
 from bisect import bisect_right
@@ -24,16 +24,18 @@ HIGHEST = 1 << 62
 
 
 class At(NamedTuple):
-    """A call stack and the level of the function that runs."""
+    """A call stack, and the level of the function that runs."""
 
     stack: Frame | None
     level: int
 
 
 class _Piece(NamedTuple):
-    """Of a part, from offset *begin* on: the lowest level in the step that leads there, what is under way behind that
-    step, and, if the stack changes in it, what is *inside*, and the lowest level there. A lowest level is NEVER if the
-    stack was not known at some time.
+    """A piece of a part, from offset *begin* on.
+
+    It has the lowest level in the step that leads there, the call stack after that step, and, if the stack changes in
+    the piece, what is *inside*, and the lowest level there. A lowest level is NEVER if the stack was unknown at some
+    time.
     """
 
     begin: int
@@ -44,7 +46,7 @@ class _Piece(NamedTuple):
 
 
 class Inside:
-    """A part of the history that runs with these calls under way. *count*: its instructions."""
+    """A part of the history that runs with this call stack. *count* is the number of its instructions."""
 
     def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: At) -> None:
         self.count = len(summary.part)
@@ -53,15 +55,17 @@ class Inside:
         self._begins: list[int] = []
 
     def at(self, offset: int) -> At:
-        """What is under way before the instruction at *offset* runs."""
+        """Return the call stack before the instruction at *offset* runs."""
         piece = self._piece(offset)
         if piece.inside is None or offset == piece.begin:
             return piece.at
         return piece.inside.at(offset - piece.begin)
 
     def called(self, level: int, offset: int) -> int | None:
-        """The offset of the instruction behind which a call was made that is still under way at *offset*, by what was
-        at *level*. None: it was made before the part, or by what leads into it.
+        """Return the offset of the instruction after which the function at *level* made a call that is still active at
+        *offset*.
+
+        Returns None if the call was made before the part, or by the step that leads into it.
         """
         for piece in self._back_from(offset):
             if piece.inside is not None and piece.begin < offset and piece.low <= level:
@@ -73,13 +77,13 @@ class Inside:
         return None
 
     def _piece(self, offset: int) -> _Piece:
-        """The piece that has an offset."""
+        """Return the piece that contains an offset."""
         if not self._pieces:
             self._open()
         return self._pieces[bisect_right(self._begins, offset) - 1]
 
     def _back_from(self, offset: int) -> Iterator[_Piece]:
-        """The pieces from that with *offset* back to the first one."""
+        """Yield the pieces from the one with *offset* back to the first one."""
         if not self._pieces:
             self._open()
         for number in range(bisect_right(self._begins, offset) - 1, -1, -1):
@@ -110,7 +114,7 @@ class Inside:
             before = child
 
     def _add(self, begin: int, step_low: int, calls: Calls, child: Summary | None) -> None:
-        """Another piece; *calls* is taken along."""
+        """Add a piece, and apply it to *calls*."""
         at = At(calls.stack, calls.level)
         if child is None or not child.begins:
             self._pieces.append(_Piece(begin, step_low, at, None, HIGHEST))
@@ -120,7 +124,7 @@ class Inside:
 
 
 class _Rounds(Inside):
-    """A repetition. Its pieces are the first rounds, up to that after which all are the same."""
+    """A repetition. Its pieces are the first rounds, up to the one after which all are the same."""
 
     def __init__(self, frames: Frames, summaries: Summaries, summary: Summary, at: At) -> None:
         super().__init__(frames, summaries, summary, at)
@@ -162,14 +166,14 @@ class _Rounds(Inside):
 
 
 def done(calls: Calls, operations: tuple[Operation, ...]) -> int:
-    """Does these; the lowest level meanwhile, NEVER if the stack was not known at some time."""
+    """Apply these operations; return the lowest level meanwhile, NEVER if the stack was unknown at some time."""
     calls.lows = [calls.level]
     calls.do(operations)
     return calls.lows[0] if len(calls.lows) == 1 else NEVER
 
 
 def inside_of(frames: Frames, summaries: Summaries, summary: Summary, at: At) -> Inside:
-    """A part that runs with these calls under way."""
+    """Return the `Inside` of a part that runs with this call stack."""
     kind = _Rounds if isinstance(summary.part, RepeatPath) else Inside
     return kind(frames, summaries, summary, at)
 
@@ -179,13 +183,13 @@ _SPAN = 64  # blocks whose lowest level is known together
 
 
 class CallFrame(NamedTuple):
-    """A function under way.
+    """The frame of an active function.
 
-    pc        where it is, or where it will go on
-    function  where it starts, UNKNOWN without a symbol
-    level     stays the same from its call to its return, and is that of its caller + 1; a function that a tail call led
-              to has that of the one it took the place of. Only differences count; they are not known across gaps
-    call      the position of the instruction behind which it was left: a call, or the last one before a trap
+    pc        where it is, or where it will resume
+    function  its start address, UNKNOWN without a symbol
+    level     the same from its call to its return: that of its caller + 1, or, after a tail call, that of the function
+              it replaced. Only differences are meaningful; they are not known across gaps
+    call      the position of the instruction after which it was left: a call, or the last one before a trap
     kind      CALL or TRAP: how it was left; BEGIN for the function that runs
     """
 
@@ -206,15 +210,15 @@ class _Block:
         self._opened: dict[int, tuple[int, Inside]] = {}
 
     def number(self, position: int) -> int:
-        """Of the step to the entry with a position, or that ends there."""
+        """Return the number of the step to the entry that contains a position, or that ends there."""
         return min(bisect_right(self.begins, position), len(self.taken)) - 1
 
     def step(self, position: int) -> Step:
-        """That to the entry that has a position, or that ends there."""
+        """Return the step to the entry that contains a position, or that ends there."""
         return self.taken[self.number(position)]
 
     def at(self, position: int) -> At:
-        """What is under way before the instruction at *position* runs."""
+        """Return the call stack before the instruction at *position* runs."""
         number = self.number(position)
         if position == self.begins[-1]:
             state = self.taken[number].state
@@ -222,7 +226,7 @@ class _Block:
         return self._inside(number)[1].at(position - self.begins[number])
 
     def called(self, level: int, position: int) -> int | None:
-        """As `Inside.called`, of positions. None: before the block."""
+        """Return the same as `Inside.called`, for positions. None: before the block."""
         last = self.number(position)
         for number in range(last, -1, -1):
             if number < last and self.taken[number].low > level:
@@ -237,7 +241,7 @@ class _Block:
         return None
 
     def _inside(self, number: int) -> tuple[int, Inside]:
-        """The entry at the end of a step, and the lowest level on the way into it."""
+        """Return the entry at the end of a step, and the lowest level on the way into it."""
         found = self._opened.get(number)
         if found is None:
             origin, unit = self.taken[number].origin, self.taken[number].unit
@@ -250,7 +254,7 @@ class _Block:
 
 
 class CallFrames:
-    """The calls under way in *history*, of which *calls* are the functions that ran."""
+    """The active calls in *history*, whose functions are *calls*."""
 
     def __init__(self, history: History, calls: CallHistory) -> None:
         self._history, self._calls = history, calls
@@ -259,11 +263,12 @@ class CallFrames:
         self._lowest = [min(lowest[begin : begin + _SPAN]) for begin in range(0, len(lowest), _SPAN)]
 
     def frames(self, position: int, first: int = 0, pc: int | None = None) -> Iterator[CallFrame]:
-        """Those before the instruction at *position* runs, innermost first, but for the *first* ones. None at a gap.
+        """Yield the frames before the instruction at *position* runs, innermost first, without the *first* ones. A gap
+        has none.
 
-        At the end of the history all has run, and *pc* is where the program is then; without it the pc of the first
-        frame is UNKNOWN, and what the last instruction did to the stack is left out. The frames end where the history
-        does not tell who called, or where it goes on. Raises IndexError.
+        At the end of the history everything has run, and *pc* is where the program is then; without it the pc of the
+        first frame is UNKNOWN, and the effect of the last instruction on the stack is left out. The frames end where
+        the history does not show the caller, or the return address. Raises IndexError.
         """
         at_end = position == len(self._history)
         here = (UNKNOWN if pc is None else pc) if at_end else self._history.pc(position)
@@ -285,7 +290,7 @@ class CallFrames:
                     position = call + 1
 
     def _called(self, level: int, position: int) -> int | None:
-        """Where the call was made that is under way at a position, by what was at some level."""
+        """Return where the function at some level made the call that is active at a position."""
         number = self._calls.block_at(position)
         found = self._block(number).called(level, position)
         while found is None and (number := self._lower(number, level)) >= 0:
@@ -294,7 +299,7 @@ class CallFrames:
         return found
 
     def _lower(self, block: int, level: int) -> int:
-        """The last block before one in which a level was reached, -1: there is none."""
+        """Return the last block before one in which a level was reached, -1 if there is none."""
         number = block - 1
         while number >= 0:
             if number % _SPAN == _SPAN - 1 and self._lowest[number // _SPAN] > level:
@@ -316,7 +321,7 @@ class CallFrames:
 
 
 def _waiting(frame: Frame | None) -> Iterator[Frame]:
-    """The calls that something waits for, down to the first of which it is not known where it will go on."""
+    """Yield the calls that have not returned, down to the first one whose return address is unknown."""
     while frame is not None:
         if frame.kind is not Kind.TAIL:
             if frame.back == UNKNOWN:

@@ -1,8 +1,8 @@
-"""The calls under way, and what a step from one instruction to the next does to them.
+"""The call stack, and the effect on it of a step from one instruction to the next.
 
 The rules are those of gdb's btrace.c (a call of the next instruction is none; a jump to the start of another function
-is a tail call; what leads to another function otherwise is a switch), with what gdb does not have: traps, returns from
-them, co-routine swaps, and jumps that turn out to be returns. A step that the code cannot have made is a trap.
+is a tail call; any other step to another function is a switch), with what gdb does not have: traps, returns from them,
+co-routine swaps, and jumps that turn out to be returns. A step that the code cannot have made is a trap.
 
 Equal stacks are the same object, so that what follows from one can be remembered (`decode.calls.states`).
 """
@@ -16,36 +16,37 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
 
 UNKNOWN = -1
-"""No address: of a function, where no symbol is; of a return, where only the trace could tell."""
+"""No address: of a function without a symbol; of a return whose target only the trace could report."""
 
 
 class Kind(IntEnum):
-    """What an operation does. BEGIN: nothing, a function was found running."""
+    """The kinds of operation. BEGIN: a function was found running; nothing is done."""
 
     BEGIN = 0
     CALL = 1
     TAIL = 2
     """A jump to the start of another function, which will return for both."""
     SWITCH = 3
-    """Another function without a call."""
+    """A step to another function without a call."""
     JUMP = 4
-    """An indirect jump to another function: RETURN, TAIL or SWITCH, the call stack tells."""
+    """An indirect jump to another function: RETURN, TAIL or SWITCH, depending on the call stack."""
     RETURN = 5
     SWAP = 6
-    """Of co-routines: RETURN where the other one waits there, else CALL."""
+    """A swap of co-routines: RETURN if the other one waits at the target, else CALL."""
     TRAP = 7
     TRAP_RETURN = 8
     FORGET = 9
-    """The call stack is not known any more."""
+    """The call stack is unknown from here on."""
     REPEAT = 10
-    """Other operations, so many times."""
+    """A repetition of other operations."""
 
 
 class Operation(NamedTuple):
-    """Done to the call stack.
+    """An operation on the call stack.
 
-    *to*, *function*: where it goes on, and the start of the function there. *origin*: the function left. *back*: CALL,
-    SWAP: the return address; TRAP: where it will go on, UNKNOWN if nobody can tell. *inner*, *times*: of a REPEAT.
+    *to*, *function*: the next address, and the start of its function. *origin*: the function that is left. *back*: for
+    CALL and SWAP the return address; for TRAP the address at which it resumes, UNKNOWN if that cannot be known.
+    *inner*, *times*: what a REPEAT repeats.
     """
 
     kind: Kind
@@ -58,7 +59,7 @@ class Operation(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A step. *begins*: a line of its own in a list of functions begins behind it."""
+    """A step. *begins*: a row of its own in a list of functions begins after it."""
 
     begins: bool
     operations: tuple[Operation, ...] = ()
@@ -70,14 +71,14 @@ _TO_GAP = Edge(True, (Operation(Kind.FORGET),))
 
 
 class Functions:
-    """The functions of one program: what its symbols say."""
+    """The functions of one program, according to its symbols."""
 
     def __init__(self, image: Image) -> None:
         self._image = image
         self._starts: dict[int, int] = {}
 
     def of(self, pc: int) -> int:
-        """Where the function of an instruction starts, UNKNOWN without a symbol."""
+        """Return the start of the function that contains an instruction, UNKNOWN without a symbol."""
         start = self._starts.get(pc)
         if start is None:
             found = self._image.symbol(pc) if pc >= 0 else None
@@ -86,7 +87,7 @@ class Functions:
 
 
 class _Known(dict[tuple[int, int], Edge]):
-    """What *find* says of steps, asked once for each."""
+    """A cache of the results of *find*."""
 
     def __init__(self, find: Callable[[int, int], Edge]) -> None:
         super().__init__()
@@ -101,21 +102,23 @@ class Edges:
     """The steps within one program."""
 
     def __init__(self, image: Image, after: "Edges | None" = None) -> None:
-        """*after*: steps come from that other program into this one."""
+        """*after*: the other program from which steps come into this one."""
         self.functions = Functions(image)
         self._from = after or self
         self._image = image
         self._mask = (1 << image.xlen) - 1
         self.known = _Known(self._edge)
-        """What `step` finds, by its arguments."""
+        """The results of `step`, by its arguments."""
 
     def step(self, pc: int, to: int) -> Edge:
-        """From one instruction to another, GAP for a gap."""
+        """Return the step from one instruction to another; GAP stands for a gap."""
         return self.known[pc, to]
 
     def trapped(self, pc: int, traps: Sequence[tuple[int | None, int | None]]) -> Edge:
-        """Traps behind the instruction at *pc*, as the trace says: where they hit and went, each in the handler of the
-        one before. What the instruction did to the stack is done before.
+        """Return the step over traps after the instruction at *pc*: where they hit and went, each in the handler of the
+        one before.
+
+        The effect of the instruction on the stack comes before that of the traps.
         """
         epc = traps[0][0]
         done = [] if epc == pc else self._until_trap(pc, epc)
@@ -127,7 +130,7 @@ class Edges:
         return Edge(True, tuple(done))
 
     def _until_trap(self, pc: int, epc: int | None) -> list[Operation]:
-        """What an instruction does that would have gone on at *epc*."""
+        """Return the operations of an instruction after which the program would have continued at *epc*."""
         known = [] if epc is None else list(self._from.step(pc, epc).operations)
         if any(operation.kind is Kind.TRAP for operation in known):
             return []
@@ -179,7 +182,9 @@ class Edges:
         return self._impossible(pc, to, back)
 
     def _impossible(self, pc: int, to: int, epc: int) -> Edge:
-        """The code does not lead there: a trap that the trace does not report, or reports elsewhere."""
+        """Return the step for a transfer the code cannot make: a trap that the trace does not report, or reports
+        elsewhere.
+        """
         function, origin = self.functions.of(to), self._from.functions.of(pc)
         trap = Operation(Kind.TRAP, to, function, self._from.functions.of(epc) if epc >= 0 else origin, epc)
         done = self._from.step(pc, epc).operations if epc >= 0 else ()
@@ -202,14 +207,14 @@ _KNOWN_AT_MOST = 1 << 19
 
 
 class Frame:
-    """A call under way. Compared by identity.
+    """An active call. Frames are compared by identity.
 
     kind      CALL, TAIL or TRAP
-    back      where it will go on, UNKNOWN for TAIL
+    back      the address at which it resumes, UNKNOWN for TAIL
     function  the start of the function that called, or that was interrupted
     level     of that function
-    rank      of what was called: its level, if tail calls took the place of their callers
-    below     the call it was made in, None where that is not known
+    rank      the level of the called function, if tail calls replaced their callers
+    below     the call it was made in, None if that is not known
     """
 
     __slots__ = ("back", "below", "depth", "function", "kind", "level", "rank")
@@ -224,13 +229,13 @@ class Frame:
 
 
 class Frames:
-    """All frames there are, each once."""
+    """All frames, each once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, int, int, int], Frame] = {}
 
     def on(self, below: Frame | None, kind: Kind, back: int, function: int, level: int) -> Frame:
-        """The frame of a call made on top of *below*."""
+        """Return the frame of a call made on top of *below*."""
         key = (kind, back, function, level, id(below))
         frame = self._known.get(key)
         if frame is None or frame.below is not below:
@@ -242,7 +247,7 @@ class Frames:
         return frame
 
     def _newer_half(self, top: Frame) -> Frame:
-        """What is left of too deep a stack. Who waits below that is not known any more."""
+        """Return the newer half of a stack that is too deep. Its older callers are not known any more."""
         frames: list[Frame] = []
         frame: Frame | None = top
         while frame is not None and len(frames) < DEPTH_AT_MOST // 2:
@@ -256,11 +261,11 @@ class Frames:
 
 
 class Calls:
-    """A stack that operations are done to.
+    """A call stack that operations are applied to.
 
-    stack  the calls under way, the newest one on top
-    level  of the function that runs: more than that of its caller by one. Only differences count
-    lows   the lowest level, one for each time since the stack was not known
+    stack  the active calls, the newest one on top
+    level  of the function that runs: more than that of its caller by one. Only differences are meaningful
+    lows   the lowest level, one for each time since the stack was unknown
     kind   what the last operation turned out to be
     """
 
@@ -273,7 +278,7 @@ class Calls:
         self.kind = Kind.BEGIN
 
     def do(self, operations: Iterable[Operation]) -> None:
-        """These, one after the other."""
+        """Apply these operations in order."""
         for operation in operations:
             _DO[operation.kind](self, operation)
 
@@ -284,7 +289,7 @@ class Calls:
         self._push(Kind.TAIL, operation)
 
     def _switch(self, operation: Operation) -> None:
-        """Back into the function that jumped here, or level with this one."""
+        """Return to the function that jumped here, or switch to one at the level of this one."""
         self.kind = Kind.SWITCH
         top = self.stack
         if top is not None and top.kind is Kind.TAIL and top.function == operation.function:
@@ -311,7 +316,7 @@ class Calls:
             self._return_further(operation, frame)
 
     def _return_further(self, operation: Operation, nearest: Frame) -> None:
-        """To no address that was expected first: to that of an older call, else into the function of one."""
+        """Return to an address other than the expected one: to that of an older call, else into the function of one."""
         frame = _find(self.stack, lambda frame: frame.kind is Kind.CALL and frame.back == operation.to)
         frame = frame or _find_function(self.stack, operation.function)
         if frame is not None:
@@ -359,7 +364,7 @@ class Calls:
         self.kind = Kind.BEGIN
 
     def _repeat(self, operation: Operation) -> None:
-        """Until nothing changes any more."""
+        """Repeat the operations until nothing changes any more."""
         for _ in range(min(operation.times, DEPTH_AT_MOST)):
             before = self.stack, self.level, len(self.lows)
             self.do(operation.inner)
@@ -378,7 +383,7 @@ class Calls:
         self._lower()
 
     def _come_out(self) -> None:
-        """Into the caller of the oldest function known, which is seen for the first time."""
+        """Return into the caller of the oldest known function, which is seen for the first time."""
         frame = self.stack
         while frame is not None:
             self.level, frame = frame.level, frame.below
@@ -392,7 +397,7 @@ class Calls:
 
 
 def reduced(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """The same with less: without calls that return where they should."""
+    """Return equivalent operations without the calls that return to where they should."""
     kept: list[Operation] = []
     for operation in operations:
         kind = operation.kind
@@ -416,7 +421,7 @@ def reduced(operations: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def _matching_call(kept: list[Operation]) -> int | None:
-    """Which of these is the call that a return ends."""
+    """Return the index of the call that a return ends."""
     i = len(kept) - 1
     while i >= 0 and kept[i].kind is Kind.TAIL:
         i -= 1
@@ -424,7 +429,7 @@ def _matching_call(kept: list[Operation]) -> int | None:
 
 
 def _matching_trap(kept: list[Operation]) -> int | None:
-    """Which of these is the trap that a return from traps ends."""
+    """Return the index of the trap that a return from traps ends."""
     i = len(kept) - 1
     while i >= 0 and kept[i].kind in (Kind.TAIL, Kind.CALL):
         i -= 1
@@ -446,7 +451,7 @@ def _find(frame: Frame | None, fits: Callable[[Frame], bool]) -> Frame | None:
 
 
 def _find_function(frame: Frame | None, function: int) -> Frame | None:
-    """The newest call made in a function, of those since the last trap."""
+    """Return the newest call made in a function since the last trap."""
     if function == UNKNOWN:
         return None
     found = _find(frame, lambda frame: frame.kind is Kind.TRAP or frame.function == function)

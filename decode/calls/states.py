@@ -1,9 +1,9 @@
 """An automaton over the entries of a history, whose states are call stacks.
 
-What an entry does to the call stack is remembered with the stack, so going through a history is one look-up for each
-entry. The entries are those of the history, cut where the trace itself says that something happened: at traps, and at
-other programs (`Entries`). What a shared piece of the history does to the call stack is worked out once, however often
-it ran (`Summaries`).
+The effect of an entry on the call stack is remembered with the stack, so each entry of a history takes one look-up. The
+entries are those of the history, cut where the trace reports that something happened: at traps, and at changes of the
+program (`Entries`). The effect of a shared piece of the history on the call stack is computed once, however often it
+ran (`Summaries`).
 """
 
 import itertools
@@ -20,7 +20,7 @@ from rvtrace_gdb.decode.program.image import Image, Program
 
 Entry = Path | RepeatPath
 Trap = tuple[int | None, int | None]
-"""Where a trap hit, and where it went."""
+"""The address where a trap hit, and that of its handler."""
 
 
 class Marked(NamedTuple):
@@ -32,7 +32,9 @@ class Marked(NamedTuple):
 
 
 class Entries:
-    """Those of *history*; *images*: the programs that ran, the first one first. *traps*: as of `traps_of`."""
+    """The entries of *history*; *images*: the programs that ran, the first one first. *traps* is a result of
+    `traps_of`.
+    """
 
     def __init__(self, history: History, program: Program, traps: dict[int, list[Event]]) -> None:
         self._all = history.entries
@@ -51,7 +53,7 @@ class Entries:
         return len(self._all)
 
     def between(self, begin: int, end: int) -> Sequence[Entry | Marked]:
-        """What the entries numbered *begin* to *end* - 1 of the history are; more than these where some are cut."""
+        """Return the entries numbered *begin* to *end* - 1 of the history; more than these if some are cut."""
         first, last = (bisect_left(self._replaced, number) for number in (begin, end))
         if first == last:
             return self._all[begin:end]
@@ -71,7 +73,7 @@ class Entries:
     def _cut(
         self, number: int, begin: int, cuts: Sequence[int], traps: dict[int, list[Event]]
     ) -> Iterator[Entry | Marked]:
-        """The pieces of an entry that begins at a position, cut at others."""
+        """Yield the pieces of an entry that begins at a position, cut at others."""
         entry = self._all[number]
         if cuts[0] != begin:
             yield _piece(entry, 0, cuts[0] - begin)
@@ -84,7 +86,7 @@ class Entries:
 
 
 def traps_of(history: History) -> dict[int, list[Event]]:
-    """By position: the traps the trace reports there, the last one into the handler that ran next."""
+    """Return, by position, the traps that the trace reports there; the last one leads to the handler that ran next."""
     traps: dict[int, list[Event]] = {}
     for event in history.events:
         if event.kind is EventKind.TRAP and event.next_pc is not None and 0 < event.position < len(history):
@@ -105,7 +107,7 @@ def _piece(entry: Entry, first: int, end: int) -> Entry:
 
 
 def _images(history: History, program: Program) -> list[tuple[int, Image]]:
-    """(position, what runs from there on), where that changes."""
+    """Return (first position, program) for each change of the program."""
     found = [(0, program.image_of(history.context_at(0)))]
     for position, context in history.contexts:
         image = program.image_of(context)
@@ -123,8 +125,10 @@ _LISTED = 32  # operations of repetitions that are written out
 
 
 class Summary(NamedTuple):
-    """Of a part: its *first* and *last* instruction, how many functions begin behind the first one, what is done to the
-    stack, and how deep it is nested: 0 for addresses alone.
+    """The effect of a part.
+
+    It has the *first* and the *last* instruction, how many functions begin after the first one, the operations on the
+    stack, and how deep the part is nested: 0 for a tuple of addresses.
     """
 
     part: Part
@@ -136,7 +140,7 @@ class Summary(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Functions begin *offset* instructions behind the start of a part, by *edge*."""
+    """Functions begin *offset* instructions after the start of a part, by *edge*."""
 
     offset: int
     to: int
@@ -144,29 +148,31 @@ class Begin(NamedTuple):
 
 
 class Summaries:
-    """Of all parts that ran in one program."""
+    """The summaries of all parts that ran in one program."""
 
     def __init__(self, edges: Edges) -> None:
         self.edges = edges
         self._known: dict[int, Summary] = {}  # by the part's id; the summary keeps the part
 
     def of(self, part: Part) -> Summary:
-        """What a part that is not empty does."""
+        """Return the effect of a part that is not empty."""
         return self._known.get(id(part)) or self._make_known(part)
 
     def children(self, part: Path) -> list[Summary]:
-        """Of its parts."""
+        """Return the summaries of the parts of a path."""
         try:  # most paths consist of parts that other paths have, too
             return list(map(self._known.__getitem__, map(id, part.parts)))
         except KeyError:
             return [self.of(inner) for inner in part.parts if inner]
 
     def between(self, before: Summary, after: Summary) -> Edge:
-        """The step from one part to the next."""
+        """Return the step from one part to the next."""
         return self.edges.step(before.last, after.first)
 
     def begins(self, part: Part, calls: Calls, skip: int) -> Iterator[Begin]:
-        """What begins in a part, but for the first instruction and the first *skip*; *calls* is taken along."""
+        """Yield where functions begin in a part, except its first instruction and the first *skip*; apply the part to
+        *calls*.
+        """
         if isinstance(part, tuple):
             yield from self._in_addresses(part, calls, skip)
         elif isinstance(part, RepeatPath):
@@ -188,7 +194,9 @@ class Summaries:
         return self._of_path(part)
 
     def _of_path(self, part: Path) -> Summary:
-        """Nothing but look-ups for most pieces, which are short and do nothing to the stack."""
+        """Return the summary of a path: nothing but look-ups for most pieces, which are short and do not change the
+        stack.
+        """
         children = self.children(part)
         steps = zip(map(_LAST, children), map(_FIRST, children[1:]), strict=False)
         edges = list(map(self.edges.known.__getitem__, steps))
@@ -276,7 +284,7 @@ class Summaries:
 
 _STATES_AT_MOST = 1 << 18
 NOTHING = -2
-"""Before the first instruction there is none."""
+"""The address that stands for the instruction before the first one."""
 NEVER = -1 << 62
 """A level below all others."""
 _BEGIN = Edge(True, (Operation(Kind.BEGIN),))
@@ -286,8 +294,9 @@ Key = Entry | Marked
 
 
 class Unit:
-    """An entry and the step into it. *begins*: how many functions begin in it. *trapped*: the trace says that a trap
-    was taken in between.
+    """An entry and the step into it.
+
+    *begins*: how many functions begin in it. *trapped*: the trace reports a trap in between.
     """
 
     __slots__ = ("begins", "edge", "operations", "part", "summaries", "trapped")
@@ -300,8 +309,9 @@ class Unit:
 
 
 class State(dict[Key, "Step"]):
-    """A call stack between two entries, the *last* instruction before and the *program* it was in, and the steps taken
-    from there by *take*.
+    """A call stack between two entries, with the *last* instruction before and its *program*.
+
+    Its items are the steps taken from there, made by *take*.
     """
 
     __slots__ = ("_take", "last", "level", "program", "stack")
@@ -318,9 +328,9 @@ class State(dict[Key, "Step"]):
 
 
 class Step(dict[Key, "Step"]):
-    """What comes of a unit in a state, and the steps that were taken after this one. Compared by identity.
+    """The result of a unit in a state, and the steps taken after this one. Steps are compared by identity.
 
-    lows  as in `Calls`; *known*: the stack always was. *low*: the lowest level, NEVER if the stack was not known then
+    lows  as in `Calls`; *known*: the stack always was. *low*: the lowest level, NEVER if it was unknown then
     """
 
     __slots__ = ("begins", "known", "low", "lows", "origin", "state", "unit")
@@ -340,7 +350,7 @@ class Step(dict[Key, "Step"]):
 
 
 class States:
-    """All there are of programs with these *images*. *frames*: the calls under way in them."""
+    """All states of programs with these *images*. *frames*: the frames of their calls."""
 
     def __init__(self, images: list[Image]) -> None:
         self.frames = Frames()
@@ -349,7 +359,7 @@ class States:
         self._units: dict[tuple[int, int, Key], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
         self.first = self._state(None, 0, NOTHING, 0)
-        """Nothing ran yet."""
+        """The state before anything ran."""
 
     def _step(self, state: State, key: Key) -> Step:
         unit = self._unit(state, key)
@@ -369,7 +379,7 @@ class States:
         return state
 
     def _unit(self, state: State, key: Key) -> Unit:
-        """What runs next in a state."""
+        """Return what runs next in a state."""
         unit = self._units.get((state.last, state.program, key))
         if unit is None:
             unit = self._units[state.last, state.program, key] = self._new_unit(state, key)
@@ -388,7 +398,7 @@ class States:
         return Unit(entry, edge, summaries, trapped=bool(traps))
 
     def _of_program(self, number: int, before: int) -> Summaries:
-        """Of what runs in a program, after what ran in another."""
+        """Return the summaries of a program, after code of another ran."""
         known = self._summaries.get((number, before))
         if known is None:
             after = None if number == before else self._of_program(before, before).edges
@@ -397,7 +407,9 @@ class States:
 
 
 def walk(state: State, keys: Iterable[Key]) -> list[Step]:
-    """The steps from a state on. The loop is that of `accumulate`: a step knows those after it as a state does."""
+    """Return the steps from a state on. The loop is that of `accumulate`: a step knows its
+    successors as a state does.
+    """
     rest = iter(keys)
     first = [state[key] for key in islice(rest, 1)]
     return list(accumulate(rest, getitem, initial=first[0])) if first else []

@@ -1,4 +1,4 @@
-"""From records to a history: what ran between them where records and program tell it, and gaps elsewhere."""
+"""From records to a history: what ran between them where records and program determine it, and gaps elsewhere."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -40,17 +40,17 @@ from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.support.errors import Progress, silent
 
 RECORD_BYTES = 24
-"""Of the trace: ctrsource, ctrtarget and ctrdata, 64 bits each."""
+"""The size of a record in the trace: ctrsource, ctrtarget and ctrdata, 64 bits each."""
 
 _Missing = Stop | Loss | None
 _TRAPS = frozenset({IType.EXCEPTION, IType.INTERRUPT})
 
 
 class Stretch(NamedTuple):
-    """What ran up to a record: from the target of the one before it to its own source, that included if it retired.
+    """What ran up to a record: from the target of the previous one to its own source, included if it retired.
 
-    first, stop  positions of the history, *stop* behind the last one; with the gap if there is one
-    missing      None when all of it is known, else why not
+    first, stop  positions of the history, *stop* after the last one; with the gap if there is one
+    missing      None if all of it is known, else why not
     """
 
     first: int
@@ -59,23 +59,26 @@ class Stretch(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why not all of it is known, in words; "" when it is."""
+        """The text that says why not all of it is known; "" if it is."""
         return "" if self.missing is None else words(self.missing)
 
     @property
     def complete(self) -> bool:
-        """Whether all that ran is known."""
+        """Whether everything that ran is known."""
         return self.missing is None
 
     @property
     def instructions(self) -> int | None:
-        """How many instructions ran, None if that is not known."""
+        """The number of instructions that ran, None if that is not known."""
         return self.stop - self.first if self.complete else None
 
 
 class Decoded(NamedTuple):
-    """*stretches*: as many as records, oldest first, the oldest record's being its source alone; and a last one for
-    what ran from the newest record's target to `Options.end` (without the instruction there), if that is known."""
+    """The result of decoding records.
+
+    *stretches* has one for each record, oldest first, the oldest record's being its source alone; and a last one for
+    what ran from the newest record's target to `Options.end` (without the instruction there), if that is known.
+    """
 
     history: History
     stretches: list[Stretch]
@@ -90,9 +93,9 @@ def decode_records(
     idle: int,
     progress: Progress = silent,
 ) -> Decoded:
-    """The history in *records*, the oldest first. *total*: bytes of the trace; *idle*: those of empty entries.
+    """Return the history in *records*, oldest first. *total*: bytes of the trace; *idle*: those of empty entries.
 
-    No records and no program make it fail. Raises only what *progress* raises.
+    Decoding never fails, whatever the records and the program. Raises only what *progress* raises.
     """
     decoder = _Decoder(records, program, options)
     decoder.run(progress)
@@ -105,10 +108,10 @@ def decode_records(
 
 
 class _Decoder:
-    """The records of one hart, taken one after the other.
+    """The decoder of the records of one hart, in order.
 
-    *switched*: before the record with this number the program changed what is recorded, and *options* tell nothing of
-    older ones; 0: it is not known to have. Found while they are taken.
+    *switched*: the number of the record before which the program changed what is recorded, so that *options* do not
+    apply to older ones; 0 if none is known. It is found while decoding.
     """
 
     def __init__(self, records: Sequence[Record], program: Program, options: Options, switched: int = 0) -> None:
@@ -125,12 +128,14 @@ class _Decoder:
         self._known = NOTHING  # of its registers there
 
     def _use(self, options: Options) -> None:
-        """Records were made so."""
+        """Assume these options for the records that follow."""
         self._sure = not options.hidden and not options.ras and options.kinds >= _TRAPS
         self._ways = Ways(self._code, options.kinds, sure=self._sure, ras=options.ras)
 
     def run(self, progress: Progress) -> None:
-        """All of them. Of those made in another way the types that occur are known to have been recorded."""
+        """Decode all records. Of records made with other options, the types that occur are known to
+        have been recorded.
+        """
         total = len(self._records)
         if self._as_before:
             kinds = frozenset(record.kind for record in self._records[: self._as_before])
@@ -143,7 +148,7 @@ class _Decoder:
         self.end()
 
     def take(self, number: int) -> None:
-        """The next record, and what ran before it."""
+        """Decode the next record, and what ran before it."""
         record = self._records[number]
         noise = impossible(record, self._program.xlen)
         if noise:
@@ -170,7 +175,7 @@ class _Decoder:
         self._leave(number, record, found, known)
 
     def _noise(self, number: int, record: Record, loss: Loss) -> None:
-        """A record that tells what cannot be tells nothing."""
+        """Handle a record with impossible content, which says nothing."""
         first = self.builder.position
         if not number:
             self._begin(record, Seen(None, None, retired=False))
@@ -179,7 +184,7 @@ class _Decoder:
         self._here, self._known, self._elsewhere = None, NOTHING, loss
 
     def end(self) -> None:
-        """What ran since the newest record."""
+        """Add what ran after the newest record."""
         first = self.builder.position
         missing: _Missing
         if self._options.end is None or not self._records:
@@ -195,7 +200,7 @@ class _Decoder:
         self.stretches.append(Stretch(first, self.builder.position, missing))
 
     def _begin(self, record: Record, found: Seen) -> _Missing:
-        """What there is to say before anything that ran. Why the oldest record cannot be right, None when it can."""
+        """Record what precedes everything that ran. Returns why the oldest record cannot be right, None if it can."""
         event = self.builder.event
         pc = found.source if found.retired else found.target
         event(EventKind.SYNC, record.offset, Start(StartReason.OLDEST_RECORD), next_pc=pc)
@@ -209,7 +214,10 @@ class _Decoder:
         return self._mismatch(record, found.source or 0, found.wrong) if found.wrong else None
 
     def _lead(self, number: int, record: Record, found: Seen) -> tuple[Known, _Missing]:
-        """What ran between the record before and this one; what is known of the registers then, and what is not."""
+        """Add what ran between the previous record and this one.
+
+        Returns what is known of the registers then, and what is missing.
+        """
         if self._here is None:
             self.builder.add_gap()
             return NOTHING, self._elsewhere
@@ -224,7 +232,7 @@ class _Decoder:
         return way.known or NOTHING, self._follow(way, goal, record)
 
     def _way(self, goal: Goal, number: int) -> Way:
-        """What ran before the record with this number."""
+        """Return what ran before the record with this number."""
         way = self._ways.find(self._here or 0, self._known, goal)
         unsure = way.switched or (way.why and self._code.may_switch)  # the switch may be in what is not known
         if unsure and not self._options.ras:
@@ -232,7 +240,7 @@ class _Decoder:
         return way
 
     def _follow(self, way: Way, goal: Goal, record: Record, *, blames: bool = True) -> _Missing:
-        """Adds a way to what ran: all of it, or what is certain. Why it is not all.
+        """Add a way to what ran: all of it, or the part that is certain. Returns why it is not all.
 
         *blames*: it is the program's fault if there is no way.
         """
@@ -251,7 +259,7 @@ class _Decoder:
         return self._gap(record, Stop(StopReason.OTHER_WAY, detail=(goal.pc,)))
 
     def _leave(self, number: int, record: Record, found: Seen, known: Known) -> None:
-        """The transfer itself."""
+        """Add the transfer itself."""
         if found.trap is not None:
             trap = Trap(found.trap, from_hidden=found.source is None, into_hidden=found.target is None)
             self.builder.event(EventKind.TRAP, record.offset, trap, last_pc=found.source, next_pc=found.target)

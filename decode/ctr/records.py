@@ -1,14 +1,14 @@
-"""Records: what they say in words, when they were made, whether the code agrees, and what ran from one to the next.
+"""Records: their wording, their times, whether the code agrees with them, and what ran between two of them.
 
-A `Record` is a control transfer that a hart recorded, whatever the version. It has the cycles since the record before
-it. What it says of the flow is held against the instruction it is about (`seen`).
+A `Record` is a control transfer that a hart recorded, whatever the version. It has the cycles since the previous
+record. What it says of the control flow is compared with its instruction (`seen`).
 
-What ran between two records is known if there is one way only. What leaves no record may have happened; what leaves one
-did not, or there would be one. So the code between two records is a graph: its nodes are a place and what is known of
-the registers there, its edges the transfers that are not recorded. Where one leads to a place nobody can tell (an
-indirect jump, code that is not there), it may have led anywhere. What ran is known as long as one way alone leads to
-where the next record was made. Taken for granted: a program that comes there does not switch recording off, come there
-again and have it on again, all unseen.
+What ran between two records is known if there is only one way. A transfer that leaves no record may have happened; one
+that leaves a record did not, or there would be one. So the code between two records is a graph: a node is an address
+and what is known of the registers there, an edge is a transfer that is not recorded. If one leads to an unknown address
+(an indirect jump, missing code), it may have led anywhere. What ran is known as long as only one way leads to the
+instruction of the next record. The assumption: a program that reaches it does not switch recording off, reach it again
+and switch recording on again, all unseen.
 """
 
 from collections import deque
@@ -26,13 +26,13 @@ class Record(NamedTuple):
     """One transfer.
 
     source   address of the instruction it left; None: in a mode that is not recorded (the register reads 0)
-    target   where it went; None as for *source*
-    kind     ctrdata.TYPE, NONE where the hart does not say. Of EXCEPTION and INTERRUPT, *source* did not retire
+    target   its target; None as for *source*
+    kind     ctrdata.TYPE, NONE if the hart does not report it. For EXCEPTION and INTERRUPT, *source* did not retire
     mispredicted
-    cycles   since the record before, as far as that is known; a lower bound where the exponent cut bits off
-    saturated: *cycles* is the most that can be said
-    offset   byte of the trace it is at
-    reserved  the code in ctrdata.TYPE where that is one no transfer has; 0 without
+    cycles   since the previous record, as far as known; a lower bound if the exponent cut bits off
+    saturated: *cycles* is the maximum of the counter
+    offset   byte of the trace at which it is
+    reserved  the code in ctrdata.TYPE if no transfer has that code; otherwise 0
     """
 
     source: int | None
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 
 def impossible(record: Record, xlen: int) -> str:
-    """What a record holds that no hart writes, "" for nothing.
+    """Return the content of a record that no hart writes, "" if there is none.
 
     Control Transfer Records 1.0, "Control Transfer Type Definitions"; Privileged Architecture: virtual addresses of at
     most 57 bits (Sv57), sign-extended, physical ones of at most 56.
@@ -64,8 +64,8 @@ class Options:
     """How the hart records.
 
     kinds     the transfers that were recorded when the records were made; others left no trace
-    ras       RAS emulation: calls alone are recorded, and go when the function returns
-    end       where the hart stood when the records were read, if it recorded up to there; else None
+    ras       RAS emulation: calls alone are recorded, and removed when the function returns
+    end       where the hart was when the records were read, if it recorded up to there; else None
     hidden    it may have been in modes that are not recorded, or recorded only at times: it left and came back unseen
     """
 
@@ -96,7 +96,7 @@ TYPE_NAMES: Mapping[IType, str] = {
 
 
 def record_text(record: Record) -> str:
-    """The line for a record: columns first, the meaning after " # "."""
+    """Return the line for a record: columns first, the meaning after " # "."""
     source, target = (_address(address) for address in (record.source, record.target))
     code = record.reserved or int(record.kind)
     line = f"Record source={source} target={target} TYPE={code} MISP={int(record.mispredicted)}"
@@ -111,13 +111,14 @@ def _address(address: int | None) -> str:
 
 
 ROUNDED_FROM = 1 << 13
-"""From this count on an exponent cuts bits off (1.0, "Cycle Counting": CCE > 1)."""
+"""From this count on, an exponent cuts bits off (1.0, "Cycle Counting": CCE > 1)."""
 
 
 def moments(records: Sequence[Record], *, ras: bool) -> list[int | None]:
-    """The time of each record, None before the newest row of records without a break; the first of that row is at 0.
+    """Return the time of each record, counted from the first of the newest row of records without a break; None before
+    it.
 
-    With RAS emulation a co-routine swap takes the place of the record its cycles would count from.
+    With RAS emulation, a co-routine swap replaces the record from which its cycles would count.
     """
     first = len(records) - 1
     while first > 0 and _counts(records[first], ras):
@@ -129,7 +130,7 @@ def moments(records: Sequence[Record], *, ras: bool) -> list[int | None]:
 
 
 def is_rounded(record: Record) -> bool:
-    """Whether more cycles may have passed than the record says."""
+    """Return whether more cycles may have passed than the record says."""
     return record.cycles is not None and record.cycles >= ROUNDED_FROM
 
 
@@ -153,12 +154,12 @@ _ALIKE = {
 
 
 class Seen(NamedTuple):
-    """A record, understood.
+    """The meaning of a record.
 
     source, target  as in the record; None: in a mode that is not recorded
-    retired         the instruction at *source* did
+    retired         the instruction at *source* retired
     trap            which trap it is, None for none
-    wrong           why record and program contradict each other at *source*, "" where they do not
+    wrong           why record and program contradict each other at *source*, "" if they do not
     """
 
     source: int | None
@@ -169,7 +170,7 @@ class Seen(NamedTuple):
 
 
 def seen(record: Record, code: Code) -> Seen:
-    """What *record* says of the program. Addresses are those of a hart, whatever else the record holds."""
+    """Return what *record* means for the program. Its addresses must be those of a hart; all else may be anything."""
     source = None if record.source is None else record.source & code.mask
     target = None if record.target is None else record.target & code.mask
     if record.kind not in _LEAVES_MODE:  # stays in its mode: a 0 is an address
@@ -189,7 +190,7 @@ def seen(record: Record, code: Code) -> Seen:
 
 
 def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
-    """Why a record of this *kind* cannot be of an instruction, "" when it can."""
+    """Return why a record of this *kind* cannot belong to an instruction, "" if it can."""
     if step.instruction.custom:
         return ""
     if _ALIKE.get(kind, kind) is not _ALIKE.get(step.kind, step.kind):
@@ -203,7 +204,9 @@ def _contradiction(kind: IType, target: int | None, step: Transfer) -> str:
 
 
 def _untyped(source: int, target: int | None, step: Transfer | str) -> Seen:
-    """A hart that does not say TYPE: the instruction tells. Of an indirect jump it is taken that it jumped."""
+    """Return the meaning of a record without TYPE: the instruction determines it. An indirect jump is assumed to have
+    jumped.
+    """
     if isinstance(step, str):
         return Seen(source, target, False)
     jumps = step.instruction.is_uninferable and (target is not None or step.kind is IType.TRAP_RETURN)
@@ -218,14 +221,14 @@ _NODES_AT_MOST = 1 << 12
 
 
 class Node(NamedTuple):
-    """A place on the way."""
+    """A place on a way."""
 
     pc: int
     known: Known
 
 
 class Goal(NamedTuple):
-    """Where a way ends: before the instruction at *pc*. *target*: where that went, None for anywhere."""
+    """The end of a way: before the instruction at *pc*. *target*: where that instruction went, None for anywhere."""
 
     pc: int
     target: int | None = None
@@ -235,11 +238,11 @@ class Leg(NamedTuple):
     """What runs from a node on.
 
     pcs      the instructions that retire
-    nodes    where it may go on
-    blind    it may go on anywhere; *missing*: because there is no code, *switches*: because it changes what is recorded
-    at       the instruction it ends at, or where there is none
-    why      why it is not known how it goes on (of a fork "": it depends on which nodes lead to the goal); for a leg
-             that is *dead*, why it cannot go on at all
+    nodes    the nodes that may follow
+    blind    it may continue anywhere; *missing*: there is no code, *switches*: it changes what is recorded
+    at       the instruction it ends at, or the address without one
+    why      why it is not known how it continues (of a fork "": it depends on which nodes lead to the goal); for a leg
+             that is *dead*, why it cannot continue at all
     """
 
     pcs: tuple[int, ...]
@@ -252,7 +255,7 @@ class Leg(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """It cannot go on without leaving a record, and there is none."""
+        """Whether the leg cannot continue without leaving a record, and there is none."""
         return not self.nodes and not self.blind
 
 
@@ -261,7 +264,7 @@ class Way(NamedTuple):
 
     parts    the instructions, up to the goal or as far as they are known
     known    what is known of the registers at the goal
-    why      "" when the goal was reached, else why not
+    why      "" if the goal was reached, else why not
     missing  the address where there is no code
     wrong    the address where code and records contradict each other
     switched  it led over an instruction that changes what is recorded
@@ -276,15 +279,20 @@ class Way(NamedTuple):
 
 
 class Ways:
-    """Finds ways in one program. *kinds*: the transfers that are recorded. *sure*: so are all traps; else those that
-    are not are taken to go back to where they hit. *ras*: calls are, until they return (which RAS emulation takes to be
-    to behind the call); nothing else."""
+    """Finds ways in one program.
+
+    *kinds*: the transfers that are recorded. *sure*: so are all traps; otherwise, traps that are not recorded are
+    assumed to return to where they hit. *ras*: only calls are recorded, until they return (which RAS emulation assumes
+    to be to the instruction after the call).
+    """
 
     def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool = False) -> None:
         self._legs = Legs(code, frozenset() if ras else kinds, sure=sure and not ras, ras=ras)
 
     def find(self, start: int, known: Known, goal: Goal) -> Way:
-        """The way from *start*. Where it is not known to the end, what it begins with: that ran if all is *sure*."""
+        """Return the way from *start*. If it is not known to the end, its beginning is returned, which ran if all is
+        *sure*.
+        """
         node = Node(start, known)
         search = _Search(self._legs, goal)
         if not search.reaches(node):
@@ -311,7 +319,7 @@ class Ways:
 
 
 class _Search:
-    """Which nodes lead to one goal, or may. What was found is kept."""
+    """A search for the nodes that lead to one goal, or may lead to it. Results are cached."""
 
     def __init__(self, legs: "Legs", goal: Goal) -> None:
         self._legs, self._goal = legs, goal
@@ -319,24 +327,28 @@ class _Search:
         self._found: dict[bool, dict[Node, bool]] = {True: {}, False: {}}
 
     def leg(self, node: Node) -> Leg:
-        """What runs from *node* on."""
+        """Return what runs from *node* on."""
         known = self._known.get(node)
         if known is None:
             known = self._known[node] = self._legs.of(node, self._goal)
         return known
 
     def fits(self, node: Node) -> bool:
-        """Whether a way may end at *node*."""
+        """Return whether a way may end at *node*."""
         return node.pc == self._goal.pc and self._legs.leads_to(node, self._goal.target)
 
     def comes_back(self, leg: Leg) -> bool:
-        """Whether behind the goal there is a way to it again. One over code that changes what is recorded is none."""
+        """Return whether a way leads from the goal to it again; one over code that changes what is recorded does not
+        count.
+        """
         if leg.blind:
             return not leg.switches
         return any(self.reaches(node, switches=False) for node in leg.nodes)
 
     def reaches(self, node: Node, *, switches: bool = True) -> bool:
-        """Whether the goal may be reached from *node*; *switches*: over code that changes what is recorded, too."""
+        """Return whether the goal may be reached from *node*; *switches*: also over code that
+        changes what is recorded.
+        """
         found = self._found[switches]
         if node in found:
             return found[node]
@@ -363,7 +375,7 @@ class _Search:
         return blind or self.fits(node) or len(self._known) > _NODES_AT_MOST
 
     def none(self, start: int) -> Way:
-        """There is no way to the goal from *start*: why."""
+        """Return the result if no way leads from *start* to the goal, with the reason."""
         dead = next((leg for leg in self._known.values() if leg.dead), None)
         if dead is None:
             return Way([], None, f"the code never comes to 0x{self._goal.pc:x}", wrong=start)
@@ -371,21 +383,21 @@ class _Search:
 
 
 class Legs:
-    """What runs from a node on: up to an instruction that may go elsewhere, or to the goal."""
+    """Finds what runs from a node on: up to an instruction that may go elsewhere, or to the goal."""
 
     def __init__(self, code: Code, kinds: frozenset[IType], *, sure: bool, ras: bool) -> None:
         self._code, self._kinds, self._sure, self._ras = code, kinds, sure, ras
         self._straight = kinds >= _ALL_JUMPS
 
     def leads_to(self, node: Node, target: int | None) -> bool:
-        """Whether the instruction at a node may have gone to *target*; None: it need not go anywhere."""
+        """Return whether the instruction at a node may have gone to *target*; None: it need not go anywhere."""
         transfer = self._code.at(node.pc) if target is not None else ""
         if isinstance(transfer, str) or transfer.is_branch:
             return True
         return transfer.leads_to(node.known) in (None, target)
 
     def of(self, node: Node, goal: Goal) -> Leg:
-        """What runs from *node* on."""
+        """Return what runs from *node* on."""
         block = self._code.block(node.pc)
         if goal.pc in block.pcs[1:]:
             count = block.pcs.index(goal.pc, 1)
@@ -403,7 +415,7 @@ class Legs:
         return Leg(block.pcs, (node._replace(pc=block.behind, known=known),), block.behind)
 
     def _end(self, block: Block, end: Transfer, node: Node) -> Leg:
-        """The leg of a block whose last instruction may go elsewhere. *node*: before it."""
+        """Return the leg of a block whose last instruction may go elsewhere. *node* is the one before it."""
         known = node.known
         if end.kind is IType.EXCEPTION:
             return self._trap(block.pcs[:-1], end, node)
@@ -432,7 +444,7 @@ class Legs:
         return Leg(block.pcs, nodes, end.pc, "" if nodes else "there is no record of the branch")
 
     def _trap(self, pcs: tuple[int, ...], end: Transfer, node: Node) -> Leg:
-        """ecall, ebreak and what is not an instruction do not retire."""
+        """Return the leg of an ecall, an ebreak, or of what is not an instruction: none of them retires."""
         if self._sure and not end.halts:
             return Leg(pcs, (), end.pc, "there is no record of the exception")
         why = f"what the {'ebreak' if end.halts else 'exception'} at 0x{end.pc:x} did is not recorded"

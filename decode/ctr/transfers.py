@@ -1,13 +1,13 @@
-"""The program as control transfers between blocks, and what is known for certain of a hart's registers along a path.
+"""The program as control transfers between blocks, and what is certain about a hart's registers along a path.
 
-Each instruction is the control transfer that CTR calls it. Source: RISC-V Control Transfer Records 1.0, table "Control
-Transfer Type Definitions", which tells jumps without linkage (10, 11) from others with linkage (14, 15) by rd.
+Each instruction has the type of control transfer that CTR defines for it. Source: RISC-V Control Transfer Records 1.0,
+table "Control Transfer Type Definitions", which tells jumps without linkage (10, 11) from others with linkage (14, 15)
+by rd.
 
-A return that leaves no record goes where its register says. A call on the way put an address there; nothing but what
-the code does to that register, or to the place on the stack it was saved to, changes it. So only functions that return
-as compilers make them do are followed: a switch of stacks or a longjmp loads from elsewhere, and is unknown. Taken for
-granted: nobody writes over a saved return address through another pointer than sp. Source: the RISC-V Instruction Set
-Manual, volume I, encodings.
+A return that leaves no record goes to the address in its register. A call on the way put it there; only what the code
+does to that register, or to its place on the stack, changes it. So only functions that return as compilers make them do
+are followed: a switch of stacks or a longjmp loads from elsewhere, and is unknown. The assumption: no code writes over
+a saved return address through another pointer than sp. Source: the RISC-V Instruction Set Manual, volume I, encodings.
 """
 
 import re
@@ -24,12 +24,12 @@ LINKS = (1, 5)
 
 
 class Known(NamedTuple):
-    """What is known at some moment.
+    """What is known of the registers at some moment.
 
     links  ((register, address), ...): x1 and x5, as far as known
-    sp     how far above where it was first looked at, None when not known
+    sp     how far above its first known value, None if not known
     slots  ((offset as of *sp*, address), ...): what is saved on the stack
-    upper  (register, value): what the instruction right before loaded with lui or auipc
+    upper  (register, value): what the instruction directly before loaded with lui or auipc
     """
 
     links: tuple[tuple[int, int], ...] = ()
@@ -38,11 +38,11 @@ class Known(NamedTuple):
     upper: tuple[int, int] | None = None
 
     def link(self, register: int) -> int | None:
-        """The address in x1 or x5, None when it is not known."""
+        """Return the address in x1 or x5, None if it is not known."""
         return dict(self.links).get(register)
 
     def linked(self, register: int, address: int | None) -> "Known":
-        """With an address in a register, or with something unknown in it."""
+        """Return the state with an address, or with something unknown, in a register."""
         if register == SP:
             return Known(self.links, None, (), self.upper)
         if register not in LINKS:
@@ -51,14 +51,16 @@ class Known(NamedTuple):
         return self._replace(links=tuple((number, links[number]) for number in LINKS if links.get(number) is not None))  # type: ignore[misc]
 
     def moved(self, by: int) -> "Known":
-        """With another stack pointer. What is below it now is nobody's."""
+        """Return the state with another stack pointer. What is below it then is not valid any more."""
         if self.sp is None:
             return self
         sp = self.sp + by
         return self._replace(sp=sp, slots=tuple(slot for slot in self.slots if slot[0] >= sp))
 
     def stored(self, offset: int, size: int, address: int | None = None) -> "Known":
-        """After a store of *size* bytes to *offset* above sp: of a known address, or of something else."""
+        """Return the state after a store of *size* bytes to *offset* above sp: of a known address, or of something
+        else.
+        """
         if self.sp is None:
             return self
         at = self.sp + offset
@@ -68,18 +70,20 @@ class Known(NamedTuple):
         return self._replace(slots=tuple(sorted(slots)))
 
     def loaded(self, register: int, offset: int) -> "Known":
-        """After a load of a whole register from *offset* above sp."""
+        """Return the state after a load of a whole register from *offset* above sp."""
         at = None if self.sp is None else self.sp + offset
         return self.linked(register, None if at is None else dict(self.slots).get(at))
 
 
 NOTHING = Known()
 Change = Callable[[Known], Known] | None
-"""What an instruction does to what is known; None: nothing, but for `Known.upper`."""
+"""The effect of an instruction on what is known; None: nothing, except for `Known.upper`."""
 
 
 def change_of(word: int, instruction: Instruction, xlen: int, *, zcm: bool) -> Change:
-    """What the instruction with the low 32 bits *word* does. The link register of a jump is not written here."""
+    """Return the effect of the instruction with the low 32 bits *word*. It does not write the link
+    register of a jump.
+    """
     if instruction.length == 2:
         return _change16(word & 0xFFFF, xlen, zcm)
     if instruction.length != 4 or instruction.custom:
@@ -88,7 +92,7 @@ def change_of(word: int, instruction: Instruction, xlen: int, *, zcm: bool) -> C
 
 
 def upper_of(upper: Upper, pc: int) -> tuple[int, int]:
-    """The register a lui or auipc at *pc* writes, and the value (modulo 2**XLEN)."""
+    """Return the register that a lui or auipc at *pc* writes, and the value (modulo 2**XLEN)."""
     return upper.register, upper.value + (pc if upper.relative else 0)
 
 
@@ -118,7 +122,7 @@ def _change32(word: int, xlen: int) -> Change:
 
 
 def _writes_x(opcode: int, funct3: int, word: int) -> bool:
-    """Whether rd is an integer register, where it may be another."""
+    """Return whether rd is an integer register, for opcodes where it may be another."""
     if opcode == 0x53:
         return word >> 27 in _FP_TO_X
     if opcode == 0x57:  # vset*; vmv.x.s, vcpop, vfirst
@@ -175,7 +179,7 @@ def _change16(half: int, xlen: int, zcm: bool) -> Change:
 
 
 def _change_q1(half: int, funct3: int, rd: int, xlen: int) -> Change:
-    """c.addi, c.jal or c.addiw, c.li, c.addi16sp and c.lui."""
+    """Return the effect of c.addi, c.jal or c.addiw, c.li, c.addi16sp and c.lui."""
     if rd not in (SP, *LINKS) or (funct3 == 1 and xlen == 32):
         return None
     if rd == SP and funct3 == 0:
@@ -189,7 +193,7 @@ def _change_q1(half: int, funct3: int, rd: int, xlen: int) -> Change:
 
 
 def _store_q2(half: int, funct3: int, xlen: int, zcm: bool) -> Change:
-    """c.fsdsp (or anything of Zcmp and Zcmt), c.swsp, c.sdsp or c.fswsp."""
+    """Return the effect of c.fsdsp (or anything of Zcmp and Zcmt), c.swsp, c.sdsp or c.fswsp."""
     if funct3 == 0b101 and zcm:
         return lambda known: NOTHING
     wide = funct3 == 0b101 or (funct3 == 0b111 and xlen == 64)
@@ -208,7 +212,7 @@ _LONGEST = 512  # instructions of a block
 _EBREAKS = (0x0010_0073, 0x9002)
 _SCTRCLR = 0x1040_0073
 _SYSTEM = re.compile(rb"[\x73\xf3](?=[\x00-\xff]{3})")
-"""The first byte of instructions that access CSRs, and others with their opcode."""
+"""The first byte of instructions that access CSRs, and of others with their opcode."""
 _CTR = frozenset({0x14E, 0x14F, 0x15F, 0x24E, 0x34E, 0x181, 0x182, 0x183, 0x281, 0x282, 0x381, 0x382, 0x383})
 """*ctrctl, sctrstatus and sctrdepth; *ctrcontrol(h) and *ctrstatus of draft 0.1.4."""
 
@@ -219,13 +223,13 @@ _WITHOUT_LINKAGE = {
 
 
 class Transfer(NamedTuple):
-    """What the instruction at *pc* is.
+    """The control transfer of the instruction at *pc*.
 
-    kind    its TYPE; NOT_TAKEN for any conditional branch, NONE where execution just goes on, EXCEPTION where it cannot
-    fall    the address behind it
-    target  of a branch or direct jump; None: the code does not tell
+    kind    its TYPE; NOT_TAKEN for any conditional branch, NONE if execution just continues, EXCEPTION if it cannot
+    fall    the address after it
+    target  of a branch or direct jump; None: not determined by the code
     halts   ebreak: it may have halted the hart instead of raising an exception
-    switches  it writes a register that says what is recorded
+    switches  it writes a register that controls what is recorded
     link    the register that gets the return address, 0 for none
     mask    of addresses
     instruction, change
@@ -243,7 +247,7 @@ class Transfer(NamedTuple):
     change: Change
 
     def leads_to(self, known: Known) -> int | None:
-        """Where a jump goes, None where what is known does not tell."""
+        """Return the target of a jump, None if what is known does not determine it."""
         via = self.instruction.via
         if via is None:
             return self.target
@@ -254,26 +258,26 @@ class Transfer(NamedTuple):
         return None if base is None else base + via.offset & self.mask & ~1
 
     def after(self, known: Known) -> Known:
-        """What is known of the registers when a jump was made, or a branch."""
+        """Return what is known of the registers after a jump or a branch."""
         known = known._replace(upper=None)
         return known.linked(self.link, self.fall) if self.link else known
 
     @property
     def is_branch(self) -> bool:
-        """A conditional branch."""
+        """Whether the transfer is a conditional branch."""
         return self.kind is IType.NOT_TAKEN
 
     @property
     def is_direct(self) -> bool:
-        """A jump whose target the code tells, or the jump table of cm.jt and cm.jalt."""
+        """Whether the transfer is a jump whose target is in the code, or in the jump table of cm.jt and cm.jalt."""
         return self.instruction.is_inferable_jump
 
 
 class Block(NamedTuple):
-    """Instructions that run one after the other, at *pcs*; *end*, the last of them, may go elsewhere.
+    """Consecutive instructions at *pcs*; the last of them, *end*, may go elsewhere.
 
-    *behind*: the address behind them; *missing*: why there is no instruction, "" where there is.
-    *switches*: what is recorded behind them is another matter.
+    *behind*: the address after them; *missing*: why there is no instruction there, "" if there is. *switches*: after
+    them, what is recorded may have changed.
     """
 
     steps: tuple[Transfer, ...]
@@ -284,7 +288,7 @@ class Block(NamedTuple):
     switches: bool = False
 
     def up_to(self, count: int, known: Known) -> Known:
-        """What is known of the registers behind the first *count* instructions, none of which is *end*."""
+        """Return what is known of the registers after the first *count* instructions, none of which is *end*."""
         if not count:
             return known
         for step in self.steps[:count]:
@@ -297,7 +301,7 @@ class Block(NamedTuple):
 
 
 class Code:
-    """The transfers and blocks of one image, found when first asked for."""
+    """The transfers and blocks of one image, found on first use."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
@@ -306,7 +310,7 @@ class Code:
         self._blocks: dict[int, Block] = {}
 
     def at(self, pc: int) -> Transfer | str:
-        """What is at *pc*, or why that cannot be said."""
+        """Return the transfer at *pc*, or why it is not known."""
         known = self._transfers.get(pc)
         if known is None:
             known = self._transfers[pc] = self._transfer(pc)
@@ -319,7 +323,7 @@ class Code:
         return any(not at & 1 and _switches(int.from_bytes(data[at : at + 4], "little")) for data, at in segments)
 
     def block(self, pc: int) -> Block:
-        """The block that begins at *pc*."""
+        """Return the block that begins at *pc*."""
         known = self._blocks.get(pc)
         if known is None:
             known = self._blocks[pc] = self._block(pc)
@@ -364,14 +368,14 @@ def _block(
 
 
 def _switches(word: int) -> bool:
-    """Whether an instruction writes one of the CSRs in `_CTR`."""
+    """Return whether an instruction writes one of the CSRs in `_CTR`."""
     funct3, source = word >> 12 & 7, word >> 15 & 31
     writes = funct3 in (1, 5) or (funct3 in (2, 3, 6, 7) and source)
     return word == _SCTRCLR or (word & 0x7F == 0x73 and bool(writes) and word >> 20 in _CTR)
 
 
 def _link(instruction: Instruction, word: int) -> int:
-    """The register a jump puts the return address into."""
+    """Return the register into which a jump puts the return address."""
     jumps = instruction.is_inferable_jump or instruction.is_uninferable
     if not jumps or instruction.itype is IType.TRAP_RETURN:
         return 0

@@ -1,1 +1,3 @@
-"""What a hart executed, as an encoder takes it, and the execution logs of other simulators that say it."""
+"""What a hart executed, in the form that an encoder takes, and the execution logs of other
+simulators it is read from.
+"""

@@ -1,4 +1,4 @@
-"""What a hart tells an encoder: the blocks it retired and the traps it took, in order.
+"""What a hart reports to an encoder: the blocks it retired and the traps it took, in order.
 
 This is the counterpart of the trace ingress port (N-Trace chapter 2, E-Trace chapter 4), with one item per straight run
 of code instead of one per instruction. Encoders of every format take these items.
@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, sequential_target
 
 PLAIN, BRANCH, UNINFERABLE = 0, 1, 2
-"""Values of `Block.ending`: what an encoder has to do at the block's end."""
+"""The values of `Block.ending`: what an encoder has to do at the block's end."""
 
 _MAX_BLOCK = 1024  # instructions; bounds what one block can add to a counter
 
@@ -22,15 +22,15 @@ class Block:
     pc            address of the first instruction
     halfwords     16-bit units of all instructions (what I-CNT counts)
     itype         of the last instruction; NOT_TAKEN for a conditional branch whatever its outcome, which the next
-                  block's pc tells; IType.NONE when the block merely falls through
-    taken_target  address a branch or direct jump goes to, -1 for anything else
+                  block's pc shows; IType.NONE if the block merely falls through
+    taken_target  target of a branch or direct jump, -1 for anything else
     fall          address after the last instruction
     instructions  how many
     lengths       halfwords of each instruction, in order
     ending        PLAIN, BRANCH or UNINFERABLE
-    inferred      where an indirect jump goes whose register the instruction before it loads with a constant
+    inferred      target of an indirect jump whose register the instruction before it loads with a constant
                   ("sequentially inferable"), -1 for anything else
-    absolute      where an indirect jump goes whose register is x0, -1 for anything else
+    absolute      target of an indirect jump whose register is x0, -1 for anything else
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Block:
 
     @classmethod
     def of(cls, pc: int, instructions: Iterable[Instruction], xlen: int = 64) -> "Block":
-        """The block of these instructions, which stand one after the other from *pc* on, of a hart of *xlen* bits."""
+        """Return the block of these consecutive instructions, which begins at *pc*, of a hart of *xlen* bits."""
         listed = list(instructions)
         last = listed[-1]
         lengths = bytes(instruction.length // 2 for instruction in listed)
@@ -74,9 +74,9 @@ class Block:
 
 
 class Trap(NamedTuple):
-    """An exception or interrupt was taken. Nothing retires by it; it follows the blocks retired before it.
+    """An exception or interrupt that was taken. It retires nothing; it follows the blocks retired before it.
 
-    *epc*: the address execution would have gone on at. *handler*: the address it went on at instead.
+    *epc*: the address at which execution would have continued. *handler*: the address at which it continued instead.
     """
 
     epc: int
@@ -91,11 +91,11 @@ Known = dict[tuple[int, int, bool], Block]
 
 
 def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None) -> Iterator[Block | Trap]:
-    """The blocks and traps behind a list of executed addresses, as another simulator logs them.
+    """Yield the blocks and traps in a list of executed addresses, as another simulator logs them.
 
-    A step the code cannot have made is taken for a trap; the list does not tell its cause, and `interrupt` is a
-    guess: false after ecall and ebreak, true elsewhere. Every listed address counts as retired. Equal blocks are the
-    same object, of several lists if they are given the same *known*. Raises CodeMissing, UndecodableInstruction.
+    A step the code cannot have made is taken for a trap; the list does not show its cause, and `interrupt` is a guess:
+    false after ecall and ebreak, true elsewhere. Every listed address counts as retired. Equal blocks are the same
+    object, even in several lists if they share *known*. Raises CodeMissing, UndecodableInstruction.
     """
     known = {} if known is None else known
     pending: list[Instruction] = []
@@ -126,7 +126,7 @@ def blocks_from_pcs(pcs: Iterable[int], image: Image, known: Known | None = None
 
 
 def _inferred(listed: list[Instruction], last_pc: int, xlen: int) -> int:
-    """`Block.inferred` of a block of these instructions, the last one at *last_pc*."""
+    """Return the `Block.inferred` of a block of these instructions, the last one at *last_pc*."""
     if len(listed) < 2:
         return -1
     before, jump = listed[-2:]
@@ -139,12 +139,14 @@ def _ends_block(pending: list[Instruction]) -> bool:
 
 
 def _custom_jump(start: int, pending: list[Instruction]) -> Block:
-    """The block a custom instruction ended by changing the flow: traced as an indirect jump (N-Trace 10.1)."""
+    """Return the block that a custom instruction ended by changing the flow: traced as an indirect
+    jump (N-Trace 10.1).
+    """
     return Block(start, bytes(instruction.length // 2 for instruction in pending), IType.OTHER_UNINFERABLE)
 
 
 def _impossible_step(block: Block, last: Instruction, pc: int) -> int | None:
-    """The address the hart would have gone on at, when going on at *pc* takes a trap."""
+    """Return the address at which the hart would have continued, if only a trap leads to *pc*; otherwise None."""
     if last.is_uninferable:
         return None
     if last.is_inferable_jump:

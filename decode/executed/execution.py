@@ -17,19 +17,19 @@ from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstructio
 from rvtrace_gdb.support.errors import Progress, silent
 
 READERS: Mapping[str, type[Reader]] = {"spike": SpikeReader, "qemu": QemuReader, "pcs": PcListReader}
-"""The formats by name, in the order they are tried: addresses last, because much looks like one."""
+"""The formats by name, in the order in which they are tried: lists of addresses last, because much looks like one."""
 
 
 class Executed:
-    """What a log says was executed.
+    """What was executed, according to a log.
 
-    format        a name of READERS; None: as the log's first lines have it
+    format        a name of READERS; None: recognized from the log's first lines
     hart          whose execution; None: the only one in the log
-    starts        whether it starts with the instruction at this address; None: with the first one the image has
+    starts        the address of the instruction to start at; None: the first one that is in the image
     limit         end after this many instructions; None: with the log
-    contexts      give out contexts too, where the log has them
+    contexts      yield contexts too, if the log has them
 
-    Raises LogError when the log is of no known format.
+    Raises LogError if the format of the log is not known.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class Executed:
     ) -> None:  # fmt: skip
         self.format = format or _recognized(log)
         self.instructions = 0
-        """How many retired, of the items given out so far."""
+        """How many instructions retired in the items yielded so far."""
         self.skipped = 0
-        """How many the log has before the first one given out; in a log of blocks, how many blocks."""
+        """How many instructions of the log precede the first one yielded; in a log of blocks, how many blocks."""
         self._log, self._image, self._progress = log, image, progress
         self._reader = READERS[self.format](log, image, hart)
         self._starts = starts or self._has_code
@@ -52,7 +52,7 @@ class Executed:
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know about how the log was read, a line each."""
+        """Return what the user should know about how the log was read, a line each."""
         notes = list(self._reader.notes)
         if self._guessed:
             traps = "1 trap was" if self._guessed == 1 else f"{self._guessed} traps were"
@@ -64,9 +64,9 @@ class Executed:
         return notes
 
     def items(self) -> Iterator[Block | Trap | Context]:
-        """What was executed, oldest first. To be called once.
+        """Yield what was executed, oldest first. To be called once.
 
-        Raises LogError for lines that are not as expected and for execution the image does not explain.
+        Raises LogError for malformed lines and for execution that contradicts the image.
         """
         pieces = self._watched(self._limited(self._selected(self._reader.pieces())))
         marks: list[Trap | Context] = []
@@ -101,7 +101,7 @@ class Executed:
             raise LogError(self._log.name, None, f"after line {self._log.line}: {error}") from None
 
     def _check_guess(self, block: Block | None, trap: Trap) -> None:
-        """A step the code cannot make: an error where the log would have named the trap."""
+        """Raise an error for a step the code cannot make if the log would have named the trap."""
         self._guessed += 1
         if self._reader.exact and block is not None:
             last = block.fall - 2 * block.lengths[-1]
@@ -122,7 +122,7 @@ class Executed:
             yield piece
 
     def _selected(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        """The pieces from the start on, without the contexts nobody wants."""
+        """Yield the pieces from the start on, without contexts unless they are requested."""
         wanted = (piece for piece in pieces if self._contexts or not isinstance(piece, Context))
         context = None
         for piece in wanted:
@@ -156,7 +156,7 @@ class Executed:
         return True
 
     def _take_missing(self, pcs: list[int]) -> None:
-        """Gives the image the code of these addresses that only the log has."""
+        """Add the code of these addresses, which only the log has, to the image."""
         missing = self._reader.missing
         if not missing:
             return

@@ -34,7 +34,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
 
 MOST = 512
-"""Instructions of a block (TCG_MAX_INSNS)."""
+"""The maximal number of instructions of a block (TCG_MAX_INSNS)."""
 
 _PAGE = 0x1000  # bytes; a block stays within its page (TARGET_PAGE_SIZE)
 _SYSTEM, _HYPERVISOR_LOAD = 0x73, 4
@@ -43,13 +43,15 @@ _OP_V, _VSET = 0x57, 7
 
 
 class Translator:
-    """The code the blocks are made of."""
+    """The code that the blocks consist of."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
 
     def straight(self, pc: int, most: int) -> list[int]:
-        """The addresses from *pc* to the first jump, branch or trap instruction, or to the end of the known code."""
+        """Return the addresses from *pc* to the first jump, branch or trap instruction, or to the end of the known
+        code.
+        """
         pcs: list[int] = []
         while len(pcs) < most:
             instruction = self.instruction(pc)
@@ -62,18 +64,18 @@ class Translator:
         return pcs
 
     def instruction(self, pc: int) -> Instruction | None:
-        """What stands at *pc*, None if that is not known or no instruction."""
+        """Return the instruction at *pc*, None if it is unknown or not an instruction."""
         try:
             return self.image.instruction(pc)
         except (CodeMissing, UndecodableInstruction):
             return None
 
     def fall(self, pc: int) -> int:
-        """The address after the instruction at *pc*."""
+        """Return the address after the instruction at *pc*."""
         return pc + self.image.instruction(pc).length
 
     def may_go(self, pc: int, next_pc: int) -> bool:
-        """Whether *next_pc* can come after the instruction at *pc*."""
+        """Return whether *next_pc* can follow the instruction at *pc*."""
         instruction = self.image.instruction(pc)
         if instruction.is_uninferable or (instruction.is_inferable_jump and instruction.offset is None):
             return True
@@ -82,9 +84,9 @@ class Translator:
         return next_pc == pc + instruction.length and not instruction.is_inferable_jump
 
     def is_one(self, pc: int, next_pc: int) -> bool | None:
-        """Whether the block at *pc* ended after its first instruction without need, *next_pc* being the next block.
+        """Return whether the block at *pc* ended after its first instruction without need; *next_pc* is the next block.
 
-        None where that does not tell whether all blocks have one instruction.
+        Returns None if that does not show whether all blocks have one instruction.
         """
         pcs = self.straight(pc, 2)
         if len(pcs) < 2 or self.ends_at(pcs) < 2:
@@ -92,7 +94,7 @@ class Translator:
         return next_pc == pcs[1]
 
     def ends_at(self, pcs: list[int]) -> int:
-        """How many of the instructions *pcs*, a straight run, are translated together."""
+        """Return how many of the instructions *pcs*, a straight run, are translated together."""
         page = pcs[0] & -_PAGE
         for count, pc in enumerate(pcs[1:], 1):
             if self._ends_block(pcs[count - 1]) or self.fall(pc) - page > _PAGE or pc - page >= _PAGE:
@@ -100,7 +102,9 @@ class Translator:
         return len(pcs)
 
     def _ends_block(self, pc: int) -> bool:
-        """Whether QEMU leaves the block after this instruction because it may have changed how code is translated."""
+        """Return whether QEMU leaves the block after this instruction because it may have changed how code is
+        translated.
+        """
         data = self.image.read(pc, min(self.image.instruction(pc).length, 4))
         opcode, funct3 = data[0] & 0x7F, data[1] >> 4 & 7
         return (
@@ -111,9 +115,10 @@ class Translator:
 
 
 class Translated:
-    """One block. *most*: how many instructions it may have.
+    """One block. *most* is the maximal number of its instructions.
 
-    *end*: the address after it; *mode*: its privilege mode and whether in a guest; None where the log does not say.
+    *end*: the address after it; *mode*: its privilege mode and whether it is in a guest; None if the log does not have
+    them.
     """
 
     __slots__ = ("_end", "_most", "_runs", "_translator", "mode", "pc")
@@ -126,21 +131,23 @@ class Translated:
         self._runs: dict[int, tuple[int, ...]] = {}
 
     def run_to(self, next_pc: int) -> tuple[int, ...]:
-        """What was executed when the block ran to its end, and *next_pc* came after it."""
+        """Return what was executed if the block ran to its end, and *next_pc* followed."""
         run = self._runs.get(next_pc)
         if run is None:
             run = self._runs[next_pc] = tuple(self._completed(next_pc))
         return run
 
     def run_before(self, pc: int) -> tuple[int, ...]:
-        """What was executed when the block was left before the instruction at *pc*; all of it if *pc* is not in it."""
+        """Return what was executed if the block was left before the instruction at *pc*; all of it if *pc* is not in
+        it.
+        """
         if pc == self.pc:  # whatever stands there
             return ()
         pcs = self._straight()
         return tuple(pcs[: pcs.index(pc)]) if pc in pcs else self.run_to(pc)
 
     def covers(self, pc: int) -> bool:
-        """Whether the instruction at *pc* may be one of the block."""
+        """Return whether the instruction at *pc* may be one of the block."""
         return pc == self.pc or pc in self._straight()
 
     def _straight(self) -> list[int]:
@@ -177,7 +184,7 @@ _CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
 class _Pending(NamedTuple):
-    """A trap whose handler the next block tells."""
+    """A trap whose handler is the start of the next block."""
 
     epc: int
     interrupt: bool
@@ -186,7 +193,7 @@ class _Pending(NamedTuple):
 
 
 class QemuReader(Reader):
-    """Reads QEMU's log of executed blocks; the instructions come from the image."""
+    """A reader of QEMU's log of executed blocks; the instructions come from the image."""
 
     expected = "a line of QEMU's -d exec,nochain,int"
     advice = "give QEMU -d exec,nochain,int"
@@ -210,11 +217,14 @@ class QemuReader(Reader):
 
     @classmethod
     def recognizes(cls, head: Sequence[bytes]) -> bool:
-        """Whether a line is one of QEMU's."""
+        """Return whether a line is one of QEMU's."""
         return any(line.startswith((b"Trace ", _ASM, b"riscv_cpu_do_interrupt: ")) for line in head)
 
     def pieces(self) -> Iterator[Piece]:
-        """What ran, oldest first. What became of the last block is not known: it is left out. Raises LogError."""
+        """Yield what ran, oldest first. Raises LogError.
+
+        How much of the last block ran is not known: it is left out.
+        """
         known = self._known
         self._most = 1 if self._is_one_by_one() else MOST
         for batch in self.log.batches():
@@ -232,7 +242,7 @@ class QemuReader(Reader):
                 yield pcs
 
     def _is_one_by_one(self) -> bool:
-        """Whether the log begins with blocks of one instruction each, where the lines themselves do not say it."""
+        """Return whether the log begins with blocks of one instruction each, if the lines themselves do not show it."""
         matches = [_TRACE.match(line) for line in self.log.head()]
         pcs = [None if match is None or match[3] is not None else int(match[2], 16) for match in matches]
         steps = [
@@ -256,12 +266,12 @@ class QemuReader(Reader):
         self._last = block
 
     def _cut(self, mark: Trap | Context) -> None:
-        """Puts *mark* after all that was executed."""
+        """Put *mark* after everything that was executed."""
         self._out += [self._pcs, mark] if self._pcs else [mark]
         self._pcs = []
 
     def _learn(self, index: int, line: bytes) -> Translated | None:
-        """The block that is entered; None for any other line."""
+        """Return the block that is entered; None for any other line."""
         if self._listing and self._lists(line):
             return None
         if line.startswith(b"Trace "):
@@ -296,7 +306,7 @@ class QemuReader(Reader):
         return block
 
     def _lists(self, line: bytes) -> bool:
-        """Takes a line of in_asm; whether it was one."""
+        """Process a line of in_asm; return whether it was one."""
         if match := _ASM_LINE.match(line):
             self._final = int(match[1], 16)
             if self._first < 0:

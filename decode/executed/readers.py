@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.program.instructions import UndecodableInstruction, leng
 from rvtrace_gdb.support.errors import RvtraceError
 
 HEAD = 64
-"""How many lines are looked at to recognize a format."""
+"""How many lines are read to recognize a format."""
 
 _LONGEST_HEAD_LINE = 1 << 12  # bytes; a file without line ends is no log
 _BUFFER = 1 << 18  # bytes
@@ -52,7 +52,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class LogError(RvtraceError):
-    """An execution log cannot be used. *file*: its name; *line*: the number of the line at fault, if it is one."""
+    """An execution log cannot be used. *file*: its name; *line*: the number of the line at fault, if there is one."""
 
     def __init__(self, file: str, line: int | None, problem: str) -> None:
         self.file, self.line, self.problem = file, line, problem
@@ -60,15 +60,15 @@ class LogError(RvtraceError):
 
 
 class Log:
-    """`with Log(path) as log:` - the lines of the file *path*, or of standard input for `-`.
+    """The lines of the file *path*, or of standard input for `-`, used as `with Log(path) as log:`.
 
-    gzip is recognized by its first bytes. Everything that reads raises LogError when the file cannot be read.
+    gzip is recognized by its first bytes. Every method that reads raises LogError if the file cannot be read.
     """
 
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == "-" else path
         self.line = 0
-        """How many lines came before the batch that was given out last."""
+        """How many lines precede the batch yielded last."""
         self._head: list[bytes] = []
         self._opened = ExitStack()
         try:
@@ -97,18 +97,18 @@ class Log:
 
     @property
     def done(self) -> int:
-        """Bytes of the file that were read, of `size`; only where that is known."""
+        """Bytes of the file read so far, of `size`; valid only if that is known."""
         return self._raw.tell()
 
     def head(self) -> list[bytes]:
-        """The first lines; `batches` gives them out again. To be called before it."""
+        """Return the first lines; `batches` yields them again. To be called before it."""
         if not self._head:
             short_lines = iter(lambda: self._lines.readline(_LONGEST_HEAD_LINE), b"")
             self._head = self._read(lambda: list(islice(short_lines, HEAD)))
         return self._head
 
     def batches(self) -> Iterator[list[bytes]]:
-        """All lines, with their ends, in batches of about a quarter of a MiB."""
+        """Yield all lines, with their ends, in batches of about a quarter of a MiB."""
         batch = self.head()
         while batch:
             yield batch
@@ -124,12 +124,12 @@ class Log:
             raise LogError(self.name, None, f"cannot be read: {error.strerror}") from None
 
     def error(self, index: int, problem: str) -> LogError:
-        """What to raise for the line at *index* of the batch that was given out last."""
+        """Return the error for the line at *index* of the batch yielded last."""
         return LogError(self.name, self.line + index + 1, problem)
 
 
 def _size(file: BinaryIO) -> int | None:
-    """The size of a file on disk; None for a pipe."""
+    """Return the size of a file on disk; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -141,23 +141,22 @@ _SHOWN = 60  # characters of a bad line
 
 
 class Reader(ABC):
-    """Reads one format. `pieces` reads the log as far as it is asked to; the attributes tell about that part.
+    """The reader of one format. `pieces` reads as much of the log as is consumed; the attributes describe that part.
 
-    hart     whose lines are read; None until the first line says
+    hart     whose lines are read; None until the first line names one
     exact    the log names every trap, so a step the code cannot make is an error; else it is taken for a trap
-    missing  instructions of the pieces that the image has no code for, which the log itself has; for the user of the
-             pieces to take out
+    missing  instructions of the pieces that are in the log but not in the image; the user of the pieces removes them
     notes    what was left out, a line each
     """
 
     expected: str
-    """What a line of the format looks like, for messages."""
+    """The form of a line, for messages."""
 
     advice: str
     """How to get a log that names its traps, for messages."""
 
     can_name_traps = True
-    """Whether there are logs of this format that do."""
+    """Whether some logs of this format name their traps."""
 
     def __init__(self, log: Log, image: Image, hart: int | None = None) -> None:
         self.log, self.image, self.hart = log, image, hart
@@ -169,14 +168,14 @@ class Reader(ABC):
     @classmethod
     @abstractmethod
     def recognizes(cls, head: Sequence[bytes]) -> bool:
-        """Whether a log that begins with these lines is of this format."""
+        """Return whether a log that begins with these lines has this format."""
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]:
-        """What ran, oldest first. Raises LogError."""
+        """Yield what ran, oldest first. Raises LogError."""
 
     def _bad_line(self, index: int, line: bytes) -> None:
-        """A line that is not as expected is an error, unless it is the last one and cut off."""
+        """Raise the error for a malformed line, unless it is the last one and cut off."""
         if not line.endswith(b"\n"):
             self.notes.append("the last line is cut off and was left out")
             return
@@ -186,7 +185,7 @@ class Reader(ABC):
         raise self.log.error(index, f"expected {self.expected}, found `{shown}`")
 
     def _is_wanted(self, index: int, hart: int) -> bool:
-        """Whether a line about *hart* counts. Raises LogError for a second hart while none was chosen."""
+        """Return whether a line about *hart* counts. Raises LogError for a second hart if none was chosen."""
         if self.hart is None:
             self.hart = hart
         elif hart != self.hart and not self._all_harts_known:
@@ -202,7 +201,7 @@ _SIGN_EXTENDED = 0xFFFF_FFFF
 
 
 class PcListReader(Reader):
-    """Reads lists of addresses."""
+    """A reader of lists of addresses."""
 
     expected = "an address in hexadecimal (80000000, 0x80000000, or 0x80000000,L4)"
     advice = "a list of addresses cannot tell traps; the logs of Spike (-l) and QEMU (-d exec,nochain,int) can"
@@ -210,7 +209,7 @@ class PcListReader(Reader):
 
     @classmethod
     def recognizes(cls, head: Sequence[bytes]) -> bool:
-        """Whether the first line that is neither blank nor a comment is an address."""
+        """Return whether the first line that is neither blank nor a comment is an address."""
         for line in head:
             match = _LINE.fullmatch(line)
             if match is None or match[1]:
@@ -218,7 +217,7 @@ class PcListReader(Reader):
         return False
 
     def pieces(self) -> Iterator[Piece]:
-        """The addresses, in lists of a batch of lines each. Raises LogError."""
+        """Yield the addresses, in lists of a batch of lines each. Raises LogError."""
         for batch in self.log.batches():
             ended = False
             try:
@@ -234,7 +233,7 @@ class PcListReader(Reader):
                 return
 
     def _line_by_line(self, batch: list[bytes]) -> tuple[list[int], bool]:
-        """The addresses in *batch*, and whether the list ends there."""
+        """Return the addresses in *batch*, and whether the list ends there."""
         pcs: list[int] = []
         for index, line in enumerate(batch):
             if line.startswith(_END):
@@ -283,7 +282,7 @@ _NOT_WANTED = -2  # the line is about another hart
 
 
 class _Pending(NamedTuple):
-    """A trap whose handler the next instruction tells."""
+    """A trap whose handler is the next instruction."""
 
     epc: int
     interrupt: bool
@@ -292,7 +291,7 @@ class _Pending(NamedTuple):
 
 
 class SpikeReader(Reader):
-    """Reads logs of Spike. The instruction words in them are held against the image."""
+    """A reader of Spike's logs. The instruction words in them are compared with the image."""
 
     expected = "a line of a Spike log (core   0: 0x... (0x...) ..., or core   0: 3 0x... (0x...) ...)"
     advice = "give Spike -l, alone or besides --log-commits"
@@ -313,11 +312,11 @@ class SpikeReader(Reader):
 
     @classmethod
     def recognizes(cls, head: Sequence[bytes]) -> bool:
-        """Whether a line is one of Spike's."""
+        """Return whether a line is one of Spike's."""
         return any(_INSTRUCTION.match(line) for line in head)
 
     def pieces(self) -> Iterator[Piece]:
-        """What ran, oldest first. Raises LogError."""
+        """Yield what ran, oldest first. Raises LogError."""
         known = self._known
         for batch in self.log.batches():
             for index, line in enumerate(batch):
@@ -340,7 +339,7 @@ class SpikeReader(Reader):
         return [*out, pcs] if pcs else out
 
     def _learn(self, index: int, line: bytes) -> tuple[int, int] | None:
-        """What a line means that is seen for the first time; None if it is not about an instruction."""
+        """Return the meaning of a line that occurs for the first time; None if it is not about an instruction."""
         match = _INSTRUCTION.match(line)
         if match is None:
             self._other(index, line)
@@ -358,7 +357,7 @@ class SpikeReader(Reader):
         return entry
 
     def _check_code(self, index: int, pc: int, word: int) -> None:
-        """Raises LogError when the image has another instruction at *pc*."""
+        """Raise LogError if the image has another instruction at *pc*."""
         try:
             size = length(word & 0xFFFF)
         except UndecodableInstruction:  # it will trap
@@ -377,7 +376,7 @@ class SpikeReader(Reader):
             )
 
     def _begin(self, pc: int) -> None:
-        """The next instruction: the one before it has retired."""
+        """Begin the next instruction: the one before it has retired."""
         if self._trap is None and self._times == 1 and not self._new_context and self._last is not None:
             self._pcs.append(self._last)
         else:
@@ -404,12 +403,12 @@ class SpikeReader(Reader):
             self._new_context = True
 
     def _cut(self, mark: Trap | Context) -> None:
-        """Puts *mark* after all instructions that have retired."""
+        """Put *mark* after all instructions that have retired."""
         self._out += [self._pcs, mark] if self._pcs else [mark]
         self._pcs = []
 
     def _settle(self, next_pc: int | None) -> None:
-        """Puts out the last instruction and what came after it, before *next_pc*."""
+        """Output the last instruction and what came after it, before *next_pc*."""
         if self._last is not None:
             pieces, rest = divmod(self._times, _LOOP_PIECE)
             self._pcs += [self._last] * rest
@@ -423,7 +422,7 @@ class SpikeReader(Reader):
         self._last, self._times, self._trap, self._new_context = None, 1, None, False
 
     def _other(self, index: int, line: bytes) -> None:
-        """A line that is not about an instruction; what does not begin with `core` is not Spike's (program output)."""
+        """Process a line that is not about an instruction; lines that do not begin with `core` are program output."""
         if not line.startswith(b"core"):
             return
         for pattern, meaning in _OTHERS:
@@ -449,12 +448,14 @@ class SpikeReader(Reader):
             self._trap = self._trap._replace(tval=int(match[2], 16) & self._mask)
 
     def _repeated(self, match: re.Match[bytes]) -> None:
-        """An instruction that jumps to itself is listed once; the line comes when another one is listed."""
+        """Repeat an instruction that jumps to itself: it is listed once, and this line comes when another one is
+        listed.
+        """
         if not self._commits:
             self._times += int(match[2]) - 1
 
     def _symbol(self, match: re.Match[bytes]) -> None:
-        """The name of the place the next instruction is at."""
+        """Process the symbol name at the next instruction."""
 
 
 _OTHERS = (

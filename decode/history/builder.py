@@ -200,7 +200,7 @@ class HistoryBuilder:
         self._stamps.clear()
 
     def _await_resumption(self, offset: int) -> None:
-        """Note a cause of a gap, found at byte *offset*, whose events wait for the address at which decoding resumes."""
+        """Note a cause of a gap, found at byte *offset*; its events wait for the address at which decoding resumes."""
         if self._open_gap is None:
             self._open_gap = len(self._events)
         else:
@@ -471,7 +471,9 @@ class Judge:
         self._whole = self._exact = self._fewer = self._short = 0  # stretches so far, by what they showed
 
     def add(self, whole: int, exact: int) -> None:
-        """Count stretches: *whole* is how many are complete, *exact* how many of these have exactly the least number."""
+        """Count stretches: *whole* is how many are complete, *exact* how many of those have exactly
+        the least number.
+        """
         self._whole += whole
         self._exact += exact
 

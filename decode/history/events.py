@@ -119,7 +119,7 @@ MARKS = frozenset({StartReason.EXTERNAL_TRIGGER, StartReason.TRACE_EVENT, StartR
 
 
 class Start(NamedTuple):
-    """Decoding starts here, or the place was marked. *code* is the trace's own code for the reason, where it has one."""
+    """Decoding starts here, or the place was marked. *code* is the trace's own code for the reason, if it has one."""
 
     reason: StartReason
     code: int | None = None

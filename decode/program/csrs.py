@@ -82,11 +82,11 @@ STATUS = frozenset({MSTATUS, SSTATUS})
 FLOATING = frozenset({FFLAGS, FRM, FCSR})
 
 PRIVILEGE, MTIME, PC_PHYSICAL = 0x1_0000, 0x1_0001, 0x1_0002
-"""Numbers, beyond those of the Debug Specification, for states that are no registers."""
+"""Numbers, beyond those of the Debug Specification, for states that are not registers."""
 
 
 class TrapCsrs(NamedTuple):
-    """What a trap to one privilege mode writes. *mode*: 3 M, 1 S (VS, too)."""
+    """The CSRs that a trap to one privilege mode writes. *mode* is 3 for M, 1 for S (and VS)."""
 
     status: int
     epc: int
@@ -104,7 +104,7 @@ TRAPS = (
 TRAP_OF_CAUSE = {csrs.cause: csrs for csrs in TRAPS}
 
 XRETS = {0x3020_0073: MEPC, 0x1020_0073: 0x141, 0x7020_0073: 0x741}
-"""mret, sret, mnret: the register each returns to."""
+"""The register that each of mret, sret and mnret returns to."""
 
 FS_SHIFT, FS_DIRTY = 13, 3
 MPRV, MPP_SHIFT, SPP_SHIFT = 1 << 17, 11, 8
@@ -115,7 +115,10 @@ _SSTATUS = (
 
 
 class Part(NamedTuple):
-    """A register that is some bits of another one: those in *mask*, *shift* up. *delegated*: only those of mideleg."""
+    """A register that consists of some bits of another one: those in *mask*, shifted left by *shift*.
+
+    *delegated*: only those bits that are set in mideleg.
+    """
 
     whole: int
     mask: int
@@ -124,9 +127,9 @@ class Part(NamedTuple):
 
 
 def parts(xlen: int, sstatus: int = 0, sie: int = 0) -> dict[int, Part]:
-    """All registers that are parts of another, or have parts, by number.
+    """Return all registers that are parts of another, or have parts, by number.
 
-    *sstatus*, *sie*: the bits that sstatus, and sie and sip, have in a hart that differs from the specification there.
+    *sstatus* and *sie* are the bits that sstatus, and sie and sip, have in a hart that differs from the specification.
     """
     everything = (1 << xlen) - 1
     top = 1 << xlen - 1 | (3 << 32 if xlen == 64 else 0)
@@ -144,12 +147,12 @@ def parts(xlen: int, sstatus: int = 0, sie: int = 0) -> dict[int, Part]:
 
 
 def is_counter(regno: int) -> bool:
-    """Whether a register counts by itself: what it is later, no trace says."""
+    """Return whether a register counts by itself, so that no trace shows its later value."""
     return regno == MTIME or regno & ~0x9F in (0xB00, 0xC00)  # with 32 numbers each, and the high halves 0x80 further
 
 
 def csr_name(regno: int) -> str:
-    """The name of a register, or of a state with a number of its own."""
+    """Return the name of a register, or of a state with a number of its own."""
     if regno in NAMES:
         return NAMES[regno]
     if 0x1000 <= regno < 0x1020:
@@ -203,14 +206,14 @@ _INTERRUPTS = {
 
 
 def trap_text(cause: int, interrupt: bool) -> str:
-    """A trap in words, with its code."""
+    """Return the text for a trap, with its code."""
     name = (_INTERRUPTS if interrupt else _EXCEPTIONS).get(cause)
     kind = "interrupt" if interrupt else "exception"
     return f"{kind} {cause}" if name is None else f"{kind} {cause} ({name})"
 
 
 class Context(NamedTuple):
-    """Which program a hart runs, as far as it was reported. None: not known.
+    """The program that a hart runs, as far as reported. None: not known.
 
     prv       privilege mode: 0 U, 1 S, 3 M
     virtual   in a guest (V = 1: VU- or VS-mode)

@@ -1,8 +1,9 @@
-"""Debug information of ELF files: how functions save registers, source lines of instructions, the whole symbol table.
+"""The debug information of ELF files: how functions save registers, source lines of instructions, the whole symbol
+table.
 
-How a program's functions save registers is the call frame information that gdb's own unwinder reads (DWARF). The symbol
-table is read as it is, data and labels included; `decode.program.elf` has the symbols gdb takes for places. pyelftools
-reads the files; it is loaded when there is one to read.
+How a program's functions save registers is in the call frame information that gdb's own unwinder reads (DWARF). The
+symbol table is read as it is, data and labels included; `decode.program.elf` has the symbols that gdb uses for code
+addresses. pyelftools reads the files; it is imported only when there is one to read.
 
 Source: DWARF 5, 6.2 "Line Number Information", 6.4 "Call Frame Information"; RISC-V ELF psABI, "DWARF Register
 Numbers": 0 to 31 are x0 to x31.
@@ -20,9 +21,9 @@ from rvtrace_gdb.decode.program.image import Image
 
 
 def debug_information(elf: Elf) -> Any:
-    """What pyelftools calls the DWARFInfo of a file; None where it is gone, or is another one by now.
+    """Return pyelftools' DWARFInfo of a file; None if the file is gone or has changed.
 
-    What is asked of it raises one of `errors` where the file is damaged.
+    Using the result raises one of `dwarf_errors` if the file is damaged.
     """
     from elftools.elf.elffile import ELFFile
 
@@ -37,7 +38,9 @@ def debug_information(elf: Elf) -> Any:
 
 
 def dwarf_errors() -> tuple[type[Exception], ...]:
-    """What pyelftools raises where a file is damaged, or has what it does not read (segments), or refers to itself."""
+    """Return the exceptions that pyelftools raises for a file that is damaged, not supported
+    (segments), or circular.
+    """
     from elftools.common.exceptions import DWARFError
 
     from rvtrace_gdb.decode.program.elf_file import ERRORS
@@ -46,23 +49,25 @@ def dwarf_errors() -> tuple[type[Exception], ...]:
 
 
 SAME, UNDEFINED, AT, VALUE, IN, COMPUTED = ["same", "undefined", "at", "value", "in", "computed"]
-"""A register of the caller is as it is here; is lost; is saved at the CFA + *n*; is the CFA + *n*; is in register *n*;
-is what a DWARF expression says.
+"""A register of the caller is unchanged; is lost; is saved at the CFA + *n*; is the CFA + *n*; is in register *n*; is
+the result of a DWARF expression.
 """
 _KINDS = {"UNDEFINED": UNDEFINED, "SAME_VALUE": SAME, "OFFSET": AT, "VAL_OFFSET": VALUE, "REGISTER": IN}
 _RA = 1
 
 
 class Rule(NamedTuple):
-    """Where a register of the caller is."""
+    """The place of a register of the caller."""
 
     kind: str
     n: int = 0
 
 
 class Rules(NamedTuple):
-    """At an instruction. *cfa*: register and offset of the canonical frame address. *ra*: where the function returns to
-    is the caller's register *ra*.
+    """The unwinding rules at an instruction.
+
+    *cfa* is the register and the offset of the canonical frame address. The function returns to the value of the
+    caller's register *ra*.
     """
 
     cfa: tuple[int, int]
@@ -71,7 +76,7 @@ class Rules(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """*entry*: of pyelftools; *bias*: how far above its addresses it is."""
+    """*entry* is pyelftools' entry; *bias* is the load address minus the address in the file."""
 
     start: int
     stop: int
@@ -80,7 +85,7 @@ class _Function(NamedTuple):
 
 
 class CallFrames:
-    """Of all files of a program; those that cannot be read, or are not there any more, have none."""
+    """The call frame information of all files of a program; files that cannot be read any more have none."""
 
     def __init__(self, image: Image) -> None:
         found = (function for elf, bias in image.elves for function in _functions(elf, bias))
@@ -89,7 +94,7 @@ class CallFrames:
         self._tables: dict[int, list[Any]] = {}
 
     def at(self, address: int) -> Rules | None:
-        """The rules at an address, None where there are none, or the CFA is an expression."""
+        """Return the rules at an address, None if there are none or the CFA is an expression."""
         number = bisect_right(self._starts, address) - 1
         if number < 0 or address >= self._functions[number].stop:
             return None
@@ -129,7 +134,7 @@ def _functions(elf: Elf, bias: int) -> Iterator[_Function]:
 
 
 def _entries(dwarf: Any) -> list[Any]:
-    """Those of .eh_frame; and of .debug_frame, which gdb takes first."""
+    """Return the entries of .eh_frame and of .debug_frame, which gdb searches first."""
     if dwarf is None:
         return []
     found = list(dwarf.EH_CFI_entries()) if dwarf.has_EH_CFI() else []
@@ -137,7 +142,10 @@ def _entries(dwarf: Any) -> list[Any]:
 
 
 class SourceLines:
-    """*elves*: files, and how far above their addresses they are. What cannot be read has no lines."""
+    """The source lines of *elves*: pairs of a file and its bias (load address minus address in the file).
+
+    A file that cannot be read has no lines.
+    """
 
     def __init__(self, elves: Sequence[tuple[Elf, int]]) -> None:
         self._elves = elves
@@ -145,7 +153,7 @@ class SourceLines:
         self._units: dict[tuple[str, int], list[tuple[int, str, int]]] = {}
 
     def at(self, address: int) -> str:
-        """file:line of an instruction, "" where nobody knows."""
+        """Return file:line of an instruction, "" if it is not known."""
         for elf, bias in self._elves:
             found = self._in(elf, address - bias)
             if found:
@@ -175,7 +183,7 @@ class SourceLines:
 
 
 def _units_of(dwarf: Any, address: int) -> Iterator[Any]:
-    """The compilation units that may have an address."""
+    """Yield the compilation units that may contain an address."""
     if dwarf is None or not dwarf.has_debug_info:
         return
     ranges = dwarf.get_aranges()
@@ -194,7 +202,7 @@ def _units_of(dwarf: Any, address: int) -> Iterator[Any]:
 
 
 def _table(unit: Any) -> Iterator[tuple[int, str, int]]:
-    """(address, file, line); line 0 where a sequence ends."""
+    """Yield (address, file, line); line 0 ends a sequence."""
     program = unit.dwarfinfo.line_program_for_CU(unit)
     if program is None:
         return
@@ -209,7 +217,7 @@ def _table(unit: Any) -> Iterator[tuple[int, str, int]]:
 
 
 def _line(rows: list[tuple[int, str, int]], address: int) -> str:
-    """The last row up to an address."""
+    """Return the line of the last row up to an address."""
     found = None
     for row in rows:
         if row[0] > address:
@@ -220,14 +228,17 @@ def _line(rows: list[tuple[int, str, int]], address: int) -> str:
 
 
 class Place(NamedTuple):
-    """Where a symbol is. *size* in bytes, 0 when the file does not tell."""
+    """The place of a symbol. *size* is in bytes, 0 if the file does not give it."""
 
     address: int
     size: int
 
 
 def symbols(path: str | Path) -> dict[str, Place]:
-    """All that have a name and are in a section, or absolute; of two of a name the last. {} where there are none."""
+    """Return all symbols that have a name and are absolute or in a section; of equal names, the last one.
+
+    The result is empty for a file that cannot be read.
+    """
     from elftools.elf.elffile import ELFFile  # which takes long to load
 
     from rvtrace_gdb.decode.program.elf_file import ERRORS
@@ -249,5 +260,5 @@ def _is_place(symbol: Any) -> bool:
 
 
 def symbol_names(path: str | Path) -> dict[int, str]:
-    """The first name in alphabetical order of each address that has one."""
+    """Return, for each address with a symbol, its first name in alphabetical order."""
     return {place.address: name for name, place in sorted(symbols(path).items(), reverse=True)}

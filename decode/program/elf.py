@@ -1,10 +1,10 @@
-"""What an ELF file says about a program: its segments, its symbols, its identity. Addresses are those in the file.
+"""What an ELF file contains of a program: its segments, its symbols, its identity. Addresses are those in the file.
 
-Files are read by `decode.program.image.read_elf`. Symbols are those that gdb takes for places; `symbols` in
+Files are read by `decode.program.image.read_elf`. Symbols are those that gdb uses for code addresses; `symbols` in
 `decode.program.debug_info` reads the whole symbol table.
 
-Source: the ELF specification (System V gABI) and the RISC-V ELF psABI; which symbols gdb takes for places: gdb's
-elfread.c and minsyms.c.
+Source: the ELF specification (System V gABI) and the RISC-V ELF psABI; which symbols gdb uses: gdb's elfread.c and
+minsyms.c.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class BadElf(RvtraceError):
-    """The file cannot serve as the program of a trace."""
+    """The file cannot be used as the program of a trace."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
@@ -29,7 +29,9 @@ EM_RISCV = 243
 
 
 class Segment(NamedTuple):
-    """One PT_LOAD with content: *data* belongs at *vaddr*, is loaded at *paddr*, and stands at *offset* in the file."""
+    """A PT_LOAD segment with content: *data* belongs at *vaddr*, is loaded at *paddr*, and is at
+    *offset* in the file.
+    """
 
     vaddr: int
     paddr: int
@@ -39,7 +41,7 @@ class Segment(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """A named place. *size* in bytes, 0 when the file does not tell."""
+    """A named address. *size* is in bytes, 0 if the file does not give it."""
 
     address: int
     name: str
@@ -65,8 +67,8 @@ class Elf:
     sha256    of the file, in hex
     zcm       the code is Zcmp or Zcmt code (from the attributes)
     jvt       base of the Zcmt jump table, or None
-    constants what the program does not write: code and constants, in rising order
-    isa       the ISA string of its attributes ("rv64i2p1_m2p0_zicsr2p0"), "" where it does not say
+    constants the addresses the program never writes: code and constants, in rising order
+    isa       the ISA string of its attributes ("rv64i2p1_m2p0_zicsr2p0"), "" without one
     flags     e_flags
     """
 
@@ -85,7 +87,7 @@ class Elf:
 
 
 def machine(path: str | Path) -> int | None:
-    """The e_machine of a file that starts like a little-endian ELF file, None for any other, or for none."""
+    """Return the e_machine of a file that starts like a little-endian ELF file, None for any other or none."""
     try:
         with open(path, "rb") as file:
             header = file.read(20)
@@ -96,10 +98,10 @@ def machine(path: str | Path) -> int | None:
 
 
 def symbol_at(symbols: Sequence[Symbol], addr: int) -> Symbol | None:
-    """gdb's choice among the symbols of a section, sorted, for an address in it; None where gdb prints none.
+    """Return the symbol that gdb chooses for an address among the sorted symbols of a section, None if it prints none.
 
-    The nearest sized symbol if *addr* is in it or, past its end, in the ones right before it; else the nearest unsized
-    one. Of equal ones a local one gives way to a global one right before it.
+    That is the nearest sized symbol if *addr* is in it or, past its end, in the ones directly before it; otherwise the
+    nearest unsized one. Of symbols at the same address, a local one gives way to a global one directly before it.
     """
     unsized = None
     i = bisect_right(symbols, addr, key=lambda symbol: symbol.address) - 1

@@ -1,4 +1,4 @@
-"""An ELF file taken apart with pyelftools; `read_elf` imports this when there is a file to read.
+"""Parses ELF files with pyelftools; `read_elf` imports this module when there is a file to read.
 
 Source: as for `decode.program.elf`.
 """
@@ -25,7 +25,7 @@ ERRORS = (
 
 
 def parse(path: str, content: bytes) -> Elf:
-    """The program in the *content* of the file at *path*. Raises ERRORS."""
+    """Return the program in the *content* of the file at *path*. Raises ERRORS."""
     elf: Any = ELFFile(BytesIO(content))
     if elf["e_machine"] != "EM_RISCV":
         raise ELFError(f"its machine is {elf['e_machine']}, not RISC-V")
@@ -58,7 +58,7 @@ def _build_id(elf: Any) -> str | None:
 
 
 def _symbols(elf: Any) -> list[Any]:
-    """Those of .symtab; of a stripped file those of .dynsym, as gdb has it."""
+    """Return the entries of .symtab, or of .dynsym in a stripped file, as gdb does."""
     tables = {table.name: table for table in _of_kind(elf, SymbolTableSection)}
     table = tables.get(".symtab") or tables.get(".dynsym")
     return [] if table is None else list(table.iter_symbols())
@@ -82,7 +82,9 @@ def _sections(elf: Any, symbols: Iterable[Any]) -> list[Section]:
 
 
 def _constants(elf: Any) -> list[range]:
-    """As the sections say; of a file without any the segments that hold code, or cannot be written."""
+    """Return the constant ranges from the sections; without sections, the segments that are
+    executable or not writable.
+    """
     sections = [section for section in elf.iter_sections() if section["sh_flags"] & _SHF_ALLOC]
     kept = [
         range(section["sh_addr"], section["sh_addr"] + section["sh_size"])
@@ -99,7 +101,7 @@ def _constants(elf: Any) -> list[range]:
 
 
 def _is_place(symbol: Any) -> bool:
-    """Whether gdb takes an ELF symbol for a place in the code: not sections, files, mapping symbols, local labels."""
+    """Return whether gdb uses an ELF symbol for code addresses: not sections, files, mapping symbols, local labels."""
     if symbol["st_info"]["type"] in ("STT_SECTION", "STT_FILE", "STT_TLS") or not isinstance(symbol["st_shndx"], int):
         return False
     local = symbol["st_info"]["bind"] == "STB_LOCAL"

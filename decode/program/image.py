@@ -1,12 +1,12 @@
-"""The program a trace is about: its code, its symbols, and what each instruction does.
+"""The program that a trace is about: its code, its symbols, and what each instruction does.
 
-ELF files give most of it (`read_elf`). What is in none of them (a boot ROM, loaded or generated code) comes from the
-target through `read_missing`, or from a capture or a memory dump through `add_code`.
+ELF files supply most of it (`read_elf`). Code that is in none of them (a boot ROM, loaded or generated code) comes from
+the target through `read_missing`, or from a capture or a memory dump through `add_code`.
 
 Different contexts of a hart may run different programs: one for the kernel, others for its processes and for guests
-(`ContextImages`). A trace tells the context of a hart in Ownership messages: privilege mode, scontext and hcontext
-(N-Trace 1.0, 7.1). Linux writes the pid of the task it switches to into scontext when it has been taught to: in
-captures that is the pid of the process that was traced, and 0 for the idle task.
+(`ContextImages`). A trace reports the context of a hart in Ownership messages: privilege mode, scontext and hcontext
+(N-Trace 1.0, 7.1). A Linux kernel with support for that writes the pid of the task it switches to into scontext: in
+captures this is the pid of the traced process, and 0 for the idle task.
 """
 
 import copy
@@ -23,7 +23,7 @@ from rvtrace_gdb.support.text import why_not
 
 
 class CodeMissing(RvtraceError):
-    """Neither the ELF nor the target has the code at *addr*. *what* should be there, if that is known."""
+    """Neither the ELF files nor the target have the code at *addr*. *what* is what should be there, if known."""
 
     def __init__(self, addr: int, what: str = "") -> None:
         self.addr, self.what = addr, what
@@ -33,7 +33,7 @@ class CodeMissing(RvtraceError):
 
 
 def read_elf(path: str | Path) -> Elf:
-    """The program in an ELF file. Raises BadElf when it cannot be read or is not a RISC-V ELF."""
+    """Return the program in an ELF file. Raises BadElf if it cannot be read or is not a RISC-V ELF."""
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -53,7 +53,7 @@ _CHUNK = 1024  # bytes asked from the target at once
 
 
 class _Region(NamedTuple):
-    """Known bytes and the file they are from."""
+    """Known bytes and the name of the file they come from."""
 
     start: int
     data: bytes
@@ -61,7 +61,7 @@ class _Region(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A section of an ELF file where it is in memory: *bias* bytes above its address in the file."""
+    """A section of an ELF file in memory, *bias* bytes above its address in the file."""
 
     start: int
     end: int
@@ -70,14 +70,14 @@ class _Placed(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """Memory that is known to hold code which nobody supplied: the range, and what it is."""
+    """Memory that is known to hold code that was not supplied: the range, and what it holds."""
 
     addresses: range
     what: str
 
 
 class Image:
-    """Code and symbols of one address space. Addresses are the hart's; sizes are bytes.
+    """The code and the symbols of one address space. Addresses are the hart's; sizes are in bytes.
 
     xlen      32 or 64
     entry     entry point of the first ELF
@@ -89,7 +89,7 @@ class Image:
     """
 
     partial = False
-    """Everything that runs is expected to be here: a trace that leads elsewhere is of another program."""
+    """Everything that runs is expected to be in the image: a trace that leads elsewhere is of another program."""
 
     def __init__(self, xlen: int = 64, *, read_missing: ReadMissing | None = None) -> None:
         self.xlen = xlen
@@ -100,11 +100,11 @@ class Image:
         self.zcm = False
         self.jvt: int | None = None
         self.code: list[tuple[int, bytes]] = []
-        """What `add_code` got, in order: the code that is not in an ELF."""
+        """The arguments of each `add_code`, in order: the code that is not in an ELF file."""
         self.elves: list[tuple[Elf, int]] = []
-        """What `add_elf` got: files, and how far above their addresses they are."""
+        """The files of `add_elf`, and their biases (load address minus address in the file)."""
         self.absent: list[Absent] = []
-        """What `add_absent` got."""
+        """The arguments of each `add_absent`."""
         self._read_missing = read_missing
         self._base: Image | None = None
         self._regions: list[_Region] = []  # sorted by address, disjoint
@@ -115,9 +115,10 @@ class Image:
 
     @classmethod
     def from_elf(cls, path: str | Path, *, read_missing: ReadMissing | None = None) -> "Image":
-        """The program in an ELF file: segments at their virtual address, and at the physical one where that differs.
+        """Return the program in an ELF file: segments at their virtual address, and at the physical one where that
+        differs.
 
-        Raises BadElf when the file cannot be read or is not a RISC-V ELF.
+        Raises BadElf if the file cannot be read or is not a RISC-V ELF.
         """
         elf = read_elf(path)
         image = cls(elf.xlen, read_missing=read_missing)
@@ -130,7 +131,7 @@ class Image:
 
     @property
     def segments(self) -> list[tuple[int, bytes]]:
-        """All code known, from whatever source: address and bytes, in rising order."""
+        """All known code, whatever its source: addresses and bytes, in rising order."""
         if self._base is None:
             return [(region.start, region.data) for region in self._regions]
         merged = Image(self.xlen)
@@ -139,9 +140,9 @@ class Image:
         return merged.segments
 
     def add_elf(self, elf: Elf, bias: int = 0) -> None:
-        """Adds a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
+        """Add a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
 
-        Where there already are bytes, those stay. Raises BadElf when it is code of another XLEN.
+        Bytes that are already known stay. Raises BadElf if the file has code of another XLEN.
         """
         if elf.xlen != self.xlen:
             raise BadElf(elf.path, f"is {elf.xlen}-bit code, and the rest of the program is {self.xlen}-bit")
@@ -159,22 +160,22 @@ class Image:
         self._instructions.clear()
 
     def add_code(self, addr: int, data: bytes, origin: str = "") -> None:
-        """Adds code that is not in an ELF. Where there already are bytes, those stay.
+        """Add code that is not in an ELF. Bytes that are already known stay.
 
-        *origin*: the name of the file it is from, "" for the target itself.
+        *origin* is the name of the file the code comes from, "" for the target itself.
         """
         self.code.append((addr, bytes(data)))
         self._add_region(addr, bytes(data), origin)
         self._instructions.clear()
 
     def add_absent(self, addr: int, size: int, what: str) -> None:
-        """Notes what should be at *addr* and was not supplied, for the error of who looks for code there."""
+        """Note what should be at *addr* and was not supplied, for the error of a reader that needs the code there."""
         self.absent.append(Absent(range(addr, addr + size), what))
 
     def over(self, base: "Image") -> "Image":
-        """This program where it has code, *base* everywhere else: a process and the kernel under it.
+        """Return this program where it has code, and *base* everywhere else: a process and the kernel under it.
 
-        What is added to either later is in the result too. Code missing from both is asked from the target of *base*.
+        Code added to either later is in the result, too. Code missing from both is requested from the target of *base*.
         """
         image = copy.copy(self)
         image._base = base if self._base is None else self._base.over(base)
@@ -185,14 +186,14 @@ class Image:
         return image
 
     def is_added(self, addr: int) -> bool:
-        """Whether the code at *addr* is from no file, though there is an ELF: it came from the target."""
+        """Return whether the code at *addr* came from the target although there is an ELF file."""
         region = self._region(addr)
         if region is None:
             return self._base is not None and self._base.is_added(addr)
         return not region.origin and bool(self.path)
 
     def origin(self, addr: int) -> str:
-        """What the code at *addr* is from, as a user knows it: the name of a file, or the target."""
+        """Return the source of the code at *addr*, in the user's terms: the name of a file, or the target."""
         region = self._region(addr)
         if region is None and self._base is not None:
             return self._base.origin(addr)
@@ -201,19 +202,20 @@ class Image:
         return PurePath(region.origin if region else self.path).name or "the program"
 
     def knows(self, addr: int) -> bool:
-        """Whether there is code at *addr*; the target is not asked."""
+        """Return whether there is code at *addr*, without a request to the target."""
         return self._region(addr) is not None or (self._base is not None and self._base.knows(addr))
 
     def absent_at(self, addr: int) -> str:
-        """What is at *addr* and was not supplied; "" where there is code, or nothing is known to be."""
+        """Return what is at *addr* and was not supplied; "" if there is code, or nothing is known about the address."""
         if self._region(addr) is not None:
             return ""
         what = next((absent.what for absent in self.absent if addr in absent.addresses), "")
         return what or (self._base.absent_at(addr) if self._base is not None else "")
 
     def constant(self, addr: int, size: int) -> bytes:
-        """Of *size* bytes at *addr* those, from the first one on, that the program does not write: code and constants
-        of ELF files, and of other code the instructions that were looked at. The target is not asked.
+        """Return the leading part of the *size* bytes at *addr* that the program does not write.
+
+        That is code and constants of ELF files, and, of other code, instructions already read. The target is not read.
         """
         found = b""
         while len(found) < size:
@@ -224,7 +226,7 @@ class Image:
         return found
 
     def read(self, addr: int, size: int) -> bytes:
-        """*size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
+        """Return *size* bytes of code at *addr*. Raises CodeMissing with the first address that has none."""
         parts = []
         while size > 0:
             part = self._part(addr, size)
@@ -234,18 +236,20 @@ class Image:
         return b"".join(parts)
 
     def instruction(self, addr: int) -> Instruction:
-        """What the instruction at *addr* does. Raises CodeMissing, UndecodableInstruction."""
+        """Return what the instruction at *addr* does. Raises CodeMissing, UndecodableInstruction."""
         known = self._instructions.get(addr)
         if known is None:
             known = self._instructions[addr] = self._classify(addr)
         return known
 
     def image_of(self, context: Context) -> "Image":
-        """The program in a context: one image is the same in all. See `ContextImages` for programs that are not."""
+        """Return the program of a context: an image is the same in all. `ContextImages` has programs that differ."""
         return self
 
     def symbol(self, addr: int) -> tuple[str, int] | None:
-        """The name and offset gdb prints as <name+offset> for a code address, None where gdb finds no symbol."""
+        """Return the name and the offset that gdb prints as <name+offset> for a code address, None if gdb finds no
+        symbol.
+        """
         i = bisect_right(self._sections, addr, key=lambda section: section.start) - 1
         if i >= 0 and addr < self._sections[i].end:
             section = self._sections[i]
@@ -272,7 +276,7 @@ class Image:
         return region if region is not None and addr < region.start + len(region.data) else None
 
     def _part(self, addr: int, size: int) -> bytes:
-        """Up to *size* bytes at *addr*, at least one."""
+        """Return up to *size* bytes at *addr*, at least one."""
         region = self._region(addr)
         if region is not None:
             return region.data[addr - region.start : addr - region.start + size]
@@ -300,7 +304,7 @@ class Image:
         return region.data[addr - region.start : addr - region.start + min(size, max(end - addr, 0))]
 
     def _add_constants(self, elf: Elf, inside: range, at: int) -> None:
-        """Those in some addresses of an ELF, the first of which is at *at*."""
+        """Add the constants in the address range *inside* of an ELF file, whose first address is loaded at *at*."""
         for place in elf.constants:
             start, end = max(place.start, inside.start), min(place.stop, inside.stop)
             if start < end:
@@ -308,7 +312,7 @@ class Image:
                 insort(self._constants, (placed, placed + end - start))
 
     def _fetch(self, addr: int) -> None:
-        """Asks the target for the chunk *addr* is in."""
+        """Request the chunk that contains *addr* from the target."""
         base = addr & -_CHUNK
         if self._read_missing is None or base in self._unreadable:
             raise CodeMissing(addr)
@@ -319,7 +323,7 @@ class Image:
         self.add_code(base, data)
 
     def _add_region(self, addr: int, data: bytes, origin: str) -> None:
-        """Adds what no region has yet."""
+        """Add the bytes that no region has yet."""
         for start, old, _ in list(self._regions):
             end = start + len(old)
             if start < addr + len(data) and addr < end:
@@ -340,7 +344,7 @@ class Image:
 
 
 class Program(Protocol):
-    """The code a hart runs, which may be another in each context. An `Image` is one that is the same in all."""
+    """The code a hart runs, which may differ between contexts. In an `Image` it is the same in all."""
 
     @property
     def xlen(self) -> int: ...
@@ -358,7 +362,7 @@ _MACHINE = 3
 
 
 class _Attached(NamedTuple):
-    """An image and the contexts it is for: None means any."""
+    """An image and the contexts it is for; None means any."""
 
     image: Image
     scontext: int | None
@@ -375,9 +379,9 @@ class _Attached(NamedTuple):
 
 
 class ContextImages:
-    """The image of each context: those attached to it over a base that all contexts share.
+    """The image of each context: the images attached to it, over a base that all contexts share.
 
-    The base is the bare-metal program, or the kernel and the firmware under it. M-mode sees the base alone: it runs at
+    The base is the bare-metal program, or the kernel and the firmware under it. M-mode has the base alone: it runs at
     physical addresses, where a process may have code of its own.
     """
 
@@ -387,16 +391,16 @@ class ContextImages:
         self._layered: dict[tuple[int, ...], Image] = {(): base}  # by the ids of what is over the base, undermost first
 
     partial = True
-    """Much runs on such a system that nobody supplied: where there is no code, nothing is wrong."""
+    """Much code that runs on such a system was not supplied, so missing code is not an error."""
 
     @property
     def xlen(self) -> int:
-        """32 or 64."""
+        """The XLEN: 32 or 64."""
         return self.base.xlen
 
     @property
     def path(self) -> str:
-        """The base's ELF, or the first one attached; "" without any."""
+        """The path of the base's ELF file, or of the first one attached; "" without any."""
         images = (self.base, *(attached.image for attached in self._attached))
         return next((image.path for image in images if image.path), "")
 
@@ -408,17 +412,17 @@ class ContextImages:
         hcontext: int | None = None,
         virtual: bool | None = None,
     ) -> None:
-        """*image* is in memory in the contexts with these values; one that is not given may be any.
+        """Attach *image* to the contexts with these values; a value that is not given matches any.
 
-        Where several are, the one for fewer contexts hides the others, then the later one the earlier ones. Raises
-        BadElf when it is code of another XLEN than the base's.
+        If several images match a context, the one for fewer contexts hides the others, and a later one hides an earlier
+        one. Raises BadElf if the code has another XLEN than the base.
         """
         if image.xlen != self.xlen:
             raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
         self._attached.append(_Attached(image, scontext, hcontext, virtual))
 
     def image_of(self, context: Context) -> Image:
-        """What code there is in *context*: the same object for contexts with the same code."""
+        """Return the code in *context*: the same object for contexts with the same code."""
         if context.prv == _MACHINE:
             return self.base
         chosen = [attached for attached in self._attached if attached.covers(context)]

@@ -1,14 +1,14 @@
-"""Instructions: their length, what they do to the control flow, and which accesses to memory and CSRs they make.
+"""Instructions: their length, their effect on the control flow, and the accesses to memory and CSRs they make.
 
-For the control flow, an instruction has the itype of the trace ingress port and, where it is direct, a target. The
-accesses are those that data trace reports, and those that the code says an instruction makes.
+For the control flow, an instruction has the itype of the trace ingress port and, if it is direct, a target. The
+accesses are those that data trace reports, and those that an instruction makes according to its code.
 
 Sources: the RISC-V Instruction Set Manual, volume I (lengths: "Expanded Instruction-Length Encoding"; opcode map; A,
 Zacas, Zabha, Zalasr; C, Zcb, Zcmp and Zcmt: the Zc chapter; V) and volume II (hypervisor loads and stores); itype:
 N-Trace 1.0.0-rc7 table 2 and E-Trace 2.0 table 4.4; access types: E-Trace 2.0, "Data Trace Interface requirements".
 
-The jumps that keep no return address are named as in rc7 (OTHER_INFERABLE, OTHER_UNINFERABLE). N-Trace 1.0 lets a
-hart call some of them tail calls (10, 11); both names are treated alike everywhere, so nothing decoded depends on the
+The jumps that keep no return address are named as in rc7 (OTHER_INFERABLE, OTHER_UNINFERABLE). N-Trace 1.0 lets a hart
+call some of them tail calls (10, 11); both names are treated alike everywhere, so decoding does not depend on the
 choice.
 """
 
@@ -67,7 +67,9 @@ _UNINFERABLE = frozenset(
 
 
 class Upper(NamedTuple):
-    """What lui, c.lui or auipc puts into a register: *value*, plus the instruction's address if *relative*."""
+    """The value that lui, c.lui or auipc puts into a register: *value*, plus the instruction's
+    address if *relative*.
+    """
 
     register: int
     value: int
@@ -75,19 +77,19 @@ class Upper(NamedTuple):
 
 
 class Via(NamedTuple):
-    """Where an indirect jump goes: the content of *register* plus *offset*."""
+    """The target of an indirect jump: the content of *register* plus *offset*."""
 
     register: int
     offset: int
 
 
 class Instruction(NamedTuple):
-    """One instruction, as far as program flow is concerned.
+    """The properties of an instruction that matter for the control flow.
 
-    *length* in bytes. *itype* of a conditional branch is NOT_TAKEN: the outcome is not in the code. *offset* is the
-    target of a branch or direct jump relative to the instruction's address, None where the code does not tell (cm.jt
-    and cm.jalt take it from the table jvt points at; see `Image.instruction`). *custom*: in the custom opcode space,
-    so it may change the flow in a way only its designer knows (N-Trace 10.1). *upper* and *via*: what
+    *length* is in bytes. *itype* of a conditional branch is NOT_TAKEN: the outcome is not in the code. *offset* is the
+    target of a branch or direct jump relative to the instruction's address, None if the code does not determine it
+    (cm.jt and cm.jalt take it from the table jvt points at; see `Image.instruction`). *custom*: it is in the custom
+    opcode space, so it may change the flow in a way only its designer knows (N-Trace 10.1). *upper* and *via* are what
     `sequential_target` needs, for the instructions that have it.
     """
 
@@ -100,24 +102,25 @@ class Instruction(NamedTuple):
 
     @property
     def is_branch(self) -> bool:
-        """A conditional branch."""
+        """Whether the instruction is a conditional branch."""
         return self.itype in _BRANCHES
 
     @property
     def is_inferable_jump(self) -> bool:
-        """An unconditional jump whose target the code tells."""
+        """Whether the instruction is an unconditional jump whose target is in the code."""
         return self.itype in _INFERABLE
 
     @property
     def is_uninferable(self) -> bool:
-        """A jump to an address only the trace tells, returns from traps included."""
+        """Whether the instruction jumps to an address that only the trace reports, returns from traps included."""
         return self.itype in _UNINFERABLE
 
 
 def sequential_target(before: Instruction, before_pc: int, jump: Instruction, xlen: int) -> int | None:
-    """Where *jump* goes when *before*, retired right before it at *before_pc*, loads its register with a constant.
+    """Return the target of *jump* if *before*, retired directly before it at *before_pc*, loads its register with a
+    constant.
 
-    None when it does not. (N-Trace 9.1, "Sequential Jump Optimization"; E-Trace "sequentially inferable jumps".)
+    Returns None if it does not. (N-Trace 9.1, "Sequential Jump Optimization"; E-Trace "sequentially inferable jumps".)
     """
     upper, via = before.upper, jump.via
     if upper is None or via is None or upper.register != via.register:
@@ -127,7 +130,10 @@ def sequential_target(before: Instruction, before_pc: int, jump: Instruction, xl
 
 
 def length(first_halfword: int) -> int:
-    """Bytes of the instruction that starts with this halfword: 2, 4, 6, ... 22. Raises UndecodableInstruction."""
+    """Return the length in bytes of the instruction that starts with this halfword: 2, 4, 6, ... 22.
+
+    Raises UndecodableInstruction.
+    """
     if first_halfword & 0b11 != 0b11:
         return 2
     if first_halfword & 0b11100 != 0b11100:
@@ -143,10 +149,11 @@ def length(first_halfword: int) -> int:
 
 
 def classify(word: int, xlen: int, *, zcm: bool = False) -> Instruction:
-    """The instruction in the low bits of *word* (32 bits are enough for any length) on a hart of *xlen* 32 or 64.
+    """Return the instruction in the low bits of *word* (32 bits are enough for any length) on a hart of *xlen* 32 or
+    64.
 
-    *zcm*: the hart has Zcmp or Zcmt, whose encodings are those of c.fsdsp elsewhere. The all-zero halfword, illegal
-    by definition, is EXCEPTION like ecall and ebreak: it never simply passes. Raises UndecodableInstruction.
+    *zcm*: the hart has Zcmp or Zcmt, whose encodings are those of c.fsdsp elsewhere. The all-zero halfword, illegal by
+    definition, is EXCEPTION like ecall and ebreak: execution never continues after it. Raises UndecodableInstruction.
     """
     size = length(word & 0xFFFF)
     if size == 2:
@@ -236,7 +243,7 @@ def _zcm_itype(half: int) -> IType:
 
 
 def zcmt_index(half: int) -> int:
-    """The jump table index of a cm.jt or cm.jalt."""
+    """Return the jump table index of a cm.jt or cm.jalt."""
     return half >> 2 & 0xFF
 
 
@@ -277,19 +284,19 @@ LOAD, STORE, ATOMIC, CSR = "load", "store", "atomic", "csr"
 """Values of `Access.kind`: the four access types."""
 
 MULTIPLE = "multiple"
-"""`Access.operation` of one of several loads or stores of one instruction (Zcmp, vector)."""
+"""The `Access.operation` of one of several loads or stores of one instruction (Zcmp, vector)."""
 
 CAS_FAILURE, STORE_FAILURE = "cas failure", "conditional store failure"
-"""`Access.operation` of atomics that stored nothing."""
+"""The `Access.operation` of atomics that stored nothing."""
 
 
 class AccessNote(Enum):
-    """What else there is to say of an access, or why something of it is not known. Words: `decode.history.accesses`."""
+    """A remark on an access, or a reason why part of it is not known. The wording is in `decode.history.accesses`."""
 
     LOST_AFTER = "lost-after"
-    """Of the last one before a loss."""
+    """The access is the last one before a loss."""
     NO_REQUEST = "no-request"
-    """Of half a load: it has no place."""
+    """The access is half a load, which has no position."""
     NOT_YET = "no-response"
     DIFFERS = "differs-from-unknown"
     NOT_IN_SYNC = "not-in-sync"
@@ -309,12 +316,12 @@ class Access(NamedTuple):
     value      what was loaded or stored (of atomics and CSRs: which of the two is up to the encoder), not negative;
                None: as for *address*
     operand    of atomics and CSRs: the register's value before the operation; None: as for *address*
-    offset     the trace byte its packet begins at
-    after      the history position the packets before it told of; -1: before anything was known
+    offset     the trace byte at which its packet begins
+    after      the history position that the packets before it reached; -1: before any was known
     sync       the history position of the last synchronization before it; -1: there is none, or accesses are lost since
-    position   of the instruction in the history; None where it is not known
+    position   of the instruction in the history; None if it is not known
     failed     the load ended with an error response (split loads)
-    notes      what else there is to say, or why something is not known
+    notes      remarks, or why something is not known
     """
 
     kind: str
@@ -331,15 +338,15 @@ class Access(NamedTuple):
     notes: tuple[AccessNote, ...] = ()
 
     def noted(self, note: AccessNote) -> "Access":
-        """With one more note, unless it is there."""
+        """Return the access with one more note, unless it has that note."""
         return self if note in self.notes else self._replace(notes=(*self.notes, note))
 
 
 class Reach(NamedTuple):
-    """What an instruction accesses, as far as the code tells.
+    """What an instruction accesses, as far as the code determines it.
 
-    size       bytes of one access; 0: the code does not tell
-    operation  as in `Access`, "" where it may be any
+    size       bytes of one access; 0: not determined by the code
+    operation  as in `Access`, "" if it may be any
     number     of the CSR, -1 for memory
     times      how many accesses; 0: any number, none included
     optional   none, if it fails (a store-conditional, a compare-and-swap)
@@ -353,7 +360,7 @@ class Reach(NamedTuple):
     optional: bool = False
 
     def is_of(self, access: Access) -> bool:
-        """Whether an access may be one of this instruction."""
+        """Return whether an access may be one of this instruction."""
         if access.kind != self.kind:
             return self.optional and access.operation == STORE_FAILURE and access.size == self.size
         if self.kind == CSR:
@@ -367,9 +374,9 @@ class Reach(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def reach(word: int, xlen: int, *, zcm: bool = False) -> Reach | None:
-    """What the instruction in the low bits of *word* accesses on a hart of *xlen* bits, None for nothing.
+    """Return what the instruction in the low bits of *word* accesses on a hart of *xlen* bits, None for nothing.
 
-    *zcm*: as for `decode.program.instructions.classify`, where *word* comes from: it starts an instruction.
+    *word* starts an instruction; *zcm* is as for `decode.program.instructions.classify`.
     """
     size = length(word & 0xFFFF)
     if size == 2:
@@ -418,7 +425,7 @@ _ZCB = (Reach(LOAD, 1), Reach(LOAD, 2), Reach(STORE, 1), Reach(STORE, 2))  # c.l
 
 
 def _reach16(half: int, xlen: int, zcm: bool) -> Reach | None:
-    """Quadrants 0 and 2: funct3 1 to 3 load, 5 to 7 store, and what stands between."""
+    """Return the accesses of quadrants 0 and 2: funct3 1 to 3 load, 5 to 7 store, and 4 is mixed."""
     quadrant, funct3 = half & 3, half >> 13
     if quadrant == 1 or funct3 == 0 or quadrant == 3:
         return None
@@ -431,7 +438,7 @@ def _reach16(half: int, xlen: int, zcm: bool) -> Reach | None:
 
 
 def _zcmp(half: int, xlen: int) -> Reach | None:
-    """cm.push, cm.pop, cm.popret, cm.popretz: one access for each register of the list."""
+    """Return the accesses of cm.push, cm.pop, cm.popret and cm.popretz: one for each register of the list."""
     rlist = half >> 4 & 15
     if half >> 8 & 0b11001 != 0b11000 or rlist < 4:
         return None

@@ -1,6 +1,6 @@
 """The code that runs under Linux, from what a user can copy off the target: maps, files, the vdso, kernel pages.
 
-What a process had in its memory is in the lines of /proc/PID/maps. Source of their form: proc_pid_maps(5) and the
+The memory of a process is described by the lines of /proc/PID/maps. Source of their form: proc_pid_maps(5) and the
 kernel's fs/proc/task_mmu.c, which writes them.
 """
 
@@ -16,7 +16,7 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 
 class BadMaps(RvtraceError):
-    """A file is no list of mappings as Linux writes them. *line* counts from 1; 0: the file as a whole."""
+    """A file is not a list of mappings as Linux writes them. *line* counts from 1; 0: the file as a whole."""
 
     def __init__(self, path: str, line: int, why: str) -> None:
         self.path, self.line = path, line
@@ -24,7 +24,7 @@ class BadMaps(RvtraceError):
 
 
 class BadMemory(RvtraceError):
-    """A file or a folder that cannot serve as the content of memory."""
+    """A file or a folder that cannot be used as the content of memory."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
@@ -40,13 +40,13 @@ _SHOWN = 60  # characters of a bad line in its error
 
 
 class Mapping(NamedTuple):
-    """One line.
+    """One line of the maps.
 
-    start, end   addresses, *end* is the first one behind
+    start, end   addresses; *end* is the first one after the mapping
     permissions  "r-xp": read, write, execute, private or shared
     offset       of *start* in the file, in bytes
     name         the file's absolute path, "[vdso]" and the like, "" for anonymous memory
-    deleted      there is no file of that name any more, or another one
+    deleted      no file has that name any more, or another one has
     """
 
     start: int
@@ -58,12 +58,12 @@ class Mapping(NamedTuple):
 
     @property
     def executable(self) -> bool:
-        """Whether code can run there."""
+        """Whether code can run in the mapping."""
         return self.permissions[2] == "x"
 
 
 def read_maps(path: str | Path) -> list[Mapping]:
-    """The mappings in a copy of /proc/PID/maps, in rising order. Raises BadMaps, naming the line."""
+    """Return the mappings in a copy of /proc/PID/maps, in rising order. Raises BadMaps, naming the line."""
     try:
         text = Path(path).read_bytes().decode("utf-8", "surrogateescape")  # file names may hold any byte
     except OSError as error:
@@ -72,7 +72,7 @@ def read_maps(path: str | Path) -> list[Mapping]:
 
 
 def parse_maps(text: str, path: str = "maps") -> list[Mapping]:
-    """As `read_maps`, from *text*; *path* is what errors call it."""
+    """Return the mappings in *text*, as `read_maps` does; *path* is the name used in errors."""
     mappings: list[Mapping] = []
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")
@@ -104,20 +104,20 @@ _C_NOP = b"\x01\0"
 
 @dataclass(frozen=True)
 class Files:
-    """Where the files are that a process had mapped.
+    """The places of the files that a process had mapped.
 
     given    by the name in its maps, or the last part of it: "/usr/lib/libc.so.6", "libc.so.6", "[vdso]"
-    sysroot  the folder that holds the target's root file system; None: the files may be here under their own names
+    sysroot  the folder with the target's root file system; None: the files may be here under their own names
     """
 
     given: MappingOf[str, str | Path] = field(default_factory=dict)
     sysroot: str | Path | None = None
 
     def find(self, mapping: Mapping) -> Path | None:
-        """The file of a mapping, None when there is none.
+        """Return the file of a mapping, None if there is none.
 
-        One that was deleted on the target has to be given: what has its name now is another. Without a sysroot only
-        RISC-V files count: the libraries of this machine have the same names.
+        A file that was deleted on the target has to be given: a file that has its name now is another one. Without a
+        sysroot, only RISC-V files count: the libraries of this machine have the same names.
         """
         name = mapping.name
         given = self.given.get(name) or self.given.get(name.rpartition("/")[2])
@@ -132,10 +132,10 @@ class Files:
 
 
 def process_image(mappings: list[Mapping], files: Files, xlen: int = 64) -> Image:
-    """The code of a process: what its executable mappings hold. `Image.absent` tells what was not found.
+    """Return the code of a process: the content of its executable mappings. `Image.absent` has what was not found.
 
-    A file that is no ELF file is code as it is. Raises BadElf and BadMemory when a file cannot be read, BadElf when it
-    is not what was mapped.
+    A file that is not an ELF file is used as plain code. Raises BadElf and BadMemory if a file cannot be read, BadElf
+    if it is not what was mapped.
     """
     image = Image(xlen)
     elves: dict[Path, Elf] = {}
@@ -156,8 +156,10 @@ def process_image(mappings: list[Mapping], files: Files, xlen: int = 64) -> Imag
 
 
 def add_memory(image: Image, path: str | Path, addr: int, offset: int = 0, size: int | None = None) -> None:
-    """Adds *size* bytes of a file (None: to its end) from *offset* on, as they are in memory at *addr*: the Image of a
-    kernel, a dump. Raises BadMemory when it cannot be read.
+    """Add *size* bytes of a file (None: to its end) from *offset* on, as memory at *addr*: a kernel's Image file, a
+    dump.
+
+    Raises BadMemory if the file cannot be read.
     """
     try:
         content = Path(path).read_bytes()
@@ -167,10 +169,10 @@ def add_memory(image: Image, path: str | Path, addr: int, offset: int = 0, size:
 
 
 def add_kernel_pages(image: Image, folder: str | Path) -> None:
-    """Adds the memory in the files kmem.0xADDRESS of *folder*: a page each.
+    """Add the memory in the files kmem.0xADDRESS of *folder*: a page each.
 
-    A file may go on for some bytes, with the rest of an instruction that crosses the page's end. The tool that copies
-    the pages writes c.nop in place of that rest at the start of the page behind. Raises BadMemory.
+    A file may be some bytes longer than a page, with the rest of an instruction that crosses the page's end. The tool
+    that copies the pages writes c.nop in place of that rest at the start of the next page. Raises BadMemory.
     """
     try:
         paths = [path for path in Path(folder).iterdir() if path.name.startswith(_PAGE_NAME)]
@@ -189,7 +191,9 @@ def add_kernel_pages(image: Image, folder: str | Path) -> None:
 
 
 def _bias(elf: Elf, mapping: Mapping) -> int:
-    """How far above its addresses in the file a program is, given where the part at *mapping.offset* is."""
+    """Return how far above its addresses in the file a program is loaded, from the place of the part at
+    *mapping.offset*.
+    """
     until = mapping.offset + mapping.end - mapping.start
     for segment in sorted(elf.segments, key=_is_data):
         if segment.offset < until and mapping.offset < segment.offset + len(segment.data):

@@ -1,1 +1,1 @@
-"""What the N-Trace and the E-Trace decoder share when they step through a program."""
+"""What the N-Trace and the E-Trace decoder share to step through a program."""

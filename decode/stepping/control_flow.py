@@ -1,12 +1,12 @@
-"""The control flow that N-Trace and E-Trace decoders walk along: segments of the program, and the return addresses.
+"""The control flow that N-Trace and E-Trace decoders follow: segments of the program, and the return addresses.
 
-A `Segment` is a piece of the program that a walk can take whole: all that runs inevitably from an address on, through
-direct jumps, up to the next instruction whose successor the code alone does not tell.
+A `Segment` is a piece of the program that can be taken as a whole: everything that inevitably runs from an address on,
+through direct jumps, up to the next instruction whose successor is not determined by the code alone.
 
-The call stack has the return addresses of the calls under way, for returns that were not reported (implicit return, 1.0
-chapter 9). Stacks are immutable and share their lower part. What a message does to a stack is kept apart from the stack
-it was found with: which return addresses it took off, and which it left on top. So the messages of a function are known
-whoever called it.
+The call stack has the return addresses of the active calls, for returns that are not reported (implicit return, 1.0
+chapter 9). Stacks are immutable and share their lower part. The effect of a message on a stack is stored apart from the
+stack it was found with: the return addresses it popped, and those it left on top. So the messages of a function are
+known, whatever its caller is.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,10 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, sequential_target
 
 CONTINUES, BRANCH, JUMP, STOP, MISSING, DIRECT = range(6)
-"""How a segment ends: it was long enough; a conditional branch; an uninferable jump; an instruction that raises an
-exception (ecall, ebreak); no code there; a direct jump that counts (it is reported, or it is a call to remember)."""
+"""How a segment ends: it reached the maximal length; a conditional branch; an uninferable jump; an instruction that
+raises an exception (ecall, ebreak); missing code; a direct jump that matters (it is reported, or it is a call to
+remember).
+"""
 
 _MAX_SEGMENT = 1024  # instructions
 _BLOCK = 512  # bytes; long code is cut at multiples of it, so that it is the same pieces from wherever it is entered
@@ -29,19 +31,19 @@ _RETURNS = frozenset({IType.RETURN})
 _SWAPS = frozenset({IType.COROUTINE_SWAP})
 
 NOWHERE = -1
-"""No address: not known, or not there."""
+"""No address: unknown, or none exists."""
 
 
 class Segment:
-    """What runs inevitably from an address on.
+    """What inevitably runs from an address on.
 
     pcs        addresses of its instructions, in order of execution
-    ends       halfwords up to and with each of them
+    ends       halfwords up to and including each of them
     halfwords  of all of them
     kind       how it ends
-    fall       where it goes on: CONTINUES and DIRECT, at once; BRANCH, not taken; MISSING, where there is nothing;
-               JUMP and STOP, the next instruction in memory
-    taken      BRANCH: its target. JUMP: where it goes if the instruction before tells, else NOWHERE
+    fall       the next address: after CONTINUES and DIRECT, always; after BRANCH, if not taken; MISSING: the address
+               without code; JUMP and STOP: the next instruction in memory
+    taken      BRANCH: its target. JUMP: its target if the instruction before determines it, else NOWHERE
     why        MISSING: what is missing
     calls      JUMP, DIRECT: the return address is remembered (*fall* of a JUMP, *returns_to* of a DIRECT)
     returns    JUMP: to the address remembered last
@@ -67,7 +69,7 @@ class Segment:
 
 
 class Segments:
-    """The segments of one program under one set of options, built when first asked for."""
+    """The segments of one program under one set of options, built on first use."""
 
     def __init__(
         self,
@@ -81,8 +83,8 @@ class Segments:
     ) -> None:
         """*stacked*: return addresses are remembered; *swaps*: a co-routine swap is a return and a call, not neither.
 
-        *sequential*: targets that the instruction before a jump sets are known; *absolute*: and those of jumps by x0.
-        *reported*: the trace has an outcome for direct jumps, too.
+        *sequential*: targets that the instruction before a jump sets are known; *absolute*: so are those of jumps by
+        x0. *reported*: the trace has an outcome for direct jumps, too.
         """
         self.image = image
         self.known: dict[int, Segment] = {}
@@ -96,7 +98,7 @@ class Segments:
         self._returns = _RETURNS | _SWAPS if swaps else _RETURNS
 
     def at(self, pc: int) -> Segment:
-        """The segment that starts at *pc*."""
+        """Return the segment that starts at *pc*."""
         segment = self.known.get(pc)
         if segment is None:
             segment = self._build(pc)
@@ -107,7 +109,7 @@ class Segments:
         return segment
 
     def forget(self) -> None:
-        """Drops all of them; they are built again when needed."""
+        """Drop all segments; they are built again when needed."""
         self.known.clear()
         self._held = 0
 
@@ -134,7 +136,7 @@ class Segments:
     def _end(
         self, instruction: Instruction, before: Instruction | None, pcs: list[int], lengths: list[int]
     ) -> Segment | None:
-        """The segment that ends with *instruction*, None when it goes on."""
+        """Return the segment that ends with *instruction*, None if it continues."""
         pc = pcs[-1]
         fall = pc + instruction.length & self._mask
         if instruction.is_inferable_jump:
@@ -156,7 +158,7 @@ class Segments:
         return Segment(STOP, pcs, lengths, fall) if instruction.itype is IType.EXCEPTION else None
 
     def _direct(self, instruction: Instruction, pcs: list[int], lengths: list[int], fall: int) -> Segment | None:
-        """A direct jump ends a segment only where it counts."""
+        """Return the segment that ends with a direct jump, None if the jump does not matter."""
         if instruction.offset is None:
             return Segment(MISSING, pcs, lengths, pcs[-1], why="the jump table of cm.jt and cm.jalt (jvt) is not known")
         calls = self._stacked and instruction.itype is IType.INFERABLE_CALL
@@ -168,7 +170,7 @@ class Segments:
 
 
 def _is_long(pcs: list[int], last: Instruction, pc: int) -> bool:
-    """Whether a segment need not go on at *pc*."""
+    """Return whether a segment should end before *pc*."""
     return len(pcs) >= _MAX_SEGMENT or (pc ^ pcs[-1] >= _BLOCK and not last.is_inferable_jump)
 
 
@@ -176,12 +178,12 @@ Stack = tuple[int, "Stack", int] | None
 """(return address on top, the stack below, depth), None for the empty one."""
 
 MAX_DEPTH = 1 << 11
-"""Deeper ones lose their oldest entries. The standard's encoders remember 32 calls, the deepest known 1023."""
+"""Deeper stacks lose their oldest entries. The standard's encoders remember 32 calls, the deepest known 1023."""
 _KEPT = MAX_DEPTH // 2
 
 
 def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
-    """*stack* without its *taken* uppermost entries and with *left* pushed on it, the last one on top."""
+    """Return *stack* without its *taken* uppermost entries and with *left* pushed on it, the last one on top."""
     for _ in range(taken):
         if stack is None:
             break
@@ -190,7 +192,7 @@ def after(stack: Stack, taken: int, left: tuple[int, ...]) -> Stack:
 
 
 def pushed(stack: Stack, addresses: Sequence[int]) -> Stack:
-    """*stack* with these return addresses on it, the last one on top."""
+    """Return *stack* with these return addresses on it, the last one on top."""
     depth = stack[2] if stack is not None else 0
     if depth + len(addresses) > MAX_DEPTH:
         stack, addresses = None, [*_newest(stack, _KEPT - len(addresses)), *addresses[-_KEPT:]]
@@ -202,12 +204,12 @@ def pushed(stack: Stack, addresses: Sequence[int]) -> Stack:
 
 
 def top(stack: Stack) -> int | None:
-    """The return address on top, None of the empty stack."""
+    """Return the return address on top, None for the empty stack."""
     return None if stack is None else stack[0]
 
 
 def _newest(stack: Stack, count: int) -> list[int]:
-    """That many addresses, the one on top last."""
+    """Return the *count* uppermost addresses, the one on top last."""
     addresses: list[int] = []
     while stack is not None and len(addresses) < count:
         addresses.append(stack[0])
@@ -216,16 +218,16 @@ def _newest(stack: Stack, count: int) -> list[int]:
 
 
 class Mark(NamedTuple):
-    """A stack in use at some moment: how many addresses had been taken, and those that were left."""
+    """A moment in the use of a stack: how many addresses had been popped, and those left."""
 
     taken: int
     left: tuple[int, ...]
 
 
 class Calls:
-    """A stack in use during one walk, and what the walk does to it.
+    """A stack used during one walk, and the effect of the walk on it.
 
-    taken  what it took off the stack it began with, None for each time that one was empty already
+    taken  what it popped off the stack it began with, None for each time that one was empty already
     left   what it left on top of the rest
     """
 
@@ -238,11 +240,11 @@ class Calls:
         self.left: list[int] = []
 
     def push(self, address: int) -> None:
-        """A call."""
+        """Push the return address of a call."""
         self.left.append(address)
 
     def pop(self) -> int | None:
-        """A return: where to, None when no call is known."""
+        """Pop the target of a return, None if no call is known."""
         left = self.left
         if left:
             if len(left) <= self._lowest:
@@ -255,12 +257,14 @@ class Calls:
         return address
 
     def mark(self) -> Mark:
-        """This moment, for `rounds`."""
+        """Return this moment, for `rounds`."""
         self._lowest = len(self.left)
         return Mark(len(self.taken), tuple(self.left))
 
     def rounds(self, mark: Mark, most: int) -> int:
-        """How many times, *most* at most, all since *mark*, the last one, can be done again and be the same."""
+        """Return how many times, at most *most*, the operations since *mark*, the last mark, can be
+        repeated unchanged.
+        """
         again = self.taken[mark.taken :]
         if not again and self._lowest >= len(mark.left):
             return most  # calls were made, and the older ones not touched
@@ -276,7 +280,7 @@ class Calls:
         return most
 
     def repeat(self, mark: Mark, times: int) -> None:
-        """Do all since *mark* so many times more, as `rounds` allows."""
+        """Repeat the operations since *mark* so many times, as `rounds` allows."""
         again, calls = self.taken[mark.taken :], self.left[len(mark.left) :]
         self.taken += again * times
         self._below = after(self._below, len(again) * times, ())
@@ -288,11 +292,11 @@ class Calls:
         return pushed(self._below, self.left)
 
     def top(self) -> int | None:
-        """Where the next return goes."""
+        """The target of the next return."""
         return self.left[-1] if self.left else top(self._below)
 
     def redo(self, taken: tuple[int | None, ...], left: tuple[int, ...]) -> bool:
-        """Do what another walk did, if it meets the same return addresses here."""
+        """Repeat the effect of another walk; return whether it meets the same return addresses here."""
         own, below = len(self.left), self._below
         for count, address in enumerate(taken, 1):
             if count <= own:
@@ -313,9 +317,10 @@ class Calls:
 
 
 class CallEffect(NamedTuple):
-    """What a step does to the call stack: forgets it, or takes these return addresses off it, and leaves others.
+    """The effect of a step on the call stack: it forgets the stack, or pops these return addresses off it and leaves
+    others.
 
-    *peak*: how much deeper the stack ever was than before, for encoders whose stack is not as deep as the program's.
+    *peak*: how much deeper than before the stack ever was, for encoders whose stack is not as deep as the program's.
     """
 
     taken: tuple[int | None, ...]
@@ -328,5 +333,5 @@ CLEARS = CallEffect((), (), True)
 
 
 def effect(calls: Calls) -> CallEffect | None:
-    """What a walk did to the call stack."""
+    """Return the effect of a walk on the call stack, None if there is none."""
     return CallEffect(tuple(calls.taken), tuple(calls.left)) if calls.taken or calls.left else None
