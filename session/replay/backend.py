@@ -1,18 +1,17 @@
-"""What the proxy is given to answer gdb with: the past, and extensions that answer more packets than the proxy's own.
+"""The interfaces of the proxy: the past that it answers gdb from, and extensions that answer more packets.
 
-`ReplayBackend` is where the user is in the past: a place in the history of each hart, and how one gets from place
-to place. The proxy asks it when gdb steps and runs backward and forward; `trace goto` does, too. `Extension` and
-`Asking` are what adds packets, and what that may ask. Source: GDB manual, "General Query Packets" (qSupported),
-"Packets" (escaping).
+`ReplayBackend` keeps a position in the history of each hart, and moves it. The proxy uses it when gdb steps and runs
+backward and forward; so does `trace goto`. An `Extension` answers packets of its own, with the help of an
+`ExtensionContext`. Source: GDB manual, "General Query Packets" (qSupported), "Packets" (escaping).
 
-`Csrs` is such an extension, a packet of rvtrace's own that carries many of gdb's for registers: they go to the stub
-without waiting in between.
+`Csrs` is such an extension: one packet of rvtrace's own carries many of gdb's register packets, which are sent to the
+stub without waiting for answers in between.
 
     qRvtrace.registers:P1b6=...;p1b7;p1b8;|P3b4=...@0        the answer: =OK;01..;02..;OK
 
-"|" before a packet: it is sent only when all before it were answered well. The replies end with the first that is
-not. "=" tells the answer from what a program prints (O...). After "@" is the hart it is for; nothing: the one of
-gdb's current thread.
+"|" before a packet: it is sent only if all packets before it succeeded. The replies end with the first error. "="
+distinguishes the answer from output of a program (O...). "@" is followed by the number of the hart; nothing: the hart
+of gdb's current thread.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from rvtrace_gdb.support.text import is_number
 
 
 class Watchpoint(NamedTuple):
-    """*kind*: "watch" for stores, "rwatch" for loads, "awatch" for both, to one of *size* bytes at *address*."""
+    """A watchpoint on *size* bytes at *address*. *kind*: "watch" for stores, "rwatch" for loads, "awatch" for both."""
 
     kind: str
     address: int
@@ -36,9 +35,9 @@ NO_WATCHPOINTS: Watchpoints = frozenset()
 
 
 class Hit(NamedTuple):
-    """A watchpoint that triggers at *position*; *address*: one of its bytes, which was accessed.
+    """A watchpoint that triggers at *position*; *address* is the accessed byte in it.
 
-    Forward that is before the instruction that makes the access, backward behind it: gdb, which takes it that RISC-V
+    Forward that is before the instruction that makes the access, backward after it: gdb, which assumes that RISC-V
     harts stop before an access, makes one more step in the same direction, without watchpoints, and compares then.
     """
 
@@ -48,10 +47,10 @@ class Hit(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Why a walk through the past ended.
+    """Why a movement in the past ended.
 
-    at_end  "begin" or "end" of the history where it came to one, else ""
-    lines   for the user: what was passed of which the trace does not say what ran
+    at_end  "begin" or "end" if it came to that end of the history, else ""
+    lines   lines for the user about gaps that were passed
     hit     the watchpoint that ended it
     """
 
@@ -61,7 +60,7 @@ class Stop(NamedTuple):
 
 
 class Registers(NamedTuple):
-    """Which registers a trace tells, besides pc and the integer registers.
+    """The registers that a trace has besides pc and the integer registers.
 
     flen  bits of the floating-point registers, 0 without any
     csrs  numbers by gdb's names
@@ -72,35 +71,36 @@ class Registers(NamedTuple):
 
 
 class ReplayBackend(Protocol):
-    """What the proxy needs of the past. *hart*: the hart of gdb's thread, None where threads are no harts.
+    """The past, as the proxy uses it. *hart*: the hart of gdb's thread, None where threads are no harts.
 
-    A position is that of `decode.history.history`: of the instruction that runs next; the length of the history stands
-    for the present, as it is seen from the past: all has run. A hart that is not in the past has no position.
+    A position is that of `decode.history.history`: of the instruction that runs next. The length of the history is the
+    position after the last instruction: the present, as seen from the past. A hart that is in the present has no
+    position.
     """
 
     def enter(self, hart: int | None, progress: Progress) -> None:
-        """Reads out the trace and decodes it; the position is behind its end. Raises RvtraceError."""
+        """Read out and decode the trace, and move the hart to the end of its history. Raises RvtraceError."""
 
     def leave(self) -> None:
-        """Back to the present, with all harts."""
+        """Return to the present, with all harts."""
 
     def position(self, hart: int | None) -> int | None:
-        """Where a hart is, None in the present."""
+        """Return the position of a hart, None in the present."""
 
     def away(self) -> bool:
-        """Whether any hart is in the past."""
+        """Return whether any hart is in the past."""
 
     def is_at_end(self, hart: int | None) -> bool:
-        """Whether all has run where this hart is: what the target says now is right there, too."""
+        """Return whether a hart is at the end of its history: the live target's state is right there, too."""
 
     def go_to(self, hart: int | None, position: int) -> None:
-        """Into the past, at a position of its history as it was decoded last. Raises RvtraceError."""
+        """Move a hart to a position of its history as it was decoded last. Raises RvtraceError."""
 
     def sees_accesses(self, hart: int | None) -> bool:
-        """Whether watchpoints can trigger: where a hart is, the trace says what its loads and stores accessed."""
+        """Return whether watchpoints can trigger: the trace of the hart has the addresses of loads and stores."""
 
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
-        """One instruction, *direction* 1 or -1; over gaps. Not over a hit of a watchpoint."""
+        """Step one instruction, *direction* 1 or -1, over gaps, but not over a hit of a watchpoint."""
 
     def step_within(
         self,
@@ -110,7 +110,7 @@ class ReplayBackend(Protocol):
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> Stop:
-        """At least one instruction, and on as long as the next one is in *addresses*, or to a hit of a watchpoint."""
+        """Step at least one instruction, and on while the next one is in *addresses*, or to a hit of a watchpoint."""
 
     def run(
         self,
@@ -120,30 +120,33 @@ class ReplayBackend(Protocol):
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> Stop:
-        """To the next instruction (but this one) that has a breakpoint, or the nearest hit of a watchpoint, which may
-        be right here. Raises what *progress* does, and then has gone some of the way, or none.
+        """Run to the next instruction (not the current one) with a breakpoint, or to the nearest hit of a watchpoint,
+        which may be at the current position. When *progress* raises, that is passed on, at a position on the way.
         """
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
-        """The values known where a hart is, by gdb's name of the register: pc, and what the trace has besides."""
+        """Return the known values at the hart's position, by gdb's register names: pc, and those in the trace."""
 
     def told(self, hart: int | None) -> Registers | None:
-        """Which registers may be known in a hart's past, None: pc alone."""
+        """Return which registers may be known in a hart's past, None: pc alone."""
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
-        """What is known to have been in memory: code and constants, and what the trace has besides. Fewer bytes where
-        not all is, b"" for none.
+        """Return the known contents of memory: code and constants, and what the trace has.
+
+        The answer ends before the first unknown byte, b"" if the first byte is unknown.
         """
 
     def joins(self, hart: int | None, pc: int) -> str:
-        """A line for the user if what ran last of what is known does not lead to *pc*, where the program is now."""
+        """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now, else
+        "".
+        """
 
 
 class Asking(Protocol):
-    """What an extension is given with a packet: gdb's connection as it is now. It is used in the proxy's thread.
+    """gdb's connection, as an extension sees it while it answers a packet. It is used in the proxy's thread.
 
-    past, lock  as the proxy has them; hold the lock while using the past
-    thread      gdb's current thread as the protocol writes it ("1", "p1.1"), None where the stub has no threads
+    past, lock  the past, and the lock to hold while it is used
+    thread      gdb's current thread in the protocol's notation ("1", "p1.1"), None where the stub has no threads
     hart        its hart, None where threads are no harts
     """
 
@@ -160,28 +163,30 @@ class Asking(Protocol):
     def hart(self) -> int | None: ...
 
     def live(self) -> bool:
-        """Whether there is a stub and its target stands still: `transact` and `live_pc` are then possible."""
+        """Return whether there is a stub whose target is halted: `transact` and `live_pc` are possible then."""
 
     def transact(self, packet: bytes) -> bytes:
-        """The stub's answer to *packet*, in the present, for gdb's current thread (both without framing and escapes).
+        """Return the stub's answer to *packet*, for gdb's current thread, both without framing and escapes.
 
         Raises StubGone.
         """
 
     def transact_all(self, packets: list[bytes], hart: int | None = None) -> list[bytes]:
-        """As `transact`, of several packets that are sent without waiting in between; for a hart, if it is given."""
+        """Return the answers to several packets, which are sent without waiting in between, for *hart* if given."""
 
     def monitor(self, command: str) -> str:
-        """What the stub prints for a command of its own (qRcmd). Raises StubGone."""
+        """Return the output of a monitor command of the stub (qRcmd). Raises StubGone."""
 
     def extended(self, packet: bytes) -> bytes | None:
-        """What an extension answers to *packet*, None where it is for none. Raises RvtraceError."""
+        """Return an extension's answer to *packet*, None if none of them answers it. Raises RvtraceError."""
 
     def live_pc(self) -> int | None:
-        """Where gdb's current thread stands in the present, None where the stub does not say. Raises StubGone."""
+        """Return the pc of gdb's current thread in the present, None if the stub does not report
+        it. Raises StubGone.
+        """
 
     def say(self, line: str) -> None:
-        """A line for the user, printed with the next stop (`Proxy.said`)."""
+        """Add a line for the user, which is printed with the next stop (`Proxy.said`)."""
 
 
 class Extension(Protocol):
@@ -191,12 +196,12 @@ class Extension(Protocol):
     def prefixes(self) -> tuple[bytes, ...]: ...
 
     def features(self) -> str:
-        """What the answer to qSupported says besides, separated by semicolons: "Qbtrace:bts+;Qbtrace:off+"."""
+        """Return what to add to the answer to qSupported, separated by semicolons: "Qbtrace:bts+;Qbtrace:off+"."""
 
     def answer(self, packet: bytes, asking: Asking) -> bytes | None:
-        """The answer, which is yet to be escaped and framed; None: not one of mine.
+        """Return the answer, without framing and escapes; None if the packet is not one of this extension.
 
-        An RvtraceError that leaves this is told to gdb ("E.text") and to the user (`Proxy.said`).
+        An RvtraceError is reported to gdb ("E.text") and to the user (`Proxy.said`).
         """
 
 
@@ -206,17 +211,19 @@ RUNS = b"E.the hart runs"
 
 
 def refuses(reply: str) -> bool:
-    """Whether a reply to p or P is an error, or that there is no such packet: values are pairs of digits."""
+    """Return whether a reply to p or P is an error, or empty, which means an unsupported packet. Values are pairs of
+    digits.
+    """
     return not reply or (reply[0] == "E" and (len(reply) == 3 or reply[1] == "."))
 
 
 def batch(packets: Sequence[str]) -> str:
-    """One packet of many."""
+    """Return one packet that contains all *packets*."""
     return _PREFIX + NEXT.join(packets)
 
 
 class Csrs:
-    """An `Extension` of the proxy."""
+    """The `Extension` for batches of register packets."""
 
     prefixes = (_PREFIX.encode(),)
 
@@ -238,7 +245,7 @@ class Csrs:
 
 
 def replies(answer: str) -> list[str]:
-    """The replies in an answer."""
+    """Return the replies in an answer."""
     return answer.removeprefix("=").split(NEXT)
 
 
@@ -247,7 +254,7 @@ def _answer(replies: Sequence[str]) -> bytes:
 
 
 def _groups(packets: Sequence[str]) -> Iterator[list[str]]:
-    """What is sent at once."""
+    """Yield the packets that are sent at once."""
     group: list[str] = []
     for packet in packets:
         if packet.startswith(BARRIER) and group:

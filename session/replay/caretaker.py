@@ -1,12 +1,12 @@
-"""A small process that keeps gdb's connection when this process is killed, and ends it when gdb can take that.
+"""A small process that keeps gdb's connection open when this process is killed, and ends it at a safe moment.
 
-gdb 13 and 16 crash when their connection ends while they find frames: they let go of all frames, and go on with one
-of them. So a small process has gdb's connection, too. It does nothing as long as this one lives; then it answers
-what gdb reads to find frames with an error, and ends the connection at anything else.
+gdb 13 and 16 crash when their connection ends while they compute frames: they free all frames, and continue to use one
+of them. So a small process has gdb's connection, too. It does nothing as long as this process lives; after that it
+answers the packets with which gdb computes frames with an error, and ends the connection at any other packet.
 
-This file is also its program, and needs nothing else of rvtrace: `caretaker.py CONNECTION ALIVE OWED`, file
-descriptors: gdb's connection; a pipe that ends with this process; a byte, what the packet begins with that gdb waits
-for an answer to, or 0.
+This file is also the program of that process, and needs nothing else of rvtrace: `caretaker.py CONNECTION ALIVE OWED`.
+The arguments are file descriptors: gdb's connection; a pipe that ends with this process; a byte that is the first of
+the packet to which gdb waits for an answer, or 0.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-OF_FRAMES = (b"m", b"x", b"p")  # what gdb reads when it finds frames
+OF_FRAMES = (b"m", b"x", b"p")  # packets with which gdb computes frames
 _NOTHING = b"\0"
 _ERROR = b"+$E01#a6"
 _PACKET = re.compile(rb"\$([^#]*)#..", re.S)
@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 16
 
 
 class Caretaker:
-    """Of one gdb's connection. Where there cannot be one, or it cannot be started, there is none."""
+    """The caretaker of one gdb's connection. If it cannot be started, there is none."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._owed: mmap.mmap | None = None
@@ -52,12 +52,12 @@ class Caretaker:
                 os.close(watched)
 
     def owes(self, packet: bytes) -> None:
-        """gdb waits for an answer to this packet; to none, if it is empty."""
+        """Note that gdb waits for an answer to this packet; b"": to none."""
         if self._owed is not None:
             self._owed[:1] = packet[:1] or _NOTHING
 
     def dismiss(self) -> None:
-        """The connection has ended."""
+        """End the process: the connection has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -69,7 +69,7 @@ class Caretaker:
 
 
 def _take_over(gdb: socket.socket, owed: bytes) -> None:
-    """Until gdb asks for something else, or is gone."""
+    """Answer gdb with errors until it sends some other packet, or ends the connection."""
     if owed != _NOTHING:
         if owed not in OF_FRAMES:
             return
@@ -86,7 +86,7 @@ def _take_over(gdb: socket.socket, owed: bytes) -> None:
 
 def main(words: list[str]) -> None:
     connection, alive, owed = map(int, words)
-    os.read(alive, 1)  # nothing is ever written
+    os.read(alive, 1)  # nobody ever writes to it
     with contextlib.suppress(OSError), socket.socket(fileno=connection) as gdb:
         gdb.setblocking(True)
         _take_over(gdb, os.pread(owed, 1, 0))

@@ -1,11 +1,10 @@
 """Connections that carry packets of gdb's remote serial protocol, with their own state of acknowledgment.
 
-`Stream` takes bytes apart into packets: framing, escapes, repeats. Nothing here knows what a packet says. Source:
-GDB manual, "Overview" of the remote protocol (packets, acknowledgment, escapes, run lengths), "Notification
-Packets", "Interrupts".
+`Stream` splits bytes into packets: framing, escapes, repeats. Nothing here interprets a packet. Source: GDB manual,
+"Overview" of the remote protocol (packets, acknowledgment, escapes, run lengths), "Notification Packets", "Interrupts".
 
-`Wire` is one side of the proxy. It never blocks: what the other end does not take yet is kept until it does. `Stub`
-is the side of the stub: what it was asked and has not answered yet, and questions of our own to it.
+`Wire` is one side of the proxy. It never blocks: it keeps what the other end does not accept yet. `Stub` is the side of
+the stub: the packets of gdb that it has not answered yet, and packets of the proxy's own.
 """
 
 import contextlib
@@ -23,7 +22,9 @@ from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import printable, why_not
 
-LONGEST = 1 << 25  # bytes of one packet: OpenOCD and QEMU offer 16 KB at most, so whoever sends more is no gdb or stub
+LONGEST = (
+    1 << 25
+)  # bytes of one packet: OpenOCD and QEMU offer 16 KB at most, so a sender of more is neither gdb nor a stub
 _ACK, _NAK, _INTERRUPT, _PACKET, _NOTIFICATION = b"+-\x03$%"
 _SPECIAL = b"#$}*"
 _ESCAPES = {byte: bytes([ord("}"), byte ^ 0x20]) for byte in _SPECIAL}
@@ -33,6 +34,8 @@ _SUMMED = 256  # bytes
 
 
 class Kind(Enum):
+    """The kinds of items in a stream."""
+
     PACKET = auto()
     NOTIFICATION = auto()
     ACK = auto()
@@ -41,14 +44,14 @@ class Kind(Enum):
 
 
 class Item(NamedTuple):
-    """What a stream consists of. *raw*: as it came; *body*: between the mark and "#", still escaped."""
+    """An item of a stream. *raw*: the bytes as received; *body*: those between "$" and "#", still escaped."""
 
     kind: Kind
     raw: bytes
     body: bytes = b""
 
     def is_intact(self) -> bool:
-        """Whether the checksum is right. Where packets are not acknowledged, nobody looks at it."""
+        """Whether the checksum is right. It is not checked where packets are not acknowledged."""
         try:
             return int(self.raw[-2:], 16) == checksum(self.body)
         except ValueError:
@@ -56,7 +59,7 @@ class Item(NamedTuple):
 
 
 class TooLong(Exception):
-    """What comes is not the protocol."""
+    """The data received does not follow the protocol."""
 
 
 _SINGLE = {
@@ -67,14 +70,14 @@ _SINGLE = {
 
 
 class Stream:
-    """Takes what one side sends apart, however it is cut. What is between packets and means nothing is dropped."""
+    """Splits what one side sends into items, wherever the pieces end. Meaningless bytes between packets are dropped."""
 
     def __init__(self) -> None:
         self._rest = b""
-        self._searched = 0  # of the rest, for the end of the packet it begins with
+        self._searched = 0  # bytes of the rest in which the end of its first packet was already searched
 
     def feed(self, data: bytes) -> list[Item]:
-        """All that is complete now. Raises TooLong."""
+        """Return all items that are complete now. Raises TooLong."""
         buffer = self._rest + data if self._rest else data
         items: list[Item] = []
         at, size = 0, len(buffer)
@@ -99,7 +102,7 @@ class Stream:
 
 
 def _item(raw: bytes) -> Item:
-    """A "$" inside means that another packet was begun: there is none in a body."""
+    """Return the item of a packet. A "$" inside begins another packet: a body contains none."""
     again = raw.rfind(b"$", 1)
     if again > 0:
         raw = raw[again:]
@@ -108,12 +111,15 @@ def _item(raw: bytes) -> Item:
 
 
 def frame(body: bytes) -> bytes:
-    """A packet of a *body* that is escaped where it has to be."""
+    """Return the packet of a *body* whose data are already escaped."""
     return b"$%b#%02x" % (body, checksum(body))
 
 
 def checksum(body: bytes) -> int:
-    """The sum of the bytes modulo 256. The lower half of Adler-32 is a sum of bytes, and fast; 256 do not exceed it."""
+    """Return the sum of the bytes modulo 256.
+
+    The lower half of Adler-32 is a sum of bytes, and fast; 256 bytes do not exceed its range.
+    """
     if len(body) <= _SUMMED:
         return sum(body) & 0xFF
     pieces = range(0, len(body), _SUMMED)
@@ -121,14 +127,14 @@ def checksum(body: bytes) -> int:
 
 
 def escape(data: bytes) -> bytes:
-    """Any bytes as part of a body."""
+    """Escape bytes for a body."""
     if not any(byte in data for byte in _SPECIAL):
         return data
     return b"".join(_ESCAPES.get(byte) or bytes([byte]) for byte in data)
 
 
 def unescape(body: bytes) -> bytes:
-    """The bytes that a body stands for: escapes and repeats are resolved. Raises ValueError where it breaks off."""
+    """Resolve the escapes and repeats of a body. Raises ValueError if it ends inside one."""
     if b"}" not in body and b"*" not in body:
         return body
     out = bytearray()
@@ -150,7 +156,7 @@ def unescape(body: bytes) -> bytes:
 
 
 def escaped_within(data: bytes, room: int) -> tuple[bytes, int]:
-    """As much of the beginning of *data* as fits into *room* bytes, escaped, and how many bytes that stands for."""
+    """Return the escaped beginning of *data* that fits into *room* bytes, and its length before escaping."""
     piece = data[: max(room, 1)]
     while len(escaped := escape(piece)) > max(room, 2):
         piece = piece[: -((len(escaped) - room + 1) // 2)]
@@ -159,7 +165,7 @@ def escaped_within(data: bytes, room: int) -> tuple[bytes, int]:
 
 _AT_ONCE = 1 << 17  # bytes
 _LOOKED_AT = 256
-MUCH = 1 << 20  # bytes not taken by the other end: reason enough not to read more for it
+MUCH = 1 << 20  # bytes that the other end has not accepted: enough to stop reading more for it
 
 
 class WireGone(Exception):
@@ -171,7 +177,7 @@ class WireGone(Exception):
 
 
 class Wire:
-    """A connected socket that carries packets. *acknowledges*: until QStartNoAckMode, both ends do."""
+    """A connected socket that carries packets. *acknowledges*: both ends acknowledge packets, until QStartNoAckMode."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -183,24 +189,24 @@ class Wire:
         self._unsent = bytearray()
         self._last = b""
         self._settled = 0  # packets that were acknowledged before they came
-        self._owed = b""  # acknowledgments: what is more urgent is sent first
+        self._owed = b""  # acknowledgments to send: more urgent data go first
 
     def fileno(self) -> int:
         return self.connection.fileno()
 
     def close(self) -> None:
-        """Also for another process that has it."""
+        """Shut down the connection, also for another process that has it."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
     @property
     def unsent(self) -> int:
-        """Bytes that the other end has not taken yet."""
+        """The number of bytes that the other end has not accepted yet."""
         return len(self._unsent)
 
     def packet_to_come(self) -> bytes:
-        """How the newest packet begins that has arrived and is still to be received; nothing where there is none."""
+        """Return the beginning of the newest packet that has arrived and is not received yet, b"" if there is none."""
         try:
             _, begin, body = self.connection.recv(_LOOKED_AT, socket.MSG_PEEK).rpartition(b"$")
         except OSError:
@@ -208,7 +214,7 @@ class Wire:
         return body[:1] if begin else b""
 
     def receive(self) -> list[Item]:
-        """The packets, notifications and interrupts that are there now, acknowledged. Raises WireGone."""
+        """Return the packets, notifications and interrupts that have arrived, and acknowledge them. Raises WireGone."""
         try:
             data = self.connection.recv(_AT_ONCE)
             if not data:
@@ -225,7 +231,7 @@ class Wire:
         return [item for item in items if self._is_new(item)]
 
     def _is_new(self, item: Item) -> bool:
-        """Acknowledges a packet. Whether it is one to look at."""
+        """Acknowledge a packet, and return whether it is valid and no repetition."""
         if item.kind is Kind.PACKET:
             intact = item.is_intact()
             if self._settled:
@@ -238,7 +244,7 @@ class Wire:
         return item.kind is Kind.INTERRUPT or (item.kind is Kind.NOTIFICATION and item.is_intact())
 
     def send(self, raw: bytes) -> None:
-        """A framed packet. Raises WireGone."""
+        """Send a framed packet. Raises WireGone."""
         if self.acknowledges:
             self._last = raw
         if self._owed:
@@ -246,12 +252,14 @@ class Wire:
         self.write(raw)
 
     def send_body(self, body: bytes) -> None:
-        """A packet that is yet to be framed. Raises WireGone."""
+        """Frame and send a packet. Raises WireGone."""
         self.send(frame(body))
 
     def send_all(self, bodies: list[bytes]) -> None:
-        """Packets that the other end is to answer one after the other. Their answers are acknowledged beforehand: the
-        other end looks at what was sent only when it has answered, and TCP does not damage them. Raises WireGone.
+        """Send packets that the other end answers one after the other. Raises WireGone.
+
+        Their answers are acknowledged in advance: the other end looks at acknowledgments only after it has answered,
+        and TCP does not damage packets.
         """
         if not self.acknowledges or len(bodies) == 1:
             self.send(b"".join(map(frame, bodies)))
@@ -260,13 +268,13 @@ class Wire:
         self.send(b"+".join(map(frame, bodies)))
 
     def settle(self) -> None:
-        """Sends the acknowledgments that did not go with a packet, before waiting for more. Raises WireGone."""
+        """Send the acknowledgments that went with no packet, before waiting for more. Raises WireGone."""
         if self._owed:
             owed, self._owed = self._owed, b""
             self.write(owed)
 
     def write(self, data: bytes) -> None:
-        """Bytes as they are. Raises WireGone."""
+        """Send bytes unchanged. Raises WireGone."""
         if self._unsent:
             self._unsent += data
             return
@@ -280,14 +288,14 @@ class Wire:
             self._unsent += data[sent:]
 
     def flush(self) -> None:
-        """What is unsent, now that the other end takes something. Raises WireGone."""
+        """Send unsent bytes, now that the other end accepts some. Raises WireGone."""
         waiting, self._unsent = bytes(self._unsent), bytearray()
         if waiting:
             self.write(waiting)
 
 
 class StubAbsent(RvtraceError):
-    """Nobody serves gdb there. *host*, *port*: where it was looked for."""
+    """No stub answers at *host*, *port*."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(
@@ -313,9 +321,9 @@ CONNECT_SECONDS = 5.0
 class Stub:
     """A connection to the stub. Every method raises StubGone when it ends.
 
-    asked    the packets of gdb that are to be answered yet, oldest first
+    asked    the packets of gdb that have no answer yet, oldest first
     running  the last of these resumed the target
-    heard    it has said anything: else it took the connection, but may not serve it
+    heard    it has sent something: before that it has accepted the connection, but may not serve it
     """
 
     def __init__(self, shared: Shared, connection: socket.socket, where: tuple[str, int]) -> None:
@@ -328,17 +336,17 @@ class Stub:
 
     @classmethod
     def connect(cls, shared: Shared, where: tuple[str, int]) -> "Stub":
-        """Raises StubAbsent, StubGone."""
+        """Connect to the stub. Raises StubAbsent, StubGone."""
         try:
             connection = socket.create_connection(where, CONNECT_SECONDS)
         except (OSError, OverflowError, ValueError) as error:
             if isinstance(error, OSError) and is_refusal(error):
-                raise  # it is not the stub that is missing
+                raise  # the stub is not what is missing
             raise StubAbsent(*where, why_not(error)) from error
         return cls(shared, connection, where)
 
     def is_alive(self) -> bool:
-        """Before it is used: it was not closed while nobody looked."""
+        """Return whether the connection is still open, before it is used."""
         try:
             self.receive()
         except StubGone:
@@ -352,19 +360,19 @@ class Stub:
         return StubGone(*self._where) if why is None else StubGone(*self._where, f"is lost: {why}")
 
     def write(self, data: bytes) -> None:
-        """As they are: an interrupt."""
+        """Send bytes unchanged: an interrupt."""
         try:
             self.wire.write(data)
         except WireGone as error:
             raise self.gone(error.why) from error
 
     def ask(self, body: bytes, raw: bytes | None = None) -> None:
-        """A packet whose answer comes later. *raw*: it in its frame."""
+        """Send a packet whose answer comes later. *raw*: the same packet in its frame."""
         self.tell(frame(body) if raw is None else raw)
         self.asked.append(body)
 
     def tell(self, raw: bytes) -> None:
-        """A packet in its frame that has no answer."""
+        """Send a framed packet that has no answer."""
         try:
             self.wire.send(raw)
         except WireGone as error:
@@ -377,14 +385,14 @@ class Stub:
             raise self.gone(error.why) from error
 
     def settle(self) -> None:
-        """Acknowledges what is not acknowledged yet."""
+        """Send the acknowledgments that are due."""
         try:
             self.wire.settle()
         except WireGone as error:
             raise self.gone(error.why) from error
 
     def receive(self) -> None:
-        """What is there now; `next` has it."""
+        """Receive what has arrived, for `next`."""
         try:
             items = self.wire.receive()
         except WireGone as error:
@@ -393,18 +401,20 @@ class Stub:
         self._arrived += items
 
     def next(self) -> Item | None:
-        """The oldest that was received and not looked at."""
+        """Return the oldest item that was received and not returned yet."""
         return self._arrived.popleft() if self._arrived else None
 
     def transact(self, body: bytes, other: Callable[[Item], None]) -> bytes:
-        """The answer to a packet of ours, unescaped. *other* gets what comes before it and is none."""
+        """Return the answer to a packet of the proxy's own, unescaped. *other* takes items before it that are no
+        answer.
+        """
         try:
             return unescape(self.transact_all([body], other)[0])
         except ValueError:
             return b"E01"
 
     def transact_all(self, bodies: list[bytes], other: Callable[[Item], None]) -> list[bytes]:
-        """The answers to several packets, which are sent without waiting in between; they are still escaped."""
+        """Return the answers to several packets, which are sent without waiting in between; they are still escaped."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while self.asked:
             other(self._wait(deadline, bodies[0]))

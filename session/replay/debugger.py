@@ -1,4 +1,4 @@
-"""gdb while it goes back in time: the proxy between it and the target, and where in the past it is."""
+"""gdb while it goes back in time: the proxy between it and the target, and its positions in the past."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,18 +19,18 @@ _NONE_BEHIND = "there is none behind this place; without -next it goes to those 
 
 
 class NotConnected(RvtraceError):
-    """gdb does not talk to its target through the proxy."""
+    """gdb is not connected to its target through the proxy."""
 
     def __init__(self) -> None:
         super().__init__("going back needs rvtrace between gdb and the target: `trace connect` puts it there")
 
 
 class NoPlace(RvtraceError):
-    """A place in the past that there is not."""
+    """The requested place is not in the history."""
 
 
 class NoThread(RvtraceError):
-    """`set trace hart` names a hart that the debugger has no thread for."""
+    """`set trace hart` selects a hart for which gdb has no thread."""
 
     def __init__(self, hart: int, thread_hart: int) -> None:
         super().__init__(
@@ -40,14 +40,14 @@ class NoThread(RvtraceError):
 
 
 class TargetGone(RvtraceError):
-    """There is no present any more."""
+    """The connection to the target has ended, so there is no present to return to."""
 
     def __init__(self) -> None:
         super().__init__("there is no present to return to: the target's end of the connection is gone")
 
 
 class NoTarget(RvtraceError):
-    """There is a trace alone."""
+    """The debugger has a trace alone, without a target."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -56,9 +56,9 @@ class NoTarget(RvtraceError):
 
 
 class Going(NamedTuple):
-    """Where the next resumption leads: the number as `trace history` prints it, None for the present.
+    """Where the next resumption leads: the number that `trace history` prints, None for the present.
 
-    *moves*: there is somewhere to go; else gdb is there already.
+    *moves*: False if gdb is there already.
     """
 
     number: int | None
@@ -67,22 +67,22 @@ class Going(NamedTuple):
 
 
 class Debugger:
-    """A gdb that talks to the stub at (host, port), None for none, through a port of ours."""
+    """A gdb that uses the stub at (host, port), None for none, through the proxy."""
 
     def __init__(self, session: Session, context: Context, extensions: Sequence[Extension] = ()) -> None:
         self._session = session
         self.context = context
-        """The program and settings gdb told of last."""
+        """The program and settings that gdb sent last."""
         self.places = Timeline(self._select)
         self.extensions = extensions
         self._proxy: Proxy | None = None
-        self._resumes_before = 0  # of the connections before this one
+        self._resumes_before = 0  # resumptions of earlier connections
         self._stub: tuple[str, int] | None = None
         self._xlen = 64
 
     @property
     def proxy(self) -> Proxy:
-        """Raises `NotConnected`."""
+        """The proxy. Raises `NotConnected`."""
         if self._proxy is None:
             raise NotConnected
         return self._proxy
@@ -97,16 +97,16 @@ class Debugger:
 
     @property
     def asking(self) -> Asking | None:
-        """The way to the stub for who works in the proxy's own thread; None in others."""
+        """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return None if self._proxy is None else self._proxy.asking
 
     def away(self) -> bool:
-        """Whether it is in the past."""
+        """Return whether it is in the past."""
         return self.places.away()
 
     @property
     def has_target(self) -> bool:
-        """Whether there is one besides the trace."""
+        """Whether there is a target besides the trace."""
         return self._stub is not None
 
     def listen(
@@ -116,12 +116,13 @@ class Debugger:
         progress: Progress = silent,
         path: str | None = None,
     ) -> Proxy:
-        """Wait for gdb at a port (0: any free one) or at the socket *path* ("": one that only we can connect to), and
-        connect it to *stub*. Raises RvtraceError.
+        """Connect to *stub*, and wait for gdb at a port (0: any) or at the socket *path* ("": in a private folder).
+
+        Raises RvtraceError.
         """
         if stub is None:
             with self._session.lock:
-                self._replayed(progress)  # what is wrong is told now: gdb would hear of an end of its connection
+                self._replayed(progress)  # errors are reported now: gdb would only see the connection end
         xlen = 64 if stub is not None else self._session.capture().xlen
         same = stub == self._stub and (stub is not None or xlen == self._xlen)
         if self._proxy is not None and same and _is_at(self._proxy, port, path):
@@ -138,12 +139,12 @@ class Debugger:
     def close(self) -> None:
         """End the connections."""
         if self._proxy is not None:
-            self._resumes_before = self.resumes + 1  # what ran while nobody was connected is not known
+            self._resumes_before = self.resumes + 1  # what ran while gdb was not connected is unknown
             self._proxy.close()
             self._proxy = None
 
     def enter(self, progress: Progress = silent, pc: int | None = None) -> Going:
-        """Into the past, at its end, if gdb is not there yet. *pc*: where the program is in the present, if known.
+        """Enter the past at its end, if gdb is in the present. *pc*: where the program is in the present, if known.
 
         Raises NotConnected, and as `Session.history`.
         """
@@ -153,7 +154,7 @@ class Debugger:
         return self._going(self.places.position(hart), joins)
 
     def leave_end(self) -> bool:
-        """Back from the end of the past to the present, which is the same place. Whether gdb was there."""
+        """Return from the end of the past to the present, which is the same place. False if gdb was not there."""
         there = self.connected and self._stub is not None and not (self.proxy.stub_lost or self.proxy.unreadable)
         leaves = there and self.places.all_at_end()
         if leaves:
@@ -161,7 +162,7 @@ class Debugger:
         return leaves
 
     def go_live(self) -> Going:
-        """The present is next."""
+        """Let the next resumption lead to the present."""
         self._check_connected()
         if not self.places.away():
             return Going(None, ["This is the present."], moves=False)
@@ -173,7 +174,10 @@ class Debugger:
         return Going(None, [])
 
     def go_to(self, number: int, progress: Progress = silent, pc: int | None = None) -> Going:
-        """A number of the history is next; negative ones count from its end. Raises NoPlace, and as `enter`."""
+        """Let the next resumption lead to a number of the history; negative numbers count from its end.
+
+        Raises NoPlace, and as `enter`.
+        """
         it = self._history(progress)
         length = len(it.history)
         position = number - 1 if number > 0 else length + number
@@ -189,7 +193,8 @@ class Debugger:
         progress: Progress = silent,
         pc: int | None = None,
     ) -> Going:
-        """To what *question* finds: with that number in its list, else to the nearest in a direction (-1: back).
+        """Let the next resumption lead to a result of *question*: the one numbered *number* in its list, or else the
+        nearest one in a direction (-1: back).
 
         Raises NoPlace, BadQuestion, and as `enter`.
         """
@@ -201,27 +206,27 @@ class Debugger:
             return self._jump(it, found.position(number), pc)
         here = self._here(it)
         if direction < 0 and 0 < here < len(it.history) and it.history.pc(here - 1) == GAP:
-            here -= 1  # what happened in this gap leads to this place
+            here -= 1  # the event of this gap leads to this place
         position = found.nearest(here, direction)
         if position is None:
             raise NoPlace(f"{_NONE_BEFORE}{it.earlier()}" if direction < 0 else _NONE_BEHIND)
         return self._jump(it, position, pc)
 
     def _here(self, it: SelectedHistory) -> int:
-        """Where in this history the hart is; in the present, or in the past of another one, at its end."""
+        """Return the hart's position in this history, its end if the hart is in the present or in another history."""
         hart = self.context.thread_hart
         position = self.places.position(hart)
         return position if position is not None and self._is_in(hart, it) else len(it.history)
 
     def _is_in(self, hart: int | None, it: SelectedHistory) -> bool:
-        """Whether a thread's hart is in the past that this is."""
+        """Return whether a thread's hart is in the past, in this history."""
         return self.places.position(hart) is not None and self.places.selected(hart).hart == it.hart
 
     def _jump(self, it: SelectedHistory, position: int, pc: int | None) -> Going:
         hart = self.context.thread_hart
         joins: list[str] = []
         if self.places.position(hart) is None:
-            joins = self._enter(hart, silent, pc)  # what was just decoded
+            joins = self._enter(hart, silent, pc)  # decoded just before
         elif not self._is_in(hart, it):
             self.places.begin_anew(hart, silent)
         position = self.places.nearest_instruction(hart, min(position, len(it.history) - 1))
@@ -229,13 +234,13 @@ class Debugger:
         return Going(position + 1, [*it.lines, *joins])
 
     def _enter(self, hart: int | None, progress: Progress, pc: int | None) -> list[str]:
-        """Into the past. What is said if the trace does not lead to where the program is."""
+        """Enter the past; return a line if the trace does not lead to where the program is."""
         self.places.enter(hart, progress)
         line = "" if pc is None else self.places.joins(hart, pc)
         return [line] if line else []
 
     def _history(self, progress: Progress) -> SelectedHistory:
-        """What the hart can go back in; it is not in the past before there is a place to go to."""
+        """Return the history in which the hart can go back. The hart stays in the present until a place is found."""
         self._check_connected()
         hart, wanted = self.context.thread_hart, self.context.hart
         is_away = self.places.position(hart) is not None
@@ -243,7 +248,7 @@ class Debugger:
         if hart is not None and hart == it.hart:
             if wanted not in (None, hart):
                 raise NoThread(wanted, hart)
-        elif is_away:  # a thread that stands for all harts: now another one may be meant
+        elif is_away:  # a thread that represents all harts: another one may be selected now
             meant = self._select(hart, progress)
             return it if meant.hart == it.hart else meant
         return it
@@ -261,7 +266,7 @@ class Debugger:
         return self._session.selected_of_thread(replace(self.context, thread_hart=hart), progress)
 
     def _replayed(self, progress: Progress = silent) -> list[int]:
-        """Where there is no target: the harts of which something is in the trace, the one that is shown first.
+        """Return the harts in a trace without a target, the selected one first.
 
         Raises as `Session.history`.
         """
@@ -269,19 +274,19 @@ class Debugger:
         ran = [hart for hart, history in harts.histories.items() if len(history)]
         shown = harts.number(wanted, next(iter(ran), None))
         if shown not in ran:
-            self._session.selected(self.context, progress)  # which knows why
+            self._session.selected(self.context, progress)  # raises the reason why there is none
         return [shown, *(hart for hart in ran if hart != shown)]
 
 
 def _is_at(proxy: Proxy, port: int, path: str | None) -> bool:
-    """Whether gdb is waited for where it is to be; "" and 0: it does not matter where."""
+    """Return whether the proxy already listens there; "" and 0 accept any place."""
     if path is None:
         return proxy.port != 0 and port in (0, proxy.port)
     return path in ("", proxy.where)
 
 
 def debugger_of(session: Session, context: Context) -> Debugger:
-    """The debugger of a session, as gdb has it now. Raises NotConnected."""
+    """Return the debugger of a session, with the context that gdb sent. Raises NotConnected."""
     debugger = session.debugger
     if not isinstance(debugger, Debugger):
         raise NotConnected
@@ -290,12 +295,12 @@ def debugger_of(session: Session, context: Context) -> Debugger:
 
 
 def number_of(session: Session, hart: int | None) -> int | None:
-    """Where in the past a hart is."""
+    """Return the number of a hart's position in the past, None in the present."""
     debugger = session.debugger
     position = debugger.places.position(hart) if isinstance(debugger, Debugger) else None
     return None if position is None else position + 1
 
 
 def number_elsewhere(session: Session, context: Context) -> int | None:
-    """Where in the past the hart is that was set, if it is not that of the selected thread."""
+    """Return the number where the hart of `set trace hart` is in the past, if it is not the selected thread's."""
     return None if context.hart in (None, context.thread_hart) else number_of(session, context.hart)

@@ -1,18 +1,18 @@
-"""The present: what gdb and the stub say to each other passes untouched, but for what makes the past known to gdb.
+"""The present: packets between gdb and the stub pass unchanged, except for those that announce the past to gdb.
 
-Changed are the answer to qSupported, target.xml, and stop replies, which get the value of our register; added are
-steps backward. What matters later is noted as it passes: threads, breakpoints, how long the answer to g is. Source:
-GDB manual, "Packets", "General Query Packets", "Stop Reply Packets", "File-I/O Extension".
+The answer to qSupported, target.xml and stop replies are changed: stop replies get the value of trace_pos. Backward
+steps are added. Packets are also noted for later: threads, breakpoints, the length of the answer to g. Source: GDB
+manual, "Packets", "General Query Packets", "Stop Reply Packets", "File-I/O Extension".
 
-`Breakpoints` are those gdb believes inserted, and those the stub has. In the past gdb's are kept here only, so that
-stepping there costs the target nothing; before the target runs, the stub gets what it lacks. What gdb removes is
-removed from the stub at once, wherever gdb is. Source: "Packets" (z, Z: "Z type,addr,kind").
+`Breakpoints` are those that gdb believes inserted, and those that the stub has. In the past gdb's breakpoints are kept
+here only, so that stepping there costs the target nothing; before the target runs, the stub gets the missing ones.
+Those that gdb removes are removed from the stub at once, wherever gdb is. Source: "Packets" (z, Z: "Z type,addr,kind").
 
-`Pieces` cuts memory packets that are larger than the stub takes; the pieces are sent at once, and the answers put
-together. Each packet that passes through the proxy takes longer than one that does not, because two more processes
-have to wake up. Where the stub takes small packets only (QEMU 7.2: 4 KB), gdb is offered larger ones instead, so
-that there are fewer; the pieces are sent to the stub one after the other, without waiting for answers in between.
-Source: "Packets" (m, M, X: "m addr,length", "X addr,length:XX...", short answers to m are allowed).
+`Pieces` splits memory packets that are larger than the stub accepts; the pieces are sent at once, and the answers
+joined. Each packet through the proxy takes longer than one without it, because two more processes have to wake up. If
+the stub accepts small packets only (QEMU 7.2: 4 KB), gdb is offered larger ones, so that there are fewer; the pieces
+are sent to the stub without waiting for answers in between. Source: "Packets" (m, M, X: "m addr,length", "X
+addr,length:XX...", short answers to m are allowed).
 """
 
 import re
@@ -33,14 +33,16 @@ _KINDS = {b"2": "watch", b"3": "rwatch", b"4": "awatch"}
 
 
 class Breakpoint(NamedTuple):
-    """*type*: 0 and 1 break, 2 to 4 watch. *rest*: what follows the type, which the stub gets as it is."""
+    """A break- or watchpoint. *type*: 0 and 1 break, 2 to 4 watch. *rest*: the packet after the type, unchanged for the
+    stub.
+    """
 
     type: bytes
     rest: bytes
 
     @classmethod
     def of(cls, packet: bytes) -> "Breakpoint | None":
-        """That of a Z or z packet; conditions and commands are not part of it."""
+        """Return the breakpoint of a Z or z packet, without conditions and commands."""
         head, comma, rest = packet[1:].partition(b",")
         address, _, size = rest.partition(b";")[0].partition(b",")
         try:
@@ -59,7 +61,7 @@ class Breakpoint(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that are watched."""
+        """The number of bytes that are watched."""
         return max(int(self.rest.partition(b",")[2] or b"1", 16), 1)
 
     def packet(self, letter: bytes) -> bytes:
@@ -67,7 +69,7 @@ class Breakpoint(NamedTuple):
 
 
 class Breakpoints:
-    """Of one gdb."""
+    """The breakpoints of one gdb."""
 
     def __init__(self) -> None:
         self._of_gdb: set[Breakpoint] = set()
@@ -75,16 +77,16 @@ class Breakpoints:
         self._seen: set[int] = set()
 
     def inserted(self, breakpoint: Breakpoint) -> None:
-        """gdb believes so."""
+        """Note that gdb believes it inserted."""
         self._of_gdb.add(breakpoint)
         self._seen.add(breakpoint.address)
 
     def seen_at(self, address: int | None) -> bool:
-        """Whether gdb has ever inserted one there: it may be one that it just steps over, and has removed for that."""
+        """Return whether gdb ever inserted one there: gdb removes a breakpoint while it steps over it."""
         return address in self._seen
 
     def passed(self, packet: bytes) -> None:
-        """The stub answered OK to this packet of gdb."""
+        """Note a packet of gdb to which the stub answered OK."""
         breakpoint = Breakpoint.of(packet)
         if breakpoint is not None:
             change = set.add if packet[:1] == b"Z" else set.discard
@@ -96,19 +98,19 @@ class Breakpoints:
         return breakpoint in self._of_stub
 
     def removed(self, breakpoint: Breakpoint) -> None:
-        """gdb removes one that the stub has not."""
+        """Note that gdb removed one that the stub does not have."""
         self._of_gdb.discard(breakpoint)
 
     def addresses(self) -> frozenset[int]:
-        """Where to stop in the past."""
+        """Return where to stop in the past."""
         return frozenset(it.address for it in self._of_gdb if it.type in BREAKPOINTS)
 
     def watchpoints(self) -> Watchpoints:
-        """What to stop at in the past where that is accessed."""
+        """Return the watchpoints to stop at in the past."""
         return frozenset(Watchpoint(_KINDS[it.type], it.address, it.size) for it in self._of_gdb if it.watches)
 
     def insert_missing(self, transact: Callable[[bytes], bytes]) -> list[Breakpoint]:
-        """Before the target runs: those that the stub lacks. Those that it refuses."""
+        """Insert the breakpoints that the stub lacks, before the target runs. Return those that it refuses."""
         refused = []
         for it in sorted(self._of_gdb - self._of_stub):
             if transact(it.packet(b"Z")) == b"OK":
@@ -118,7 +120,7 @@ class Breakpoints:
         return refused
 
     def remove_all(self, transact: Callable[[bytes], bytes]) -> None:
-        """gdb is gone."""
+        """Remove all breakpoints from the stub: gdb has disconnected."""
         self._of_gdb.clear()
         while self._of_stub:
             transact(self._of_stub.pop().packet(b"z"))
@@ -128,8 +130,8 @@ class Breakpoints:
 
 
 OFFERED = 0x10000  # bytes
-_SMALL = range(0x800, 0x4000)  # OpenOCD offers 0x4000; a stub with less than 0x800 is behind a slow line of its own
-MEMORY = (b"m", b"M", b"X", b"v")  # how packets begin that may be cut
+_SMALL = range(0x800, 0x4000)  # OpenOCD offers 0x4000; a stub with less than 0x800 is on a slow line of its own
+MEMORY = (b"m", b"M", b"X", b"v")  # the first bytes of packets that may be split
 _HEAD = 48  # bytes of a packet besides its data, at most
 _SIZE = re.compile(rb"PacketSize=([0-9a-fA-F]+)$")
 _PACKET = re.compile(rb"([mMX])([0-9a-fA-F]+),([0-9a-fA-F]+)(?::(.*))?$", re.S)
@@ -137,13 +139,13 @@ _FLASH = re.compile(rb"vFlashWrite:([0-9a-fA-F]+):(.*)$", re.S)
 
 
 class Pieces:
-    """*size*: of the stub's packets, in bytes; None: gdb keeps to it."""
+    """Splits memory packets. *size*: the stub's packet size in bytes; None: gdb respects it."""
 
     def __init__(self) -> None:
         self.size: int | None = None
 
     def offer(self, features: list[bytes]) -> list[bytes]:
-        """The stub's answer to qSupported with a size that gdb likes better."""
+        """Return the features of the stub's answer to qSupported, with a larger packet size for gdb."""
         self.size = None
         offered = []
         for feature in features:
@@ -155,7 +157,7 @@ class Pieces:
         return offered
 
     def of(self, body: bytes) -> list[bytes] | None:
-        """The packets that do what *body* does; None: it is not too large, or no packet for memory."""
+        """Return packets that together do what *body* does; None if it is small enough, or no memory packet."""
         if self.size is None:
             return None
         first = body[:1]
@@ -194,7 +196,7 @@ class Pieces:
 
 
 def together(body: bytes, answers: list[bytes]) -> bytes:
-    """The answer to the whole: of reads what comes before the first that failed, of writes whether all went well."""
+    """Return the answer to the whole packet: the bytes before the first failed read, or the first error of a write."""
     if body[:1] != b"m":
         return next((answer for answer in answers if answer != b"OK"), b"OK")
     read: list[bytes] = []
@@ -206,7 +208,7 @@ def together(body: bytes, answers: list[bytes]) -> bytes:
 
 
 def _cut(escaped: bytes, room: int) -> list[tuple[int, int, bytes]]:
-    """Offset, size and escaped content of each piece. A packet that ends inside an escape is passed as it is."""
+    """Return offset, size and escaped content of each piece. A packet that ends inside an escape stays whole."""
     try:
         data = unescape(escaped) if b"*" not in escaped else _without_repeats(escaped)
     except ValueError:
@@ -221,7 +223,9 @@ def _cut(escaped: bytes, room: int) -> list[tuple[int, int, bytes]]:
 
 
 def _without_repeats(escaped: bytes) -> bytes:
-    """gdb sends no repeats: "*" is itself in its packets (only "$", "#" and "}" must be escaped)."""
+    """Unescape a packet of gdb, which never contains repeats: "*" is an ordinary byte there (only "$", "#" and "}" are
+    escaped).
+    """
     return unescape(escaped.replace(b"*", b"}\n"))
 
 
@@ -229,21 +233,21 @@ LIVE = in_hex(-1)
 OWN_FEATURES = ("ReverseStep+", "ReverseContinue+")
 _WITHHELD = (b"ConditionalBreakpoints", b"BreakpointCommands", b"ReverseStep", b"ReverseContinue")
 _RESUMES = (b"vCont;", b"vRun;", b"vAttach;")
-_NOT_NOTED = (b"m", b"M", b"X", b"x")  # what a throughput depends on
+_NOT_NOTED = (b"m", b"M", b"X", b"x")  # memory packets pass without being noted: throughput depends on them
 _REMEMBERED = 1000  # answers
 _OF_THE_MOMENT = (b"qRcmd", b"qCRC", b"qSearch", b"vRun", b"vAttach", b"vKill", b"vFlash", b"vFile")
 _STOPPING = (b"?", b"c", b"s", b"C", b"S", b"F")
 
-_Handler = Callable[[bytes], bool]  # of a packet's body; False: it is not answered here
+_Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
 
 
 class Present:
-    """Of one gdb."""
+    """The live target of one gdb."""
 
     def __init__(self, it: "Conversation") -> None:
         self._it = it
         self.answered: dict[bytes, bytes] = {}
-        """What the stub answered to questions about threads, processes, and itself; as it came, with escapes."""
+        """The stub's answers to queries about threads, processes, and itself, still escaped."""
         self._handlers: dict[bytes, _Handler] = {
             b"q": self._query,
             b"Q": self._query,
@@ -260,10 +264,10 @@ class Present:
         }
         self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"F"), self._resume))
 
-    # What gdb sends
+    # Packets from gdb
 
     def take(self, item: Item) -> None:
-        """Raises StubGone."""
+        """Answer a packet of gdb, or forward it. Raises StubGone."""
         handler = self._handlers.get(item.body[:1])
         if handler is None or not handler(item.body):
             self._it.forward(item)
@@ -274,7 +278,7 @@ class Present:
         return self._it.descriptions.serve(body)
 
     def _walk(self, body: bytes) -> bool:
-        """A packet that goes backward: into the past."""
+        """Enter the past: the packet goes backward."""
         resume = resume_of(body, self._it.threads)
         if resume is None:
             return False
@@ -289,12 +293,12 @@ class Present:
             return False
         if not written:
             self._it.send(LIVE)
-        else:  # what it is anyhow, gdb writes after a call of a function
+        else:  # gdb writes back the same value after a function call
             self._it.send(b"OK" if value == LIVE else b"E.trace_pos cannot be written: `trace goto` goes somewhere")
         return True
 
     def _breakpoint(self, body: bytes) -> bool:
-        """What gdb inserted in the past the stub does not know."""
+        """Handle the removal of a breakpoint that gdb inserted in the past, so that the stub does not know it."""
         breakpoint = Breakpoint.of(body)
         if breakpoint is None or body[:1] == b"Z" or self._it.breakpoints.is_in_stub(breakpoint):
             return False
@@ -311,7 +315,7 @@ class Present:
         return False
 
     def _end_of_target(self, body: bytes) -> bool:
-        """These are not answered."""
+        """Handle k and R, which have no answer."""
         stub = self._it.stub
         assert stub is not None
         self._it.leaving = body[:1] == b"k"
@@ -329,7 +333,7 @@ class Present:
         return False
 
     def before_resuming(self) -> None:
-        """The target is about to run: the stub gets the breakpoints that it lacks. Raises StubGone."""
+        """Give the stub the missing breakpoints before the target runs. Raises StubGone."""
         stub = self._it.stub
         assert stub is not None
         for refused in self._it.breakpoints.insert_missing(self._it.transact):
@@ -339,10 +343,10 @@ class Present:
         self._it.descriptions.forget_live()
         stub.running = True
 
-    # What the stub sends
+    # Packets from the stub
 
     def reply(self, item: Item) -> None:
-        """Passes it on to gdb. Raises WireGone."""
+        """Pass an item of the stub on to gdb. Raises WireGone."""
         stub, gdb = self._it.stub, self._it.gdb
         assert stub is not None
         if item.kind is not Kind.PACKET:
@@ -363,7 +367,7 @@ class Present:
             stub.wire.acknowledges = gdb.acknowledges = False
 
     def _changed(self, asked: bytes, body: bytes) -> bytes | None:
-        """The answer as gdb is to get it, None: as it is. What it tells is noted."""
+        """Note what an answer reports, and return what gdb gets instead of it, None if it is not changed."""
         if body[:1] == b"T" and (asked[:1] in _STOPPING or asked.startswith(_RESUMES)):
             return self._stopped(body)
         if asked.startswith(b"qSupported"):
@@ -379,7 +383,7 @@ class Present:
         return None
 
     def _stopped(self, body: bytes) -> bytes | None:
-        """With our register, so that gdb does not have to ask for it."""
+        """Add trace_pos to a stop reply, so that gdb does not have to read it."""
         try:
             body = unescape(body)
         except ValueError:
@@ -395,7 +399,7 @@ class Present:
         return b";".join([*self._it.pieces.offer(kept), *own_features(self._it)])
 
     def _done(self, asked: bytes) -> None:
-        """The stub answered OK."""
+        """Note that the stub answered OK."""
         if asked[:1] in (b"Z", b"z"):
             self._it.breakpoints.passed(asked)
         elif asked[:1] in (b"P", b"G"):
@@ -407,6 +411,6 @@ class Present:
 
 
 def own_features(it: "Conversation") -> list[bytes]:
-    """What the answer to qSupported says besides."""
+    """Return what to add to the answer to qSupported."""
     features = [*OWN_FEATURES, *(extension.features() for extension in it.shared.extensions)]
     return [feature.strip(";").encode() for feature in features if feature.strip(";")]

@@ -1,9 +1,8 @@
-"""The proxy between gdb and the stub (OpenOCD, QEMU): a place at which gdb finds its target, with a past.
+"""The proxy between gdb and the stub (OpenOCD, QEMU): gdb finds a target with a past there.
 
-It serves one gdb at a time, and after it another one; a thread of its own does it all. It waits for gdb at a socket
-that only its owner can connect to, or at a TCP port. Any user of the machine can connect to a port, and whoever
-comes first has the target. gdb connects to sockets by their path since version 8.3; it takes what has a colon for a
-host and a port.
+It serves one gdb after another, in a thread of its own. It listens at a socket that only its owner can connect to, or
+at a TCP port. Any user of the machine can connect to a port, and the first one gets the target. gdb connects to sockets
+by their path since version 8.3; it takes a path with a colon for a host and a port.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ from rvtrace_gdb.support.text import printable, why_not
 
 
 class ListenFailed(RvtraceError):
-    """gdb cannot be waited for. *where*: "port N", or a path."""
+    """The proxy cannot listen for gdb. *where*: "port N", or a path."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"cannot wait for gdb at {where}: {why}")
@@ -40,7 +39,7 @@ class ListenFailed(RvtraceError):
 
 _HOST = "127.0.0.1"
 _PREFIX, _NAME = "rvtrace-gdb-", "gdb"
-_LONGEST = 107  # bytes of a path that a socket can have
+_LONGEST = 107  # bytes of a socket's path, at most
 NONE_PRIVATE = (
     "rvtrace found no private folder for a socket ($XDG_RUNTIME_DIR, $TMPDIR, short and without a colon), so it waits"
     " for gdb at a TCP port, to which any user of this machine can connect"
@@ -48,7 +47,7 @@ NONE_PRIVATE = (
 
 
 class Listening:
-    """*where*: as `target extended-remote` takes it. *port*: 0 for none. *ends*: what goes with it."""
+    """A listening socket. *where*: as `target extended-remote` takes it. *port*: 0 for none. *ends*: closed with it."""
 
     def __init__(self, listener: socket.socket, where: str, port: int, ends: ExitStack) -> None:
         self.socket, self.where, self.port, self._ends = listener, where, port, ends
@@ -59,7 +58,7 @@ class Listening:
 
 
 def at_port(port: int) -> Listening:
-    """0: any free one. Raises ListenFailed."""
+    """Listen at a TCP port, 0: any free one. Raises ListenFailed."""
     try:
         listener = socket.create_server((_HOST, port))
     except (OSError, OverflowError) as error:
@@ -69,7 +68,7 @@ def at_port(port: int) -> Listening:
 
 
 def at_path(path: str) -> Listening:
-    """A socket with that name, for its owner alone. Raises ListenFailed."""
+    """Listen at a socket with that path, for its owner alone. Raises ListenFailed."""
     with ExitStack() as ends:
         try:
             if ":" in path:
@@ -81,7 +80,7 @@ def at_path(path: str) -> Listening:
 
 
 def in_private(environ: Mapping[str, str] = os.environ) -> Listening | None:
-    """A socket in a folder of our own, which goes with it; None where there can be none."""
+    """Listen at a socket in a new private folder, which is removed with it; None if no such folder is possible."""
     for base in _bases(environ):
         with suppress(OSError, NotPrivate), ExitStack() as ends:
             remove_left(base)
@@ -96,7 +95,7 @@ def in_private(environ: Mapping[str, str] = os.environ) -> Listening | None:
 
 
 def remove_left(base: Path) -> None:
-    """Removes what is there of sessions of ours that were killed: nobody has their folder locked any more."""
+    """Remove the folders of sessions that were killed: nobody has locked them any more."""
     for left in base.glob(f"{_PREFIX}*/{_NAME}"):
         with suppress(OSError):
             if os.lstat(left.parent).st_uid != os.geteuid():
@@ -113,12 +112,12 @@ def _bases(environ: Mapping[str, str]) -> Iterator[Path]:
     named = environ.get("XDG_RUNTIME_DIR", "")
     if named.startswith("/"):
         yield Path(named)
-    with suppress(FileNotFoundError):  # there is none, or nothing can be opened to try it
+    with suppress(FileNotFoundError):  # there is no temporary folder, or no file can be opened to try it
         yield Path(tempfile.gettempdir())
 
 
 def _locked(folder: Path) -> int:
-    """Raises BlockingIOError when it is in use."""
+    """Open and lock a folder. Raises BlockingIOError when it is in use."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,7 +128,7 @@ def _locked(folder: Path) -> int:
 
 
 def _bound(path: str, ends: ExitStack) -> socket.socket:
-    """Nobody can connect before it listens, and then only its owner."""
+    """Return a socket that listens at *path*. Nobody can connect before it listens, and then only its owner."""
     listener = socket.socket(socket.AF_UNIX)
     with ExitStack() as failed:
         failed.callback(listener.close)
@@ -142,7 +141,7 @@ def _bound(path: str, ends: ExitStack) -> socket.socket:
 
 
 def _remove_dead(path: str) -> None:
-    """A socket that somebody left, at which nobody waits."""
+    """Remove a socket that a process left behind, at which nobody listens."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise FileExistsError(None, "there is something else")
@@ -155,7 +154,7 @@ def _remove_dead(path: str) -> None:
 
 log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
-_MOMENT = 1.0  # seconds between two attempts at what the system refuses
+_MOMENT = 1.0  # seconds between two attempts after the system refused one
 _NOT_TOLD = (
     "note: gdb is in the past, and the trace tells what ran there, not what memory held: only code and constants are"
     " known. A tandem trace tells memory, too"
@@ -164,8 +163,10 @@ _THE_PRESENT = "; `trace live` returns to the present"
 
 
 class Proxy:
-    """*stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, that one first which is
-    shown. *lock* is held while past is used.
+    """The proxy of a debugger.
+
+    *stub*: (host, port), None for a capture without a target, of *xlen* bits, with *harts*, the selected one first.
+    *lock* is held while *past* is used.
     """
 
     def __init__(
@@ -184,16 +185,16 @@ class Proxy:
         self._thread: threading.Thread | None = None
         self._stub: Stub | None = None  # connected, for the gdb that comes next
         self.connected = False
-        self._noted = False  # that memory is not told, since gdb is in the past
+        self._noted = False  # the note about memory was given, since gdb entered the past
 
     @property
     def where(self) -> str:
-        """What gdb is to be told: `target extended-remote` it."""
+        """What gdb passes to `target extended-remote`."""
         return "" if self._listening is None else self._listening.where
 
     @property
     def port(self) -> int:
-        """At which gdb is waited for, 0: at none."""
+        """The TCP port at which the proxy listens, 0: none."""
         return 0 if self._listening is None else self._listening.port
 
     @property
@@ -208,12 +209,12 @@ class Proxy:
 
     @property
     def unreadable(self) -> bool:
-        """The target did not say its registers when it was asked last."""
+        """The target did not return its registers when they were read last."""
         return self._shared.unreadable
 
     @property
     def hold_at_present(self) -> bool:
-        """Whether gdb stays in the present, when it comes there from the past, until `shown` is called."""
+        """Whether gdb that returns from the past stays in the present until `shown` is called."""
         return self._shared.holds
 
     @hold_at_present.setter
@@ -223,16 +224,16 @@ class Proxy:
 
     @property
     def asking(self) -> Asking | None:
-        """The way to the stub for who works in the proxy's own thread; None in others."""
+        """The connection to gdb and the stub for code in the proxy's own thread; None in other threads."""
         return self._shared.asking if threading.current_thread() is self._thread else None
 
     def shown(self) -> None:
-        """gdb has stopped, and the user sees it: what resumes now is meant."""
+        """Note that the user sees a stop of gdb: the next resumption is intended."""
         self._shared.holding = self._shared.end_hidden = self._shared.interrupted = False
         self._shared.shown += 1
 
     def memory_note(self, *, away: bool) -> list[str]:
-        """A line if gdb was not told what memory held, once as long as it is in the past."""
+        """Return a line, once while gdb is in the past, if gdb read memory whose contents are unknown there."""
         shared = self._shared
         if not away:
             shared.unknown = self._noted = False
@@ -242,16 +243,18 @@ class Proxy:
         return [_NOT_TOLD + ("" if shared.where is None else _THE_PRESENT)]
 
     def said(self) -> list[str]:
-        """The lines for the user since this was asked last."""
+        """Return the lines for the user that were added since the last call."""
         return self._shared.said()
 
     def jump(self, hart: int | None, position: int | None) -> None:
-        """Where the next packet that resumes leads (c, s, vCont, bs, bc), None: to the present."""
+        """Set where the next packet that resumes (c, s, vCont, bs, bc) leads, None: to the present."""
         self._shared.jump(hart, position)
 
     def start(self, port: int = 0, path: str | None = None) -> None:
-        """Connect to the stub, and wait for gdb at a port (0: any), or at a socket with a path ("": in a folder of our
-        own). Raises StubAbsent, StubGone, ListenFailed.
+        """Connect to the stub, and listen for gdb at a port (0: any), or at a socket with a path ("": in a private
+        folder).
+
+        Raises StubAbsent, StubGone, ListenFailed.
         """
         found = at_port(port) if path is None else self._at_socket(path)
         try:
@@ -265,7 +268,9 @@ class Proxy:
         self._thread.start()
 
     def close(self) -> None:
-        """End all connections. Not to be called with the lock held by a thread that then waits for this one."""
+        """End all connections. The caller must not hold the lock: this waits for the proxy's
+        thread, which may need it.
+        """
         self._shared.close()
         if self._thread is not None:
             self._thread.join(_END_SECONDS)
@@ -298,13 +303,13 @@ class Proxy:
         self._wake.close()
 
     def _wait(self, error: OSError) -> None:
-        """gdb's connection cannot be taken, or is gone again: what is missing may be there in a moment."""
+        """Wait a moment after gdb's connection could not be accepted: the missing resource may be free again then."""
         if is_refusal(error):
             self._shared.say(f"gdb's connection cannot be taken: {refusal(error)}")
             self._shared.closing.wait(_MOMENT)
 
     def _serve(self, connection: socket.socket) -> None:
-        """One gdb, whatever happens."""
+        """Serve one gdb. Catches every exception."""
         shared = self._shared
         try:
             stub, self._stub = self._stub, None

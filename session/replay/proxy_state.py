@@ -1,12 +1,12 @@
-"""What the parts of the proxy share: its state, which thread gdb means, and what a packet that resumes says.
+"""The state that the parts of the proxy share, the threads that gdb selects, and the meaning of resuming packets.
 
-The protocol seldom says which thread is meant: gdb and stub remember it. A thread is written here as its process
-and number in plain hexadecimal ("1", "p1.2"), however the stub pads them. Source: GDB manual, "Packets" (thread-id,
-H, T), "Stop Reply Packets"; gdb's remote.c (record_currthread: the thread of a stop becomes the general one; a step
-backward does not name its thread).
+The protocol seldom names the thread: gdb and the stub remember it. A thread is written here as its process and number
+in plain hexadecimal ("1", "p1.2"), however the stub pads them. Source: GDB manual, "Packets" (thread-id, H, T), "Stop
+Reply Packets"; gdb's remote.c (record_currthread: the thread of a stop becomes the general one; a step backward does
+not name its thread).
 
-`Resume` is what a packet that resumes says: forward or back, a step or a run, which thread. Source: GDB manual,
-"Packets" (bc, bs, c, C, s, S, vCont).
+`Resume` is the meaning of a packet that resumes: forward or backward, a step or a run, which thread. Source: GDB
+manual, "Packets" (bc, bs, c, C, s, S, vCont).
 """
 
 import re
@@ -18,19 +18,19 @@ from typing import NamedTuple
 
 from rvtrace_gdb.session.replay.backend import Asking, Extension, ReplayBackend
 
-HARTS_AT_MOST = 4096  # threads of an operating system, and the one of a target that has none, have large numbers
+HARTS_AT_MOST = 4096  # numbers above are threads of an operating system, or the only one of a target without threads
 _THREAD = re.compile(rb"(?:p(-?[0-9a-fA-F]+)\.)?(-?[0-9a-fA-F]+)$")
 _STOPPED = re.compile(rb"[;0-9a-fA-F]thread:([^;]+)")
 _LISTED = re.compile(rb"<thread\s[^>]*?\bid=[\"']([^\"']+)[\"']")
 _LIST = b"qXfer:threads:read:"
 ASKS_FOR_ALL = (b"qfThreadInfo", _LIST)
-"""How gdb asks which threads there are: it does at every stop that it shows, in the one way or the other."""
+"""The packets with which gdb lists all threads. It sends one of them at every stop that it shows."""
 
 HartOf = Callable[[str], int | None]
 
 
 def canonical(thread: bytes) -> str | None:
-    """One particular thread as it is written here, None for any, all, or none. Unpadded, so that they compare."""
+    """Return one particular thread in the notation of this module, without padding; None for any, all, or none."""
     match = _THREAD.match(thread)
     if match is None:
         return None
@@ -41,34 +41,34 @@ def canonical(thread: bytes) -> str | None:
 
 
 def hart_of(thread: str) -> int | None:
-    """OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0."""
+    """Return a thread's hart: OpenOCD (-rtos hwthread) and QEMU number threads from 1 and harts from 0."""
     number = int(thread.rpartition(".")[2], 16) - 1
     return number if 0 <= number < HARTS_AT_MOST else None
 
 
 def thread_of(hart: int) -> str:
-    """As OpenOCD and QEMU number them."""
+    """Return a hart's thread as OpenOCD and QEMU number it."""
     return f"{hart + 1:x}"
 
 
 def stopped_thread(reply: bytes) -> str | None:
-    """The thread of a stop reply."""
+    """Return the thread of a stop reply."""
     match = _STOPPED.search(reply) if reply[:1] == b"T" else None
     return canonical(match[1]) if match else None
 
 
 class Threads:
-    """What gdb and the stub take for the current thread.
+    """The threads that gdb and the stub have selected.
 
-    general    that of gdb's registers and memory (Hg), None: any
-    selected   that the user has selected, as far as can be told: the last that stopped, or that gdb asked about (T)
-    resuming   that of gdb's c and s (Hc), None: any
-    of_stub    what the stub takes for general
+    general    the thread of gdb's registers and memory (Hg), None: any
+    selected   the user's thread, as far as is known: the last that stopped, or that gdb tested with T
+    resuming   the thread of gdb's c and s (Hc), None: any
+    of_stub    the stub's general thread
     """
 
     def __init__(self, hart_of: HartOf = hart_of) -> None:
         self._hart_of = hart_of
-        self._known: dict[str, None] = {}  # in the order in which they were heard of
+        self._known: dict[str, None] = {}  # in the order in which they appeared
         self.general: str | None = None
         self.selected: str | None = None
         self.resuming: str | None = None
@@ -82,20 +82,20 @@ class Threads:
         return None if thread is None else self._hart_of(thread)
 
     def known(self) -> tuple[str | None, ...]:
-        """All that were heard of, the selected one first; None stands for the only one of a stub without threads."""
+        """Return all threads seen so far, the selected one first; None is the only one of a stub without threads."""
         others = [thread for thread in self._known if thread != self.selected]
         return (self.selected, *others)
 
     def in_order(self) -> list[str]:
-        """All that were heard of, by their numbers: as gdb is to number them."""
+        """Return all threads seen so far by their numbers, which is how gdb should number them."""
         return sorted(self._known, key=lambda thread: (len(thread), thread))
 
     def of_hart(self, hart: int | None) -> str | None:
-        """The thread that is a hart."""
+        """Return the thread of a hart."""
         return next((thread for thread in self.known() if self.hart(thread) == hart), self.selected)
 
     def stopped(self, thread: str | None, *, told_by_stub: bool) -> None:
-        """gdb is told of a stop: it takes the thread for the current one."""
+        """Note that gdb receives a stop reply: it selects that thread."""
         if thread is None:
             return
         self._known[thread] = None
@@ -104,14 +104,14 @@ class Threads:
             self.of_stub = thread
 
     def asked_about(self, thread: bytes) -> None:
-        """gdb sent T: the user selects it."""
+        """Note that gdb sent T: the user selects that thread."""
         found = canonical(thread)
         if found is not None:
             self._known[found] = None
             self.selected = found
 
     def set(self, which: bytes, thread: bytes) -> None:
-        """gdb sent H and was answered OK."""
+        """Note that gdb sent H and was answered OK."""
         found = canonical(thread)
         if which == b"c":
             self.resuming = found
@@ -122,14 +122,14 @@ class Threads:
             self.selected = self.selected or found
 
     def listed_by(self, asked: bytes, reply: bytes) -> None:
-        """A stub's answer to a question that gdb asked, which may have been another one."""
+        """Note the threads in a stub's answer to a query of gdb, if that query lists threads."""
         if asked in (b"qfThreadInfo", b"qsThreadInfo", b"qC"):
             self.listed(reply)
         elif asked.startswith(_LIST):
             self.listed(b",".join(_LISTED.findall(reply)))
 
     def listed(self, reply: bytes) -> None:
-        """The answer to qfThreadInfo or qC."""
+        """Note the threads in an answer to qfThreadInfo or qC."""
         for thread in reply.removeprefix(b"QC").removeprefix(b"m").split(b","):
             found = canonical(thread)
             if found is not None:
@@ -142,7 +142,9 @@ _PLAIN = re.compile(rb"([csCS])([0-9a-fA-F]{2})?$")
 
 
 class Resume(NamedTuple):
-    """*direction* 1 or -1. *addresses*: of a step that goes on within them. *thread*: which moves, None if any."""
+    """The meaning of a packet that resumes. *direction*: 1 or -1. *addresses*: a step continues within them. *thread*:
+    which moves, None: any.
+    """
 
     direction: int
     is_step: bool
@@ -151,7 +153,7 @@ class Resume(NamedTuple):
 
 
 def resume_of(body: bytes, threads: Threads) -> Resume | None:
-    """None: it is no packet that resumes, or it resumes somewhere else than where the target stands."""
+    """Return the meaning of a packet that resumes; None for other packets, or if it resumes at another address."""
     if body in (b"bs", b"bc"):
         return Resume(-1, body == b"bs", threads.resuming or threads.selected)
     if body.startswith(b"vCont;"):
@@ -163,7 +165,7 @@ def resume_of(body: bytes, threads: Threads) -> Resume | None:
 
 
 def _of_actions(text: bytes, threads: Threads) -> Resume | None:
-    """A thread that steps is what gdb is about; else the one that it names."""
+    """Return the meaning of vCont's actions: the first thread that steps counts, else the first action."""
     actions = [match for action in text.split(b";") if (match := _ACTION.match(action))]
     if not actions:
         return None
@@ -180,20 +182,22 @@ Harts = Callable[[], Sequence[int]]
 
 
 class Shared:
-    """past, lock    the lock is held while the past is used
+    """The state that the parts of the proxy share.
+
+    past, lock  the past, and the lock to hold while it is used
     where       (host, port) of the stub, None: there is none
-    harts       where there is no stub: those of the capture. Raises RvtraceError
+    harts       returns the harts of a capture without a stub. Raises RvtraceError
     resumes     how often the live target was resumed
-    holds       gdb that comes back to the present stays there until it has shown that to the user: gdb 13 goes on
-                with the rest of `stepi 7` after "No more reverse-execution history", which would run the target
-    holding     that is so now
-    end_hidden  a step forward came to the end of the past, and gdb was not told so by its answer, see `walk`
-    shown       how often gdb's Python said that the user sees a stop
+    holds       gdb that returns to the present stays there until it has shown that to the user: gdb 13 continues
+                the rest of `stepi 7` after "No more reverse-execution history", which would run the target
+    holding     gdb is being held in the present
+    end_hidden  a step forward came to the end of the past, and its stop reply did not say so, see `stepping`
+    shown       how often gdb's Python reported that the user sees a stop
     interrupted gdb sent Ctrl-C in the past while nothing was worked on
-    unreadable  the target did not say its registers when it was asked last: it has lost power, or runs
-    unknown     gdb was not told, in the past, what memory held that the trace does not tell of
-    listener    where gdb is waited for
-    asking      the conversation with the gdb that is connected
+    unreadable  the target did not return its registers when they were read last: it has lost power, or runs
+    unknown     gdb read memory in the past whose contents are not in the trace
+    listener    the socket at which the proxy listens for gdb
+    asking      the connection of the gdb that is connected
     closing     the proxy is to end
     """
 
@@ -224,40 +228,40 @@ class Shared:
 
     @property
     def wake(self) -> socket.socket:
-        """Becomes readable when the proxy is to end. To be used by its thread."""
+        """A socket that becomes readable when the proxy is to end. Used by its thread."""
         if self._pair is None:
             self._pair = socket.socketpair()
         return self._pair[0]
 
     def say(self, line: str) -> None:
-        """A line for the user; one that is still to be told is not told twice."""
+        """Add a line for the user, unless the same line is waiting already."""
         with self._guard:
             if line not in self._said:
                 self._said.append(line)
 
     def unsay(self, line: str) -> None:
-        """It was told in another way, if it was to be told."""
+        """Remove a line that was reported in another way."""
         with self._guard:
             self._said = [other for other in self._said if other != line]
 
     def said(self) -> list[str]:
-        """The lines since this was asked last."""
+        """Return the lines that were added since the last call."""
         with self._guard:
             said, self._said = self._said, []
             return said
 
     def jump(self, hart: int | None, position: int | None) -> None:
-        """The next packet that resumes leads there; the last one that was set counts."""
+        """Set where the next packet that resumes leads; the last call counts."""
         with self._guard:
             self._jumps = [(hart, position)]
 
     def take_jump(self) -> tuple[int | None, int | None] | None:
-        """Where the packet that resumes now leads, None: where it says."""
+        """Return where the packet that resumes now leads, None: where the packet says."""
         with self._guard:
             return self._jumps.pop() if self._jumps else None
 
     def close(self) -> None:
-        """Ends the thread's waiting."""
+        """End the wait of the proxy's thread."""
         self.closing.set()
         if self._pair is not None:
             self._pair[1].close()

@@ -1,12 +1,12 @@
 """gdb's `record btrace`, answered from the decoded history: blocks of instructions that ran one after the other.
 
-gdb keeps what it has and asks for more ("delta"); it must then get exactly what follows, or be told that there is no
-such thing, and asks for everything anew. `Recording` knows what gdb was given of a hart's history.
+gdb keeps the blocks it has and asks for more ("delta"); it must then get exactly those that follow, or an error, after
+which it asks for all blocks again. `Recording` remembers what gdb was given of a hart's history.
 
 Source: GDB manual, "General Query Packets" (Qbtrace, qXfer:btrace:read), "Branch Trace Format", "Branch Trace
-Configuration Format"; gdb/btrace.c and gdb/remote.c of gdb 13.1 for what it asks when (btrace_fetch,
-btrace_stitch_bts). btrace_compute_ftrace_bts goes through a block by the lengths of its instructions, and makes a
-gap of one whose end it has passed.
+Configuration Format"; gdb/btrace.c and gdb/remote.c of gdb 13.1 for the order of its requests (btrace_fetch,
+btrace_stitch_bts). btrace_compute_ftrace_bts goes through a block by the lengths of its instructions, and makes a gap
+of a block whose end it passes.
 """
 
 import re
@@ -26,18 +26,22 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 Block = tuple[int, int]
-"""Addresses of the first and the last instruction; where the first is behind the last one, it stands for a gap."""
+"""The addresses of the first and the last instruction; if the first is higher than the last, the block is a gap."""
 
 _UNKNOWN = -2  # no address, and not GAP
 
 
 def gap(address: int) -> Block:
-    """What gdb makes a gap of. *address*: where it goes on behind it; gdb says that one in a warning."""
+    """Return a block that gdb takes for a gap. *address*: where execution continues after it; gdb prints it in a
+    warning.
+    """
     return max(address, 1), 0
 
 
 def blocks(history: History, program: ContextImages, first: int, stop: int) -> list[Block]:
-    """Positions *first* to *stop* - 1, oldest first; a gap at the beginning or at the end is left out."""
+    """Return the blocks of positions *first* to *stop* - 1, oldest first, without a gap at the
+    beginning or at the end.
+    """
     builder = _Builder()
     for begin, end, image in _stretches(history, program, first, stop):
         builder.add(history.pcs(begin, end), _end_of(image))
@@ -45,9 +49,9 @@ def blocks(history: History, program: ContextImages, first: int, stop: int) -> l
 
 
 def up_to(pc: int, made: list[Block], history: History, program: ContextImages) -> list[Block]:
-    """*made*, the blocks of the history's end, and the instruction at *pc*, where the hart is: it has not run yet.
+    """Return *made*, the blocks at the end of the history, with the instruction at *pc*, which has not run yet.
 
-    A gap comes before it if something else must have run in between.
+    A gap comes before it if other instructions must have run in between.
     """
     if not made:
         return [(pc, pc)]
@@ -60,9 +64,9 @@ def up_to(pc: int, made: list[Block], history: History, program: ContextImages) 
 
 
 def leads_to(history: History, program: ContextImages, pc: int, *, unknown: bool = False) -> bool:
-    """Whether *pc* can be the next instruction behind the history, as far as its last one and the trace tell.
+    """Return whether *pc* can be the next instruction after the history, as far as its last instruction and trap tell.
 
-    *unknown*: what is said where the last instruction, or where it leads, is not known.
+    *unknown* is returned if the last instruction or its target is unknown.
     """
     last = len(history) - 1
     if last < 0 or history.pc(last) == GAP:
@@ -90,14 +94,14 @@ def _targets(instruction: Instruction, at: int) -> Iterator[int]:
 
 
 def _stretches(history: History, program: ContextImages, first: int, stop: int) -> Iterator[tuple[int, int, Image]]:
-    """What ran in one context after the other: (first, stop, the code there)."""
+    """Yield (first, stop, image) for each part of the history that ran in one context."""
     starts = [first, *(position for position, _ in history.contexts if first < position < stop)]
     for begin, end in zip(starts, [*starts[1:], stop], strict=True):
         yield begin, end, program.image_of(history.context_at(begin))
 
 
 def _end_of(image: Image) -> Callable[[int], int]:
-    """What gives the address behind an instruction; each is looked at once."""
+    """Return a function that returns the address after an instruction; it decodes each instruction once."""
     known: dict[int, int] = {GAP: _UNKNOWN}
 
     def end(pc: int) -> int:
@@ -114,7 +118,7 @@ def _end_of(image: Image) -> Callable[[int], int]:
 
 
 class _Builder:
-    """Puts together blocks of addresses that come one by one."""
+    """Builds blocks of addresses that are added in order."""
 
     def __init__(self) -> None:
         self._made: list[Block] = []
@@ -143,11 +147,11 @@ class _Builder:
             self._made.append((begin, last))
 
 
-_SAMPLES = 64  # positions compared to see whether a history goes on where an earlier one ended
+_SAMPLES = 64  # positions compared to find whether one history continues another
 
 
 class Traced(NamedTuple):
-    """The history of a hart. *grows*: its beginning stays as it is when more is read out."""
+    """The history of a hart. *grows*: its beginning does not change when more is read out."""
 
     history: History
     program: ContextImages
@@ -155,9 +159,9 @@ class Traced(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What gdb has: a history, where the hart was, and whether there is a gap in between that was not traced.
+    """What gdb has: a history, the hart's pc, and whether instructions between the two were not traced.
 
-    *pc* None: gdb was not given anything yet.
+    *pc* None: gdb has nothing yet.
     """
 
     it: Traced | None
@@ -166,16 +170,18 @@ class _Given(NamedTuple):
 
 
 class Recording:
-    """Of one hart, whose history is *it*; *limit*: that many positions of its end are given."""
+    """The recording of one hart, whose history is *it*. gdb gets at most *limit* positions at the
+    end of the history.
+    """
 
     def __init__(self, limit: int, it: Traced | None) -> None:
         self._limit = limit
         self._given = _Given(it, None)
 
     def everything(self, it: Traced | None, pc: int) -> list[Block]:
-        """The newest instructions up to the one at *pc*, oldest block first.
+        """Return the newest instructions up to the one at *pc*, oldest block first.
 
-        *it* None: nothing could be read out; what is known from before then has a gap behind it.
+        *it* None: nothing could be read out; a gap follows what was read before.
         """
         known = it or self._given.it
         self._given = _Given(known, pc, it is None)
@@ -186,13 +192,13 @@ class Recording:
         return [*made, gap(pc), (pc, pc)] if it is None else up_to(pc, made, known.history, known.program)
 
     def nothing_new(self, pc: int) -> list[Block] | None:
-        """What gdb is given when nothing ran since. None: it has to ask for everything, because *pc* was changed."""
+        """Return the blocks if nothing ran since. None: *pc* was changed, so that gdb must ask for everything."""
         return [(0, pc)] if pc == self._given.pc else None
 
     def more(self, it: Traced | None, pc: int) -> list[Block] | None:
-        """What ran since gdb was given something, as far as *it* has it. None: it has to ask for everything.
+        """Return the blocks that ran since the last ones, as far as *it* has them. None: gdb must ask for everything.
 
-        What ran and was not read out is a gap, behind the instruction that was to run next.
+        Instructions that ran and were not read out are a gap, after the instruction that was to run next.
         """
         given = self._given
         if given.pc is None:
@@ -214,7 +220,7 @@ class Recording:
 
 
 def _goes_on(before: History, after: Traced) -> bool:
-    """Whether *after* has all that *before* has at the same places: by samples, where the trace's bytes only grew."""
+    """Return whether *after* continues *before*: samples are compared, if the bytes of the trace only grew."""
     length, history = len(before), after.history
     if not after.grows or not length or len(history) < length or before.pc(length - 1) == GAP:
         return False
@@ -229,11 +235,11 @@ _USE = "use `trace native`, which decodes the trace first and then records"
 
 
 class Plan(NamedTuple):
-    """What `trace native` asked for.
+    """The request of `trace native`.
 
-    context  the program and settings gdb told of
-    limit    how many instructions gdb is given at most
-    seconds  how long gdb waits for an answer, at most
+    context  the program and settings that gdb sent
+    limit    how many instructions gdb gets at most
+    seconds  how long gdb waits for an answer at most
     """
 
     context: Context
@@ -242,23 +248,27 @@ class Plan(NamedTuple):
 
 
 class Btrace:
-    """The extension of the proxy. `prepare` comes first: gdb waits for an answer only for a while."""
+    """The proxy's extension for `record btrace`. `prepare` is called first, because gdb waits for an answer only for a
+    while.
+    """
 
     prefixes = (b"Qbtrace", b"qXfer:btrace")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._plan: Plan | None = None
-        self._failed = False  # to read out what ran: not tried again, because gdb would wait in vain each time
-        self._recordings: dict[int | None, tuple[Recording, int]] = {}  # of each hart; resumes when it was given last
+        self._failed = False  # reading out failed: it is not tried again, because gdb would wait in vain each time
+        self._recordings: dict[
+            int | None, tuple[Recording, int]
+        ] = {}  # by hart, with the count of resumptions when gdb was given blocks last
         self._documents: dict[tuple[bytes, bytes, int | None], bytes] = {}
 
     def prepare(self, plan: Plan) -> None:
-        """The history was read out and decoded: gdb may record."""
+        """Allow gdb to record: the history has been read out and decoded."""
         self._plan, self._failed = plan, False
 
     def features(self) -> str:
-        """gdb asks when it connects: nothing is recorded yet."""
+        """Return the features, and forget recordings: gdb asks for features when it connects."""
         self._recordings.clear()
         self._documents.clear()
         return _FEATURES
@@ -290,7 +300,7 @@ class Btrace:
         return b"OK"
 
     def _part(self, key: tuple[bytes, bytes, int | None], offset: int, size: int, asking: Asking) -> bytes:
-        """A part of a document, which is made when its first one is asked for."""
+        """Return a part of a document, which is created when its first part is requested."""
         if offset == 0:
             document = self._document(key, asking)
             if document is None:
@@ -322,7 +332,7 @@ class Btrace:
         return recording.more(it, pc) if annex == b"delta" else recording.everything(it, pc)
 
     def _read_out(self, plan: Plan, hart: int | None, asking: Asking) -> Traced | None:
-        """As `_traced`; None, too, where that cannot be had, and the user is told why."""
+        """Return the same as `_traced`; after an error, which the user is told, None."""
         if self._failed:
             return None
         try:
@@ -333,7 +343,9 @@ class Btrace:
             return None
 
     def _traced(self, plan: Plan, hart: int | None) -> Traced | None:
-        """What is known of a hart now; None where it was not traced. Raises RvtraceError, also when it takes long."""
+        """Return the current history of a hart, None if it was not traced. Raises RvtraceError, also when it takes too
+        long.
+        """
         context = replace(plan.context, thread_hart=hart)
         decoded = self._session.harts(context, _Deadline(plan.seconds))
         if hart and hart not in decoded.harts.histories:
@@ -350,7 +362,7 @@ class Btrace:
 
 
 class _Deadline:
-    """Stops work that takes longer than gdb waits."""
+    """A progress callback that stops work that takes longer than gdb waits."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -361,7 +373,7 @@ class _Deadline:
 
 
 def configuration(*, on: bool) -> bytes:
-    """Whether it is recorded. gdb shows a size as that of its buffer, and there is none: 0."""
+    """Return the document that says whether gdb records. The size, which gdb shows as that of its buffer, is 0."""
     inner = '<bts size="0x0"/>' if on else ""
     return (
         f'<!DOCTYPE btrace-conf SYSTEM "btrace-conf.dtd">\n<btrace-conf version="1.0">{inner}</btrace-conf>\n'.encode()
@@ -369,6 +381,6 @@ def configuration(*, on: bool) -> bytes:
 
 
 def branch_trace(made: Sequence[Block]) -> bytes:
-    """Blocks, oldest first, as gdb wants them: newest first."""
+    """Return the document for blocks, which are given oldest first, and written newest first as gdb wants."""
     lines = "".join(f'<block begin="{begin:#x}" end="{end:#x}"/>\n' for begin, end in reversed(made))
     return f'<!DOCTYPE btrace SYSTEM "btrace.dtd">\n<btrace version="1.0">\n{lines}</btrace>\n'.encode()

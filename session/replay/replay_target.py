@@ -1,12 +1,12 @@
-"""The past: what the trace knows is answered from it, what it does not know is not available, nothing is changed.
+"""The past as gdb's target: known values come from the trace, unknown ones are unavailable, nothing can be changed.
 
-A thread at the end of its history, or in the present while another one is in the past, has the target's registers
-and memory. A target that cannot be read any more (no power) has at the end what it said last; where that is not
-known, the last instruction is the end.
+A thread at the end of its history, or in the present while another one is in the past, has the target's registers and
+memory. If the target cannot be read any more (no power), the end has the registers it returned last; if these are
+unknown, the last instruction is the end.
 
-Without a stub everything is answered here; the past is then all there is: `answer` is what a stub answers besides
-registers, memory and steps. A stub that is gone is remembered: gdb takes it ill when a packet is answered
-differently all at once.
+Without a stub all packets are answered here, and there is only the past: `answer` answers packets besides those for
+registers, memory and steps. After a stub was lost, packets are still answered the way it did: gdb does not cope with a
+change.
 
 Source: GDB manual, "Packets", "General Query Packets".
 """
@@ -37,7 +37,7 @@ _FIXED = {
 
 
 def answer(it: "Conversation", body: bytes) -> None:
-    """Answers any packet; one that is not known with nothing, as the protocol has it."""
+    """Answer any packet; an unsupported one with an empty answer, as the protocol demands."""
     if body[:1] == b"k":
         it.end()
     it.send(_answer(it, body))
@@ -69,7 +69,7 @@ def _answer(it: "Conversation", body: bytes) -> bytes:
     if body.startswith(b"qRcmd,"):
         it.send(b"O" + b"there is no target, only its trace\n".hex().encode())
         return b"OK"
-    # Where a stub answered such a packet before, it must not become one that nobody knows.
+    # If a stub answered such a packet before, it must not become unsupported.
     return b"E01" if it.shared.where and body.startswith(b"qXfer:") else b""
 
 
@@ -80,11 +80,11 @@ _RETURNS = "`trace live` returns to the present"
 _PAST = "E.the past cannot be changed"
 _LEAVING = (b"vRun;", b"vAttach;", b"vKill;", b"vStopped", b"QNonStop:1")
 
-_Handler = Callable[[bytes], bool]  # of a packet's body; False: it is not answered here
+_Handler = Callable[[bytes], bool]  # takes a packet's body; False: this handler does not answer it
 
 
 class Replay:
-    """Of one gdb."""
+    """The past of one gdb."""
 
     def __init__(self, it: "Conversation") -> None:
         self._it = it
@@ -107,7 +107,7 @@ class Replay:
         self._handlers.update(dict.fromkeys((b"c", b"s", b"C", b"S", b"b"), self._resume))
 
     def begin(self) -> None:
-        """Where there is no target, gdb begins in the past. Ends the conversation where there is none, either."""
+        """Enter the past if there is no target. Raises RvtraceError if there is no past, either."""
         it = self._it
         if it.stub is not None:
             return
@@ -119,7 +119,7 @@ class Replay:
                 it.walk.step_back_from_nowhere(hart)
 
     def take(self, item: Item) -> None:
-        """Raises StubGone."""
+        """Answer a packet of gdb, or forward it. Raises StubGone."""
         body = item.body
         if body[:1] in (b"D", b"k", b"R") or body.startswith(_LEAVING[:3]):
             self._leave(item)
@@ -135,7 +135,7 @@ class Replay:
     # Registers and memory
 
     def _position(self) -> int | None:
-        """Where in the past gdb's current thread is; None: it is as the target says."""
+        """Return the position of gdb's current thread; None: its state is that of the live target."""
         it = self._it
         hart = it.hart
         with it.shared.lock:
@@ -145,7 +145,9 @@ class Replay:
             return position
 
     def _looks_at_present(self) -> bool:
-        """At the end of the past: whether the target says its registers, which are remembered then. Raises StubGone."""
+        """Return whether the thread is at the end of the past, and the target returned its
+        registers. Raises StubGone.
+        """
         it = self._it
         with it.shared.lock:
             if it.stub is None or it.past.position(it.hart) is None or not it.past.is_at_end(it.hart):
@@ -159,7 +161,7 @@ class Replay:
             return False
 
     def _values(self) -> Mapping[str, int]:
-        """What is known of the registers; x0 always is."""
+        """Return the known registers; x0 is always known."""
         known = known_registers(self._it, self._it.hart)
         return known if "x0" in known else {"zero": 0, "x0": 0, **known}
 
@@ -181,7 +183,7 @@ class Replay:
             return self._none()
         if number == it.descriptions.ours():
             if not it.descriptions.live_g():
-                self._looks_at_present()  # which says where the end is
+                self._looks_at_present()  # reports where the end is
             with it.shared.lock:
                 position = it.past.position(it.hart)
             it.send(in_hex(-1 if position is None else position + 1))
@@ -192,7 +194,7 @@ class Replay:
         return True
 
     def _memory(self, body: bytes) -> bool:
-        """As much from the beginning as is known."""
+        """Answer with the known bytes up to the first unknown one."""
         it = self._it
         if self._position() is None and it.stub is not None:
             return False
@@ -216,7 +218,7 @@ class Replay:
         self._it.send(b"E01")
         return True
 
-    # What cannot be changed
+    # Changes, which are refused
 
     def _write_registers(self, body: bytes) -> bool:
         return self._refuse("the registers were", _PAST)
@@ -235,13 +237,13 @@ class Replay:
     def _write_memory(self, body: bytes) -> bool:
         where = body[1:].partition(b":")[0]
         address = where.partition(b",")[0].decode(errors="replace")
-        if body[:1] == b"X" and where.endswith(b",0"):  # gdb asks whether there is such a packet
+        if body[:1] == b"X" and where.endswith(b",0"):  # gdb tests whether the packet is supported
             self._it.send(b"OK")
             return True
         return self._refuse(f"memory at 0x{address} was", "E01")
 
     def _refuse(self, what: str, answer: str) -> bool:
-        """Not in the past; a thread that is at its end while others are not has to wait for them, too."""
+        """Refuse a change in the past. A thread at its end must wait for the others that are not."""
         it = self._it
         with it.shared.lock:
             position = it.past.position(it.hart)
@@ -272,14 +274,14 @@ class Replay:
         self._it.send(b"OK")
         return True
 
-    # The rest
+    # Other packets
 
     def _thread_asked_about(self, body: bytes) -> bool:
         self._it.threads.asked_about(body[1:])
         return False
 
     def _resume(self, body: bytes) -> bool:
-        """Where all harts are at the end of their histories, forward is the present."""
+        """Resume: if all harts are at the end of their histories, forward leads to the present."""
         it = self._it
         resume = resume_of(body, it.threads)
         if resume is None:
@@ -312,7 +314,7 @@ class Replay:
         return False
 
     def _leave(self, item: Item) -> None:
-        """gdb ends the target, starts it, or lets go of it: that is done in the present."""
+        """Let gdb end the target, start it, or detach: this is done in the present."""
         it = self._it
         with it.shared.lock:
             it.past.leave()

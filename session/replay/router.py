@@ -1,6 +1,7 @@
-"""One gdb, from its connection to its end: what it sends goes to the stub, or is answered from the past.
+"""Routes the packets of one gdb, from its connection to its end: to the stub, or to the past.
 
-The protocol is one of turns: gdb asks, and waits for the answer; so this thread may wait for the stub in between.
+The protocol is one of turns: gdb sends a packet and waits for the answer; so this thread may wait for the stub in
+between.
 """
 
 import contextlib
@@ -33,21 +34,21 @@ from rvtrace_gdb.session.replay.stepping import Walk
 from rvtrace_gdb.session.replay.target_xml import Descriptions
 from rvtrace_gdb.support.errors import RvtraceError
 
-_ATTEMPTS = 20  # to connect to a stub that ends the connection before it has said anything
+_ATTEMPTS = 20  # attempts to connect to a stub that ends the connection before it has sent anything
 _AGAIN_SECONDS = 0.1
-_SILENCE_SECONDS = 8.0  # until something that has said nothing yet is taken for no stub; OpenOCD may probe flash first
-_KNOCKING_SECONDS = 0.5  # that gdb, too, may be this one, whose end is still to be read
+_SILENCE_SECONDS = 8.0  # until a peer that has sent nothing is taken for no stub; OpenOCD may probe flash first
+_KNOCKING_SECONDS = 0.5  # another connection may be this gdb's own next one, if its end has not been read yet
 _NO_STUB = "what is there does not speak gdb's protocol"
 _Side = Wire | socket.socket
 log = logging.getLogger("rvtrace.session")
 
 
 class Ended(Exception):
-    """There is nothing more to be said to this gdb."""
+    """Nothing more is to be sent to this gdb."""
 
 
 class Conversation:
-    """*stub*: None where there is none, or none any more. It is also the `Asking` of extensions."""
+    """The router for one gdb. *stub*: None if there is none, or none any more. It is the `Asking` of extensions."""
 
     def __init__(self, shared: Shared, gdb: Wire, stub: Stub | None) -> None:
         self.shared, self.gdb, self.stub = shared, gdb, stub
@@ -56,8 +57,8 @@ class Conversation:
         self.descriptions = Descriptions(self)
         self.pieces = Pieces()
         self.non_stop = False
-        self._lost: StubGone | None = None  # the stub, and how
-        self.leaving = False  # gdb ended the target or detached: that the stub ends the connection is no loss
+        self._lost: StubGone | None = None  # the error with which the stub was lost
+        self.leaving = False  # gdb ended the target or detached: it is no loss when the stub ends the connection
         self.walk = Walk(self)
         self._present, self._replay = Present(self), Replay(self)
         self._arrived: deque[Item] = deque()
@@ -66,7 +67,9 @@ class Conversation:
         self._knocked: float | None = None  # when another gdb connected
 
     def run(self) -> None:
-        """Until gdb is gone or the proxy closes. Nothing of gdb is left in the past or in the stub then."""
+        """Serve gdb until it disconnects or the proxy closes. Then leave the past, and remove gdb's breakpoints from
+        the stub.
+        """
         self._caretaker = Caretaker(self.gdb.connection)
         try:
             self._replay.begin()
@@ -82,7 +85,7 @@ class Conversation:
     # One turn
 
     def _turn(self) -> None:
-        """Wait for either side, and do what it wants."""
+        """Wait for either side, and handle what it sent."""
         stub, gdb = self.stub, self.gdb
         readable, writable = self._wait(stub)
         if self._silence() == 0:
@@ -104,11 +107,11 @@ class Conversation:
         self._refuse_others(knocks=self.shared.listener in readable)
 
     def _owed(self) -> bytes:
-        """The packet of gdb that the stub is to answer yet, if any."""
+        """Return the newest packet of gdb that the stub has not answered yet, b"" if there is none."""
         return self.stub.asked[-1] if self.stub is not None and self.stub.asked else b""
 
     def _wait(self, stub: Stub | None) -> tuple[list[_Side], list[_Side]]:
-        """Who has sent something, and who takes more."""
+        """Return the sides that can be read, and those that can be written."""
         gdb, readers = self.gdb, list[_Side]([self.shared.wake])
         if stub is not None and gdb.unsent < MUCH:
             readers.append(stub.wire)
@@ -121,7 +124,7 @@ class Conversation:
         return readable, writable
 
     def _refuse_others(self, *, knocks: bool) -> None:
-        """A second gdb would wait in vain."""
+        """Refuse a second gdb, which would wait in vain."""
         listener, now = self.shared.listener, time.monotonic()
         if knocks:
             self._knocked = now
@@ -132,7 +135,7 @@ class Conversation:
             self.shared.say("another gdb was refused: this one is connected")
 
     def _patience(self) -> float | None:
-        """Seconds for which nothing is to be done."""
+        """Return the seconds until something must be done without any packet, None: no such limit."""
         silence = self._silence()
         if self._knocked is None:
             return silence
@@ -140,7 +143,7 @@ class Conversation:
         return knocking if silence is None else min(silence, knocking)
 
     def _silence(self) -> float | None:
-        """Seconds until a stub that has said nothing yet is given up, None: for ever."""
+        """Return the seconds until a stub that has sent nothing yet is given up, None: no such limit."""
         stub = self.stub
         if stub is None or stub.heard or not stub.asked:
             self._silent_until = time.monotonic() + _SILENCE_SECONDS
@@ -172,11 +175,13 @@ class Conversation:
         elif item.kind is Kind.INTERRUPT:
             if self.stub is not None and (self.stub.running or not self.away()):
                 self.stub.write(item.raw)
-            else:  # between two of many short ways, as at a breakpoint whose condition is false
+            else:  # between two of many short movements, as at a breakpoint whose condition is false
                 self.shared.interrupted = True
 
     def _routed(self, item: Item) -> bool:
-        """False: the stub was lost, and what is there instead is yet to get it. Raises StubGone where no stub was."""
+        """Route a packet. False: the stub was lost, and the packet must be routed again. Raises StubGone if there was
+        no stub.
+        """
         stub = self.stub
         try:
             self._route(item)
@@ -198,7 +203,10 @@ class Conversation:
             self._present.take(item)
 
     def _take_without_present(self, item: Item, why: StubGone) -> None:
-        """gdb 13 and 16 crash when the connection ends while they find frames, so not at a packet of those."""
+        """Answer the packets with which gdb computes frames with errors, and end the connection at any other.
+
+        gdb 13 and 16 crash when the connection ends while they compute frames.
+        """
         if item.body[:1] not in OF_FRAMES:
             raise Ended from why
         self.send(b"E01")
@@ -215,19 +223,19 @@ class Conversation:
         self.gdb.close()
         self._caretaker.dismiss()
 
-    # For the present and the past
+    # For the live target and the past
 
     def away(self) -> bool:
-        """Whether any hart is in the past."""
+        """Return whether any hart is in the past."""
         with self.shared.lock:
             return self.shared.past.away()
 
     def says_present(self) -> bool:
-        """Whether there is a target that says its registers, as far as it was asked."""
+        """Return whether there is a target that returned its registers when they were read last."""
         return self.stub is not None and not self.shared.unreadable
 
     def forward(self, item: Item) -> None:
-        """To the stub as it is; the answer comes later."""
+        """Send a packet to the stub unchanged; the answer comes later."""
         assert self.stub is not None
         if self.threads.general != self.threads.of_stub:
             self._tell_thread(self.threads.general)
@@ -238,31 +246,31 @@ class Conversation:
             self.send(together(item.body, self.stub.transact_all(pieces, self._present.reply)))
 
     def in_present(self, body: bytes) -> None:
-        """A packet of gdb that ends its time in the past."""
+        """Handle a packet of gdb that leaves the past."""
         self._present.take(Item(Kind.PACKET, frame(body), body))
 
     def answered(self, body: bytes) -> bytes | None:
-        """What the stub answered to this when there was one, still escaped."""
+        """Return what the stub answered to this query before, still escaped, None if it was not asked."""
         return self._present.answered.get(body)
 
     def end(self) -> None:
-        """Nothing is to be said to this gdb any more. Raises Ended."""
+        """End the conversation. Raises Ended."""
         raise Ended
 
     def send(self, body: bytes) -> None:
-        """An answer to gdb, which needs no escapes."""
+        """Send gdb an answer that needs no escapes."""
         self.gdb.send_body(body)
 
     def send_data(self, data: bytes) -> None:
-        """An answer to gdb of any bytes."""
+        """Send gdb an answer of any bytes."""
         self.gdb.send_body(escape(data))
 
     def tell(self, line: str) -> None:
-        """A line on gdb's console, which it prints while it waits for the target to stop."""
+        """Print a line on gdb's console while gdb waits for a stop."""
         self.send(b"O" + f"{line}\n".encode().hex().encode())
 
     def is_interrupted(self) -> bool:
-        """Whether gdb sent Ctrl-C, or is gone, while something is worked on for it."""
+        """Return whether gdb sent Ctrl-C or disconnected, while something is worked on for it."""
         if self.shared.closing.is_set():
             return True
         try:
@@ -279,7 +287,7 @@ class Conversation:
         return bool(found) or earlier
 
     def lose_stub(self, error: StubGone) -> None:
-        """The stub is no more: gdb can go on in the past, where it needs none. Raises Ended if it cannot."""
+        """Continue without the stub, which is possible in the past. Raises Ended in the present."""
         stub, self.stub = self.stub, None
         if stub is None:
             return
@@ -299,7 +307,7 @@ class Conversation:
             self.send(b"E01")
 
     def _connect_again(self, stub: Stub) -> bool:
-        """OpenOCD refuses a gdb as long as it has not noticed that the one before it is gone."""
+        """Connect again: OpenOCD refuses a gdb as long as it has not noticed that the previous one has ended."""
         while self._attempts and self.shared.where:
             self._attempts -= 1
             time.sleep(_AGAIN_SECONDS)
@@ -314,7 +322,7 @@ class Conversation:
         return False
 
     def extend(self, body: bytes) -> bool:
-        """Answers a packet that an extension knows. One that breaks off nobody knows."""
+        """Answer a packet that an extension supports. False: none does, or the packet is malformed."""
         try:
             packet = unescape(body)
         except ValueError:
@@ -392,7 +400,7 @@ class Conversation:
         self.shared.say(line)
 
     def _stub_for(self, thread: str | None) -> Stub:
-        """The stub, which takes *thread* for the current one. Raises StubGone."""
+        """Return the stub, with *thread* selected. Raises StubGone."""
         self.gdb.settle()
         if self.stub is None:
             raise StubGone(*(self.shared.where or ("", 0)))
@@ -401,7 +409,9 @@ class Conversation:
         return self.stub
 
     def _tell_thread(self, thread: str | None) -> None:
-        """gdb takes the thread of a stop for the current one; of a stop in the past the stub does not know."""
+        """Select a thread in the stub. gdb selects the thread of a stop, and the stub does not see
+        stops in the past.
+        """
         assert self.stub is not None
         if self.stub.running:
             return
@@ -412,7 +422,7 @@ class Conversation:
 
 
 def _text(part: bytes) -> str:
-    """What is written in hexadecimal."""
+    """Decode hexadecimal text."""
     try:
         return bytes.fromhex(part.decode()).decode(errors="replace")
     except ValueError:

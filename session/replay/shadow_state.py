@@ -1,13 +1,13 @@
-"""What a tandem trace tells gdb of a hart at a moment: registers by the names gdb knows them by, memory, and frames.
+"""What a tandem trace knows of a hart at a moment: registers by gdb's names, memory, and frames.
 
-Of memory there is, in this order: what was stored; what a load has read since, inside of the program, which is
-memory and no device; code and constants of the program that nothing was stored to.
+Memory comes from, in this order: stores; later loads within the program's memory, which is no device; code and
+constants of the program that no store has changed.
 
-`Unwinder` says which frames gdb's own unwinder finds there, and what ours has to tell of the others. gdb's unwinder
-goes by call frame information, registers, and the stack. Where these are known it is better than ours: only its
-frames have local variables on the stack. Where they are not, or where there is no such information, it would end,
-or invent callers. The trace says who called: so the way of gdb's unwinder is gone here first, and is left to it as
-long as it leads to the caller the trace has.
+`Unwinder` finds out which callers gdb's own unwinder would find, and the values that rvtrace's unwinder must provide
+for the others. gdb's unwinder uses call frame information, registers, and the stack. Where these are known it is
+better: only its frames have local variables on the stack. Where they are unknown, it would stop, or invent callers. The
+trace contains the true callers: so gdb's way is followed here first, and gdb's unwinder is used as long as it leads to
+the caller in the trace.
 """
 
 from bisect import bisect_right
@@ -30,12 +30,12 @@ from rvtrace_gdb.session.replay.backend import Registers as Told
 _MACHINE = "mstatus misa mie mtvec mscratch mepc mcause mtval mip"
 _EBREAK = 4  # bytes
 _BREAKPOINTS = {(4, 0x0010_0073), (2, 0x9002), (2, 0x0073), (2, 0x0010)}
-"""Size and value of stores that make an ebreak, whole or by halves, or a c.ebreak."""
+"""Size and value of stores that write an ebreak, whole or in halves, or a c.ebreak."""
 _BOXED = 0xFFFF_FFFF << 32  # a single-precision value in a wider register
 
 
 class Registers(Mapping[str, int]):
-    """The registers known at a moment, by all names; found as they are asked for."""
+    """The registers known at a moment, by all their names; each value is searched when it is requested."""
 
     def __init__(self, state: State, pc: int | None, flen: int) -> None:
         self._state, self._pc, self._flen = state, pc, flen
@@ -64,14 +64,14 @@ class Registers(Mapping[str, int]):
 
 
 def registers(tandem: Tandem, position: int) -> Registers:
-    """Those before the instruction at a position; at the end of the history, after all."""
+    """Return the registers before the instruction at a position; at the end of the history, after the last one."""
     history, state = tandem.history, tandem.before(position)
     pc = history.pc(position) if position < len(history) else state.pc
     return Registers(state, pc, tandem.trace.parameters.flen)
 
 
 def stay_known(tandem: Tandem, position: int, names: list[str]) -> bool:
-    """Whether registers are known at a position, and are not lost behind it."""
+    """Return whether registers are known at a position, and do not become unknown after it."""
     group, index = tandem.group_of(position), tandem.index
     lost = [*index.resets, *(it.group for it in index.breaks)]
     known = registers(tandem, position)
@@ -79,7 +79,7 @@ def stay_known(tandem: Tandem, position: int, names: list[str]) -> bool:
 
 
 def told(tandem: Tandem) -> Told:
-    """Which registers a trace tells, and those of any hart's machine mode."""
+    """Return which registers a trace has, and those that every hart has in machine mode."""
     names = {number: name for name, number in CSRS.items()}
     numbers = {CSRS[name] for name in _MACHINE.split()} | tandem.index.registers.known_csrs()
     csrs = {names.get(number, f"csr{number}"): number for number in sorted(numbers)}
@@ -87,14 +87,14 @@ def told(tandem: Tandem) -> Told:
 
 
 def prepare(tandem: Tandem) -> None:
-    """What is sorted when it is asked for first: gdb does not wait long for a packet."""
+    """Sort the tables that are otherwise sorted at the first access: gdb waits only briefly for a packet."""
     tandem.before(len(tandem.history)).memory(0, 1, loads=True)
     for writes in tandem.index.memory.values():
         writes.last(0, 0, 1)
 
 
 class Memory:
-    """Memory in a program's history. *image*: the program."""
+    """The memory of a tandem trace. *image*: the program."""
 
     def __init__(self, tandem: Tandem, image: Image) -> None:
         self.tandem, self.image = tandem, image
@@ -102,7 +102,7 @@ class Memory:
         self._breakpoints = _breakpoints(tandem)
 
     def known(self, position: int, address: int, size: int) -> bytes:
-        """Of *size* bytes at *address* those that are known, from the first one on."""
+        """Return the known bytes of *size* bytes at *address*, up to the first unknown one."""
         state = self.tandem.before(position)
         found = self._without_breakpoints(state, address, state.memory(address, size))
         found = self._without_what_changed(state, address, found)
@@ -113,7 +113,9 @@ class Memory:
         return bytes(byte for byte in found[: found.index(None) if None in found else None] if byte is not None)
 
     def _without_breakpoints(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
-        """What a debugger's breakpoints took the place of, in the program's code: gdb would take them for its own."""
+        """Replace a debugger's breakpoints by the program's code: gdb would take them for
+        breakpoints in the program.
+        """
         end = address + len(found)
         for begin in self._breakpoints[bisect_right(self._breakpoints, address - _EBREAK) :]:
             if begin >= end:
@@ -127,7 +129,7 @@ class Memory:
         return found
 
     def _without_what_changed(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
-        """Where a load read something else than was stored, another hart has changed it, or it is a device."""
+        """Remove bytes for which a load read another value than was stored: another hart's, or a device's."""
         loads = self.tandem.index.loads.get(state.space)
         if loads is None:
             return found
@@ -151,7 +153,9 @@ class Memory:
         ]
 
     def _with_constants(self, state: State, address: int, found: list[int | None]) -> list[int | None]:
-        """What the program does not write, up to the first byte that is not known, or that was written nevertheless."""
+        """Add bytes of the program that it does not write, up to the first byte that is unknown, or was written
+        nevertheless.
+        """
         written = list(_stores(state, address, len(found)))
         found, constant, begin = list(found), b"", 0
         for at, byte in enumerate(found):
@@ -169,7 +173,7 @@ class Memory:
 
 
 def _breakpoints(tandem: Tandem) -> list[int]:
-    """Where a debugger put breakpoints, which it does besides the program; in rising order."""
+    """Return where a debugger stored breakpoints, in increasing order."""
     stores = (store for group in tandem.index.initializations for _, store in tandem.stored(group))
     return sorted({store.address for store in stores if (store.size, store.value) in _BREAKPOINTS})
 
@@ -180,7 +184,7 @@ def _is_breakpoint(tandem: Tandem, last: Writer) -> bool:
 
 
 def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
-    """Of each byte the last store to it, also if it is not known what it stored, or whether that holds."""
+    """Yield the last store to each byte, even if its value is unknown or may not have lasted."""
     end = address + size
     while address < end:
         stop = min(end, (address // PAGE + 1) * PAGE)
@@ -190,7 +194,7 @@ def _stores(state: State, address: int, size: int) -> Iterator[Store | None]:
 
 
 def _extents(image: Image) -> Iterator[tuple[int, int]]:
-    """Where in memory the program is: begin and end."""
+    """Yield where the program is in memory: begin and end."""
     for elf, bias in image.elves:
         for section in elf.sections:
             yield section.start + bias, section.end + bias
@@ -200,7 +204,7 @@ def _extents(image: Image) -> Iterator[tuple[int, int]]:
 
 
 def _merged(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same addresses without overlaps, in rising order."""
+    """Return the same addresses without overlaps, in increasing order."""
     merged: list[tuple[int, int]] = []
     for begin, end in extents:
         if merged and begin <= merged[-1][1]:
@@ -211,15 +215,16 @@ def _merged(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 Integers = dict[int, int]
-"""Those of the integer registers that are known."""
+"""The integer registers that are known."""
 
 _SP, _RA = 2, 1
-_PRESERVED = (_SP, 3, 4, 8, 9, *range(18, 28))  # gp, tp, s0 to s11: a function gives them back as they were
+_PRESERVED = (_SP, 3, 4, 8, 9, *range(18, 28))  # gp, tp, s0 to s11: a function preserves them
 
 
 class Unwound(NamedTuple):
-    """*native*: gdb's own unwinder finds this frame's caller. *sp*: the canonical frame address, None: not known.
-    *saved*: what the integer registers hold in the caller, for ours.
+    """A frame. *native*: gdb's own unwinder finds its caller. *sp*: the canonical frame address, None: unknown.
+
+    *saved*: the caller's integer registers, for rvtrace's unwinder.
     """
 
     frame: CallFrame
@@ -229,17 +234,17 @@ class Unwound(NamedTuple):
 
 
 class Unwinder:
-    """Of one program. *memory*: what gdb can read."""
+    """The unwinder of one program. *memory*: what gdb can read."""
 
     def __init__(self, tandem: Tandem, memory: Memory, cfi: CallFrames) -> None:
         self._tandem, self._memory, self._cfi = tandem, memory, cfi
         self._bytes = tandem.trace.parameters.xlen // 8
 
     def frames(self, position: int, frames: Iterable[CallFrame]) -> Iterator[Unwound]:
-        """*frames*: those under way at a position, innermost first.
+        """Yield the frames of *frames*, which is the call stack at a position, innermost first.
 
-        What gdb takes for a frame's identity must stay the same as long as the function runs: the stack pointer when it
-        was called, which is also what frame information calls the canonical frame address.
+        gdb's identity of a frame must not change while the function runs: it is the stack pointer at its call, which
+        call frame information calls the canonical frame address.
         """
         known = _known(self._tandem.before(position))
         waiting = chain[CallFrame | None](frames, (None,))
@@ -258,8 +263,8 @@ class Unwinder:
     def _natively(
         self, frame: CallFrame, known: Integers, position: int, *, is_caller: bool
     ) -> tuple[int | None, Integers] | None:
-        """Where gdb finds a frame to return to, and the registers there; None: it has no way to find out."""
-        inside = frame.pc - (1 if is_caller else 0)  # gdb looks a caller up where it called
+        """Return the pc to which gdb's unwinder would return, and the registers there; None: it cannot find them."""
+        inside = frame.pc - (1 if is_caller else 0)  # gdb looks up a caller at the address of the call
         rules = None if frame.pc == UNKNOWN else self._cfi.at(inside)
         cfa = None if rules is None else self._cfa(rules, known)
         if rules is None or cfa is None:
@@ -272,7 +277,7 @@ class Unwinder:
         return self._address(known[register] + offset) if register in known else None
 
     def _callers(self, rules: Rules, cfa: int, known: Integers, position: int) -> Integers:
-        """The caller's registers, as gdb finds them."""
+        """Return the caller's registers, as gdb's unwinder finds them."""
         found = {_SP: cfa}
         for register in range(1, 32):
             rule = rules.registers.get(register, None if register == _SP else Rule(SAME))
@@ -293,7 +298,7 @@ class Unwinder:
         return None
 
     def _when_left(self, caller: CallFrame) -> Integers:
-        """The registers of a caller: those that a function it called gives back, all where there was a trap."""
+        """Return the known registers of a caller: those that a called function preserves, all before a trap."""
         if caller.call is None:
             return {}
         if caller.kind is Kind.TRAP:

@@ -1,14 +1,15 @@
-"""Packets that resume, where they lead through the past: backward from anywhere, forward from the past.
+"""Packets that resume, and where they lead in the past: backward from anywhere, forward from the past.
 
-A hart that comes to the end of its history is back in the present. The target runs only when all harts are; before,
-a packet that resumes moves harts that are in the past, as gdb's `record btrace` has it: the selected one if it is
+A hart that comes to the end of its history is in the present again. The target runs only when all harts are; before
+that, a packet that resumes moves harts that are in the past, as in gdb's `record btrace`: the selected one if it is
 there, else the others.
 
-gdb 13 that steps over a breakpoint, and is told that the history ends, believes for ever that it still does: its
-next step sends nothing, and never ends (infrun.c: NO_HISTORY leaves step_over_info). So a step forward to the end
-is answered as any other where that may be; gdb asks for more if it was not enough, and hears of the end then.
+gdb 13 has a defect: if it is told that the history ends while it steps over a breakpoint, it believes so for ever, and
+its next step sends nothing and never ends (infrun.c: NO_HISTORY leaves step_over_info). So a step forward to the end is
+answered like any other step if gdb may be stepping over a breakpoint; if gdb then wants to go further, it is told of
+the end.
 
-Long work while gdb waits for a stop is shown on gdb's console, and Ctrl-C in gdb ends it.
+Progress of long work is printed on gdb's console while gdb waits for a stop, and Ctrl-C in gdb ends the work.
 
 Source: GDB manual, "Stop Reply Packets" (replaylog; gdb prints "No more reverse-execution history." for both ends).
 """
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 FIRST_SECONDS = 1.0  # before the first line
 NEXT_SECONDS = 2.0
 FIRST_STEPPING_SECONDS = 3.0
-_LOOK_SECONDS = 0.02  # between two looks at what gdb sends
+_LOOK_SECONDS = 0.02  # between two checks of what gdb sent
 _UNIT = re.compile(r" \([a-z]+\)$")  # see support/errors.py
 
 
 class Watch:
-    """A Progress. *interrupted* looks whether gdb wants it to end; *tell* prints a line on its console."""
+    """A progress callback. *interrupted* returns whether gdb wants the work to end; *tell* prints a line on its
+    console.
+    """
 
     def __init__(self, interrupted: Callable[[], bool], tell: Callable[[str], None]) -> None:
         self._interrupted, self._tell = interrupted, tell
@@ -56,17 +59,18 @@ class Watch:
 
 
 class Stepping:
-    """Many steps that gdb makes for one command, as for a watchpoint on a register: they are shown, too."""
+    """Prints progress while gdb makes many steps for one command, e.g. for a watchpoint on a register."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._next = 0.0
 
     def end(self) -> None:
+        """Note that the command has ended."""
         self._next = 0.0
 
     def stepped(self, position: int | None) -> None:
-        """One more step, to *position*."""
+        """Note one more step, to *position*."""
         now = time.monotonic()
         if not self._next:
             self._next = now + FIRST_STEPPING_SECONDS
@@ -76,7 +80,7 @@ class Stepping:
 
 
 def _line(label: str, done: int, total: int | None) -> str:
-    """Percent where the whole is known, without the unit behind the label then."""
+    """Format progress: in percent, without the unit after the label, if the total is known."""
     if total:
         return f"{_UNIT.sub('', label)}: {min(100 * done // total, 100)} %"
     return f"{label}: {done:,}"
@@ -97,7 +101,7 @@ _WATCHPOINTS = (
 
 
 class Walk:
-    """Of one gdb."""
+    """Moves the harts of one gdb through the past."""
 
     def __init__(self, it: "Conversation") -> None:
         self._it = it
@@ -106,7 +110,7 @@ class Walk:
         self._shown = 0
 
     def takes_jump(self) -> bool:
-        """Goes where `trace goto` said instead of what a packet says that resumes; False: it said nothing."""
+        """Go where `trace goto` requested, instead of where the packet leads; False: nothing was requested."""
         it = self._it
         with it.shared.lock:
             jump = it.shared.take_jump()
@@ -126,14 +130,14 @@ class Walk:
         return True
 
     def _return(self) -> None:
-        """To the present, if there is one: gdb would be lost in a target whose registers cannot be read."""
+        """Return to the present, if the target's registers can be read: gdb could not go on otherwise."""
         if self._is_there():
             self._it.past.leave()
         elif self._it.stub is None:
             self._it.tell("there is no target to return to")
 
     def _is_there(self) -> bool:
-        """Whether the target is, and says its registers; what is wrong otherwise is told."""
+        """Return whether the target exists and returns its registers; report to the user if it does not."""
         it = self._it
         if it.stub is None:
             return False
@@ -147,7 +151,7 @@ class Walk:
         return is_known
 
     def holds(self, body: bytes) -> bool:
-        """Stops a packet that resumes the target before the user has seen that this is the present."""
+        """Stop a packet that resumes the target, if the user has not seen yet that this is the present."""
         it = self._it
         if not it.shared.holding or body.startswith((b"vRun;", b"vAttach;")):
             return False
@@ -157,7 +161,10 @@ class Walk:
         return True
 
     def _stop_at_end(self, thread: str | None, pc: int | None, *, is_step: bool) -> None:
-        """*pc*: where a step began. A stop without a signal ends all that gdb does, and looks odd."""
+        """Report the end of the history. *pc*: where a step began.
+
+        A stop without a signal ends the command in gdb, and looks odd.
+        """
         shared = self._it.shared
         may_be_over = is_step and self._it.breakpoints.seen_at(pc)
         if is_step and not shared.end_hidden if shared.holds else may_be_over:
@@ -171,13 +178,13 @@ class Walk:
             self.stop(thread, at_end="end")
 
     def go(self, resume: Resume) -> None:
-        """Move as the packet says, and tell gdb where that led."""
+        """Move as the packet says, and report the stop to gdb."""
         it = self._it
         if it.non_stop:
             it.say(_NON_STOP)
             it.send(f"E.{_NON_STOP}".encode())
             return
-        it.gdb.settle()  # it may take long
+        it.gdb.settle()  # the movement may take long
         if it.shared.shown != self._shown:
             self._shown = it.shared.shown
             self.user_sees()
@@ -191,7 +198,7 @@ class Walk:
             self._go(thread, resume)
 
     def is_live_again(self) -> bool:
-        """Whether all harts that are in the past are at its end, and the target is there to go on."""
+        """Return whether all harts in the past are at its end, and the target can be resumed."""
         it = self._it
         if not it.says_present():
             return False
@@ -203,7 +210,7 @@ class Walk:
         return list(dict.fromkeys(self._it.threads.hart(thread) for thread in self._it.threads.known()))
 
     def _to_move(self, thread: str | None) -> str | None:
-        """Of the threads in the past and not at its end, *thread* if it is one."""
+        """Return the thread to move, which is in the past and not at its end: *thread*, if possible."""
         it = self._it
         for candidate in (thread, *it.threads.known()):
             hart = it.threads.hart(candidate)
@@ -245,11 +252,11 @@ class Walk:
                 self.stop(thread, at_end=stop.at_end, hit=stop.hit)
 
     def user_sees(self) -> None:
-        """gdb shows a stop: what steps it makes from now on belong to another command."""
+        """Note that gdb shows a stop: later steps belong to another command."""
         self._stepping.end()
 
     def _watchpoints(self, hart: int | None) -> Watchpoints:
-        """Those that can trigger; the user hears that others cannot."""
+        """Return the watchpoints that can trigger; tell the user if others cannot."""
         it = self._it
         watchpoints = it.breakpoints.watchpoints()
         if not watchpoints or it.past.sees_accesses(hart):
@@ -260,7 +267,7 @@ class Walk:
         return NO_WATCHPOINTS
 
     def _enter(self, thread: str | None, hart: int | None, watch: Watch) -> None:
-        """Into the past; the user hears if the trace does not end where the target is now."""
+        """Enter the past; tell the user if the trace does not end where the target is now."""
         it = self._it
         it.past.enter(hart, watch)
         it.threads.general = thread or it.threads.general
@@ -281,7 +288,7 @@ class Walk:
         return past.step(hart, resume.direction, watchpoints)
 
     def _arrived(self, hart: int | None, stop: Stop) -> None:
-        """What was passed is told; the end of all pasts is the present."""
+        """Report what was passed, and return to the present if all harts are at the end."""
         it = self._it
         for line in stop.lines:
             it.tell(line)
@@ -296,20 +303,20 @@ class Walk:
                 it.shared.holding = it.shared.holds
 
     def step_back_from_nowhere(self, hart: int | None) -> None:
-        """Without a target nobody knows where it would go on: the last instruction is then the end."""
+        """Step back from the end to the last instruction, if there is no target: then the pc at the end is unknown."""
         past = self._it.past
         if not self._it.says_present() and past.is_at_end(hart) and "pc" not in known_registers(self._it, hart):
             past.step(hart, -1)
 
     def stop(self, thread: str | None, *, signal: int = SIGTRAP, at_end: str = "", hit: Hit | None = None) -> None:
-        """Tell gdb that *thread* has stopped where it is."""
+        """Send a stop reply: *thread* has stopped where it is."""
         it = self._it
         it.threads.stopped(thread, told_by_stub=False)
         it.send(stop_reply(it, thread, signal, at_end, hit))
 
 
 def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
-    """What is known of the current thread's registers without asking the stub."""
+    """Return the registers of the current thread that are known without asking the stub."""
     with it.shared.lock:
         position = it.past.position(hart)
         known = {} if position is None else it.past.registers(hart)
@@ -319,7 +326,7 @@ def known_registers(it: "Conversation", hart: int | None) -> Mapping[str, int]:
 
 
 def stop_reply(it: "Conversation", thread: str | None, signal: int, at_end: str, hit: Hit | None = None) -> bytes:
-    """With pc, the number where it is in the past, and registers that are known, so that gdb does not have to ask."""
+    """Return a stop reply with pc, trace_pos, and known registers, so that gdb does not have to read them."""
     parts = [f"T{signal:02x}".encode()]
     if at_end:
         parts.append(f"replaylog:{at_end};".encode())

@@ -1,14 +1,13 @@
-"""The target description that gdb reads: the registers of the stub's, and one of ours in it, trace_pos.
+"""The target description that gdb reads: the stub's registers, with one more register, trace_pos.
 
 trace_pos is -1 in the present, else the number of the instruction that runs next as `trace history` prints it. It is
 put among the CSRs, because these are all that gdb leaves out of `info registers`, whatever group a description gives
-its registers (riscv_register_reggroup_p); a second feature of that name takes nothing away from the stub's.
+its registers (riscv_register_reggroup_p); a second feature of that name does not hide the stub's.
 
-`Descriptions` reads those of one gdb from the stub and keeps them by process (in QEMU, harts of different kinds).
+`Descriptions` reads the descriptions of one gdb's stub and keeps them by process (in QEMU, harts of different kinds).
 
-Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined Target Types), "General Query
-Packets" (qXfer); QEMU includes its features by xi:include without declaring the prefix, so that this is no XML to a
-parser.
+Source: GDB manual, "Target Descriptions" (Target Description Format, Predefined Target Types), "General Query Packets"
+(qXfer); QEMU includes its features by xi:include without declaring the prefix, so that an XML parser would refuse this.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.replay.router import Conversation
 
 NAME = "trace_pos"
-_LOWEST = 0x4000  # of our register: above all CSRs and their vendors'
+_LOWEST = 0x4000  # of trace_pos: above all CSRs and vendors' registers
 _BYTES = 8
 _INCLUDE = re.compile(rb"<xi:include\s+[^>]*href\s*=\s*[\"']([^\"']+)[\"'][^>]*/?>")
 _REGISTER = re.compile(rb"<reg\s+([^>]*?)/?>")
@@ -48,7 +47,7 @@ _POINTERS = {"ra": "code_ptr", "pc": "code_ptr", "sp": "data_ptr", "gp": "data_p
 
 
 class Register(NamedTuple):
-    """*size* in bytes."""
+    """A register: name, *size* in bytes."""
 
     name: str
     number: int
@@ -56,7 +55,9 @@ class Register(NamedTuple):
 
 
 class Description:
-    """All registers by number, and the document that has ours, too. *ours*: its number, None where it has no place."""
+    """All registers by number, and the document, which includes trace_pos. *ours*: its number, None if there was no
+    room.
+    """
 
     def __init__(self, document: bytes, registers: dict[int, Register], ours: int | None) -> None:
         self.document, self.registers, self.ours = document, registers, ours
@@ -64,7 +65,9 @@ class Description:
 
     @classmethod
     def of(cls, document: bytes, annex: Callable[[bytes], bytes]) -> Self:
-        """Of the stub's target.xml. *annex* reads another document; what it raises is passed on."""
+        """Return the description for the stub's target.xml. *annex* reads another document; its exceptions are passed
+        on.
+        """
         registers = _registers(_with_includes(document, annex, _DEEPEST))
         head, end, tail = document.rpartition(_END)
         if not end or not registers:
@@ -74,9 +77,9 @@ class Description:
 
     @classmethod
     def of_hart(cls, xlen: int, told: Registers | None = None) -> Self:
-        """Where there is no stub. *told*: which registers the trace tells.
+        """Return the description without a stub. *told*: which registers the trace has.
 
-        If it tells none, those for floating point are the widest that a program's ABI may want: gdb takes no program
+        If it has none, the floating-point registers are the widest that a program's ABI may need: gdb refuses a program
         whose ABI needs wider ones than the target has.
         """
         cpu = _rows((name, xlen, _POINTERS.get(name, "int"), number) for number, name in enumerate(_ABI.split()))
@@ -98,7 +101,7 @@ class Description:
         return cls.of(text.encode(), lambda _: b"")
 
     def value(self, number: int, values: Mapping[str, int]) -> bytes | None:
-        """The register in hexadecimal, x where it is not known; None where there is no such register."""
+        """Return a register in hexadecimal, x for unknown digits; None if there is no such register."""
         register = self.registers.get(number)
         if register is None:
             return None
@@ -106,7 +109,7 @@ class Description:
         return b"xx" * register.size if known is None else in_hex(known, register.size)
 
     def all_values(self, size: int, values: Mapping[str, int]) -> bytes:
-        """The answer to g, of *size* bytes: registers in the order of their numbers, as far as they fit."""
+        """Return the answer to g, of *size* bytes: registers in the order of their numbers, as far as they fit."""
         parts: list[bytes] = []
         for number in sorted(self.registers):
             size -= self.registers[number].size
@@ -116,7 +119,7 @@ class Description:
         return b"".join(parts)
 
     def values(self, g: bytes) -> dict[str, int]:
-        """What an answer to g says, of the registers whose values it has."""
+        """Return the registers that an answer to g has values for."""
         found: dict[str, int] = {}
         at = 0
         for number in sorted(self.registers):
@@ -132,13 +135,13 @@ class Description:
         return {number: it for number, it in self.registers.items() if number != self.ours}
 
     def pc_size(self) -> int:
-        """Bytes up to pc and with it: the least that a stub sends for g."""
+        """The number of bytes up to and including pc: the least that a stub sends for g."""
         pc = self.by_name.get("pc")
         return sum(it.size for it in self.registers.values() if pc is None or it.number <= pc.number)
 
 
 def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
-    """Name, size in bits, type, number."""
+    """Write registers given as name, size in bits, type and number."""
     return "".join(
         f'<reg name="{name}" bitsize="{size}" type="{kind}" regnum="{number}"'
         f"{_IN_FLOAT if kind.startswith('ieee') else ''}/>\n"
@@ -147,7 +150,7 @@ def _rows(registers: Iterable[tuple[str, int, str, int]]) -> str:
 
 
 def in_hex(value: int, size: int = _BYTES) -> bytes:
-    """As registers are sent: in the target's byte order, which is little endian."""
+    """Write a register's value in hexadecimal, in the target's byte order, which is little endian."""
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little").hex().encode()
 
 
@@ -159,7 +162,7 @@ def _with_includes(document: bytes, annex: Callable[[bytes], bytes], deepest: in
 
 
 def _registers(document: bytes) -> dict[int, Register]:
-    """A register without a number has that of the one before and one."""
+    """Return the registers of a document. One without a number follows the one before."""
     registers: dict[int, Register] = {}
     number = -1
     for match in _REGISTER.finditer(document):
@@ -179,7 +182,7 @@ _PIECE = 0xFFB  # bytes: a little less than the smallest PacketSize of OpenOCD a
 
 
 class Descriptions:
-    """*told*: gdb has read one that has our register, and may be told its value with a stop."""
+    """The descriptions of one gdb. *told*: gdb has read one with trace_pos, so that stop replies may contain it."""
 
     def __init__(self, it: "Conversation") -> None:
         self._it = it
@@ -190,19 +193,19 @@ class Descriptions:
         self.told = False
 
     def current(self) -> Description:
-        """Of gdb's current thread. Raises StubGone."""
+        """Return the description of gdb's current thread. Raises StubGone."""
         found = self._read.get(self._process())
         if found is None:
             found = self._read[self._process()] = self._fetch() or self._assumed()
         return found
 
     def ours(self) -> int | None:
-        """The number of our register as far as it is known."""
+        """Return the number of trace_pos, None if it is not known."""
         found = self._read.get(self._process()) or self._last
         return found.ours if found else None
 
     def serve(self, body: bytes) -> bool:
-        """Answers the reading of a piece of target.xml; False: the stub is to do that. Raises StubGone."""
+        """Answer a read of a part of target.xml; False: the stub is to answer. Raises StubGone."""
         if not body.startswith(READ + TARGET + b":"):
             return False
         try:
@@ -222,7 +225,7 @@ class Descriptions:
         return True
 
     def note_g(self, body: bytes) -> None:
-        """The stub's answer to g: how long it is. One that breaks off says nothing."""
+        """Note the length of the stub's answer to g, unless it is malformed."""
         if body and body[:1] != b"E":
             try:
                 body = unescape(body)
@@ -233,9 +236,9 @@ class Descriptions:
             self._g_sizes[self._process()] = len(body) // 2
 
     def remember_live(self) -> bool:
-        """What the target says now of the current thread is known even when it is gone. Raises StubGone.
+        """Read the current thread's registers from the target, and remember them. Raises StubGone.
 
-        False: it says nothing.
+        False: the target does not return them.
         """
         answer = self._it.transact(b"g")
         self._it.shared.unreadable = True
@@ -243,19 +246,19 @@ class Descriptions:
         return not self._it.shared.unreadable
 
     def forget_live(self) -> None:
-        """What the target said does not hold any more."""
+        """Forget the remembered registers: the target's have changed."""
         self._live.clear()
 
     def live_g(self) -> bytes:
-        """What g was answered last in the present for the current thread; nothing where that is not known."""
+        """Return the last answer to g of the current thread in the present, b"" if it is unknown."""
         return self._live.get(self._it.threads.current, b"")
 
     def live_values(self) -> dict[str, int]:
-        """The registers of the current thread as they were last in the present, by name."""
+        """Return the current thread's last known registers in the present, by name."""
         return self.current().values(self.live_g())
 
     def g_size(self) -> int:
-        """Bytes of the stub's answer to g. Raises StubGone."""
+        """Return the number of bytes in the stub's answer to g. Raises StubGone."""
         if self._process() not in self._g_sizes and self._it.live():
             self.note_g(self._it.transact(b"g"))
         return self._g_sizes.get(self._process()) or self.current().pc_size()
@@ -264,7 +267,7 @@ class Descriptions:
         return (self._it.threads.current or "").rpartition(".")[0]
 
     def _assumed(self) -> Description:
-        """What gdb assumes of a stub that does not describe its target, or for a capture alone."""
+        """Return the description that gdb assumes if the stub has none, or that of a capture alone."""
         xlen = self._it.shared.xlen
         if self._it.live():
             answer = self._it.transact(b"g")
@@ -280,12 +283,12 @@ class Descriptions:
         return Description.of(document, self._document) if document else None
 
     def _of_trace(self) -> Description:
-        """Of a capture alone."""
+        """Return the description of a capture alone."""
         with self._it.lock:
             return Description.of_hart(self._it.shared.xlen, self._it.past.told(self._it.hart))
 
     def _document(self, annex: bytes) -> bytes:
-        """All of a document of the stub; nothing where it has none."""
+        """Return a whole document of the stub, b"" if it has none."""
         parts: list[bytes] = []
         length = 0
         while True:

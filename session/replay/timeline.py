@@ -1,6 +1,6 @@
-"""Where each hart is in its own history, and how gdb gets from one place to another: a `ReplayBackend`.
+"""The position of each hart in its own history, and movements between positions: a `ReplayBackend`.
 
-`Watching` says where the watchpoints of a debugger trigger in a history that has memory, in both directions
+`Watching` finds where a debugger's watchpoints trigger in a history with memory accesses, in both directions
 (`session.replay.backend.Hit`).
 """
 
@@ -29,18 +29,18 @@ _MISPLACED = (
 
 
 class _Passed(NamedTuple):
-    """Watchpoints that an instruction triggered, and with which of their bytes. *place*: (position, direction)."""
+    """The watchpoints that an instruction triggered, with the accessed byte of each. *place*: (position, direction)."""
 
     place: tuple[int, int]
     triggered: dict[Watchpoint, int]
 
 
 class Watching:
-    """In one history, of one debugger. Without memory in it nothing triggers.
+    """The watchpoints of one debugger in one history. If the history has no memory accesses, none triggers.
 
-    A stop reply names one address. gdb looks at those watchpoints alone that have it, and not at others that the same
-    instruction triggers; these are reported where gdb has stepped to without watchpoints, and its next step, after
-    which it compares, leads nowhere.
+    A stop reply contains one address. gdb checks only the watchpoints that contain it, not others that the same
+    instruction triggers. These are reported at the position to which gdb steps next, without watchpoints; gdb's
+    following step, after which it compares values, then does not move.
     """
 
     def __init__(self, history: History) -> None:
@@ -48,11 +48,11 @@ class Watching:
         self._watched = None if history.shadow is None else Watched(history.shadow)
         self._gap_said = self._untold_said = self._misplaced_said = False
         self._passed: _Passed | None = None  # at the last hit, by the instruction that is stepped over next
-        self._due: _Passed | None = None  # where that step led
-        self._stays: tuple[int, int] | None = None  # the place of a hit that was due
+        self._due: _Passed | None = None  # at the position where that step led
+        self._stays: tuple[int, int] | None = None  # the place of a hit that was still to be reported
 
     def nearest(self, position: int, direction: int, watchpoints: Watchpoints) -> Hit | None:
-        """The first hit on the way from a position. It may be right there."""
+        """Return the first hit from a position on. It may be at that position."""
         due = self._due_at(position, direction, watchpoints)
         if due:
             it, address = next(iter(due.items()))
@@ -65,7 +65,7 @@ class Watching:
         return max(there.values(), key=lambda hit: sum(_has(it, hit.address) for it in there))
 
     def reported(self, hit: Hit, direction: int, watchpoints: Watchpoints) -> None:
-        """The debugger hears of a hit: next it steps over the instruction."""
+        """Note that a hit was reported to the debugger, which will step over the instruction next."""
         due = self._due_at(hit.position, direction, watchpoints)
         if due:
             self._due = _Passed((hit.position, direction), _without(due, hit.address))
@@ -76,12 +76,12 @@ class Watching:
         self._passed, self._due = _Passed((hit.position, direction), _without(triggered, hit.address)), None
 
     def stays(self, position: int, direction: int, watchpoints: Watchpoints) -> bool:
-        """Whether a step is the one after a hit that was due."""
+        """Return whether this step follows a hit that was reported later, and therefore must not move."""
         place, self._stays = self._stays, None
         return place == (position, direction) and not watchpoints
 
     def stepped(self, start: int, end: int, direction: int) -> None:
-        """The debugger made a step."""
+        """Note that the debugger made a step."""
         passed, self._passed, self._due = self._passed, None, None
         if passed is not None and passed.place == (start, direction) and passed.triggered:
             self._due = passed._replace(place=(end, direction))
@@ -103,11 +103,13 @@ class Watching:
         found = watched.nearest(position, it.address, it.size, forward=direction > 0, stores=stores, loads=loads)
         if found is None:
             return None
-        by = shadow.position_of(found.group + 1) - 1  # whose step brings it about
+        by = shadow.position_of(found.group + 1) - 1  # the instruction whose execution triggers it
         return self._hit(by, direction, it.kind, found.address)
 
     def _hit(self, by: int, direction: int, kind: str, address: int) -> Hit | None:
-        """*by*: the position of the instruction that makes the access; -1: it was before the first one."""
+        """Return the hit. *by*: the position of the instruction that makes the access; -1: it was
+        before the first one.
+        """
         history = self._history
         if by >= 0 and history.pc(by) == GAP:
             by -= 1
@@ -119,7 +121,9 @@ class Watching:
         return Hit(position, kind, address)
 
     def missed(self, start: int, end: int, watchpoints: Watchpoints) -> Sequence[str]:
-        """Lines for the user: what watchpoints cannot see on the way; each kind is said once."""
+        """Return lines for the user about accesses on the way that watchpoints cannot see; each
+        kind is reported once.
+        """
         watched, shadow = self._watched, self._history.shadow
         if watched is None or shadow is None or not watchpoints or start == end:
             return ()
@@ -157,15 +161,15 @@ def _untold_line(numbers: Sequence[int]) -> str:
 
 
 Select = Callable[[int | None, Progress], SelectedHistory]
-"""The history of a hart, as it was decoded last, or is decoded now. Raises RvtraceError."""
+"""Returns the history of a hart, decoding it if necessary. Raises RvtraceError."""
 
 
 class NoNumber(RvtraceError):
-    """A number that no instruction of the history has."""
+    """No instruction of the history has this number."""
 
 
 class _Place(NamedTuple):
-    """A position in the history of a hart, which is searched with *nearest*."""
+    """A position in the history of a hart, with the searches in that history."""
 
     it: SelectedHistory
     nearest: Nearest
@@ -174,13 +178,13 @@ class _Place(NamedTuple):
 
     @property
     def image(self) -> Image:
-        """What is in memory there."""
+        """The program in memory at this position."""
         history = self.it.history
         return self.it.program.image_of(history.context_at(min(self.position, len(history) - 1)))
 
 
 class Timeline:
-    """Where the harts are. *select* finds their histories."""
+    """The positions of the harts. *select* returns their histories."""
 
     def __init__(self, select: Select) -> None:
         self._select = select
@@ -190,51 +194,51 @@ class Timeline:
         self._memories: dict[int | None, shadow_state.Memory] = {}
 
     def enter(self, hart: int | None, progress: Progress) -> None:
-        """Into the past, at its end."""
+        """Enter the past at its end."""
         self._place(hart, progress)
 
     def begin_anew(self, hart: int | None, progress: Progress) -> None:
-        """At the end of the past that is meant now, of a hart that was in another one."""
+        """Move a hart to the end of the history that is selected now, from another one."""
         self._places[hart] = self._end(hart, progress)
 
     def leave(self) -> None:
-        """All harts are in the present."""
+        """Return to the present with all harts."""
         self._places.clear()
         self._only.clear()
 
     def position(self, hart: int | None) -> int | None:
-        """Where a hart is, None in the present."""
+        """Return the position of a hart, None in the present."""
         place = self._places.get(hart)
         return None if place is None else place.position
 
     def away(self) -> bool:
-        """Whether any hart is in the past."""
+        """Return whether any hart is in the past."""
         return bool(self._places)
 
     def all_at_end(self) -> bool:
-        """Whether there are harts in the past, and for all of them all has run."""
+        """Return whether harts are in the past, and all of these are at the end of their histories."""
         places = self._places.values()
         return bool(places) and all(place.position == len(place.it.history) for place in places)
 
     def is_at_end(self, hart: int | None) -> bool:
-        """Whether all has run where this hart is."""
+        """Return whether a hart is at the end of its history, or in the present."""
         place = self._places.get(hart)
         return place is None or place.position == len(place.it.history)
 
     def selected(self, hart: int | None) -> SelectedHistory:
-        """The history that a hart is in. Raises RvtraceError."""
+        """Return the history that a hart is in. Raises RvtraceError."""
         place = self._places.get(hart)
         return self._select(hart, silent) if place is None else place.it
 
     def nearest_instruction(self, hart: int | None, position: int) -> int:
-        """This position, or if it is a gap, that of the instruction behind it, if there is none, of that before."""
+        """Return this position; for a gap, that of the instruction after it, or before it if there is none."""
         history = self.selected(hart).history
         if not 0 <= position < len(history) or history.pc(position) != GAP:
             return position
         return position + 1 if position + 1 < len(history) else position - 1
 
     def go_to(self, hart: int | None, position: int) -> None:
-        """Into the past, at a position of its history. Raises RvtraceError."""
+        """Move a hart to a position of its history. Raises RvtraceError."""
         place = self._places.get(hart) or self._end(hart, silent)
         length = len(place.it.history)
         if not 0 <= position <= length:
@@ -242,11 +246,11 @@ class Timeline:
         self._places[hart] = place._replace(position=self.nearest_instruction(hart, position))
 
     def sees_accesses(self, hart: int | None) -> bool:
-        """Whether the trace says what loads and stores accessed."""
+        """Return whether the trace has the addresses of loads and stores."""
         return self.selected(hart).history.shadow is not None
 
     def step(self, hart: int | None, direction: int, watchpoints: Watchpoints = NO_WATCHPOINTS) -> Stop:
-        """One instruction, over gaps."""
+        """Step one instruction, over gaps."""
         self._only.pop(hart, None)
         place = self._place(hart, silent)
         hit = place.watching.nearest(place.position, direction, watchpoints)
@@ -271,7 +275,7 @@ class Timeline:
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> Stop:
-        """On as long as the next instruction is in *addresses*; not over gaps, but for the first step."""
+        """Step while the next instruction is in *addresses*; only the first step goes over a gap."""
         stop = self.step(hart, direction, watchpoints)
         place = self._place(hart, progress)
         length = len(place.it.history)
@@ -290,7 +294,7 @@ class Timeline:
         progress: Progress,
         watchpoints: Watchpoints = NO_WATCHPOINTS,
     ) -> Stop:
-        """To the next instruction that has a breakpoint, or the nearest hit of a watchpoint."""
+        """Run to the next instruction that has a breakpoint, or to the nearest hit of a watchpoint."""
         place, only = self._place(hart, progress), self._only.pop(hart, None)
         hit = place.watching.nearest(place.position, direction, watchpoints)
         farthest = None if hit is None else hit.position
@@ -303,17 +307,18 @@ class Timeline:
         return self._move_watched(hart, place, direction, found, watchpoints)
 
     def only_at(self, hart: int | None, position: int) -> None:
-        """The next run backward passes over other executions of the instruction there, if it has a breakpoint.
+        """Let the next run backward pass over other executions of the instruction at *position*, if it has a
+        breakpoint.
 
-        gdb's `reverse-finish` goes back to a breakpoint at the beginning of the function, which calls it made of itself
-        come to sooner.
+        gdb's `reverse-finish` runs back to a breakpoint at the function's first instruction, which recursive calls
+        reach earlier.
         """
         place = self._places.get(hart)
         if place is not None and 0 <= position < len(place.it.history):
             self._only[hart] = position
 
     def registers(self, hart: int | None) -> Mapping[str, int]:
-        """What the trace tells of the registers: the pc, of a tandem trace all it has, also behind what ran last."""
+        """Return the known registers: the pc, for a tandem trace all it has, also at the end of the history."""
         place = self._places.get(hart)
         if place is None:
             return {}
@@ -323,12 +328,12 @@ class Timeline:
         return {} if place.position == len(history) else {"pc": history.pc(place.position)}
 
     def told(self, hart: int | None) -> Registers | None:
-        """Which registers a tandem trace tells, None for all other traces."""
+        """Return which registers a tandem trace has, None for all other traces."""
         tandem = self.selected(hart).history.shadow
         return None if tandem is None else shadow_state.told(tandem)
 
     def memory(self, hart: int | None, address: int, size: int) -> bytes:
-        """What a tandem trace tells; code and constants. As far as it is known from *address* on."""
+        """Return the known bytes from *address* on: code and constants, and what a tandem trace has."""
         place = self._places.get(hart)
         if place is None:
             return b""
@@ -337,7 +342,7 @@ class Timeline:
         return self._memory(hart, place).known(place.position, address, size)
 
     def _memory(self, hart: int | None, place: _Place) -> shadow_state.Memory:
-        """Made once for a history, in each of its contexts' programs."""
+        """Return the memory of a history, which is created once for the program of each context."""
         tandem, image = place.it.history.shadow, place.image
         assert tandem is not None
         known = self._memories.get(hart)
@@ -346,7 +351,7 @@ class Timeline:
         return known
 
     def joins(self, hart: int | None, pc: int) -> str:
-        """A line for the user if what ran last of what is known does not lead to *pc*, where the program is now."""
+        """Return a line for the user if the last traced instruction cannot lead to *pc*, where the program is now."""
         it = self.selected(hart)
         if not len(it.history) or leads_to(it.history, it.program, pc, unknown=True):
             return ""
@@ -356,14 +361,14 @@ class Timeline:
         )
 
     def _place(self, hart: int | None, progress: Progress) -> _Place:
-        """Where a hart is; at the end of its history, if it was in the present."""
+        """Return where a hart is; one that was in the present enters the past at its end."""
         place = self._places.get(hart)
         if place is None:
             place = self._places[hart] = self._end(hart, progress)
         return place
 
     def _end(self, hart: int | None, progress: Progress) -> _Place:
-        """Behind all that ran."""
+        """Return the end of a hart's history."""
         it = self._select(hart, progress)
         if not len(it.history):
             raise NoTrace("nothing ran that is in the trace: there is no past to go to")
@@ -377,7 +382,7 @@ class Timeline:
     def _find(
         self, place: _Place, direction: int, addresses: Addresses, progress: Progress, farthest: int | None = None
     ) -> int:
-        """Where the next one of some addresses is; behind the end, or before the beginning, if there is none."""
+        """Return the next position with one of some addresses; if there is none, the length of the history, or -1."""
         found = place.nearest.find(place.position, direction, addresses, progress, farthest=farthest)
         if found is None:
             return len(place.it.history) if direction > 0 else -1
@@ -386,7 +391,7 @@ class Timeline:
     def _move_watched(
         self, hart: int | None, place: _Place, direction: int, position: int, watchpoints: Watchpoints
     ) -> Stop:
-        """To a position, or a hit that comes before it: gdb looks for breakpoints where it stops for one, too."""
+        """Move to a position, or to a hit before it. gdb checks breakpoints where it stops for a hit, too."""
         hit = place.watching.nearest(place.position, direction, watchpoints)
         if hit is not None and (position - hit.position) * direction > 0:
             place.watching.reported(hit, direction, watchpoints)
@@ -397,7 +402,7 @@ class Timeline:
         return stop._replace(lines=(*stop.lines, *lines))
 
     def _move(self, hart: int | None, place: _Place, position: int) -> Stop:
-        """To a position, or to the end of the history that is before it."""
+        """Move to a position, or to the end of the history that comes before it."""
         history = place.it.history
         at_end = "begin" if position < 0 else "end" if position >= len(history) else ""
         position = min(max(position, 0), len(history))
@@ -406,7 +411,7 @@ class Timeline:
 
 
 def _passed(history: History, start: int, end: int) -> tuple[str, ...]:
-    """What is said of the gaps on the way."""
+    """Return the line about gaps that were passed."""
     count, first = gaps_passed(history, start, end)
     if first is None:
         return ()
