@@ -16,7 +16,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 POLL_PAUSE = 0.0005  # seconds; doubled with each poll up to the maximum
 POLL_PAUSE_MAX = 0.05
-NOBODY = 0xFFFF_FFFF  # what a bus reads that answers for those that do not
+UNANSWERED_READ = 0xFFFF_FFFF  # what a bus reads that answers for those that do not
 
 
 class Component:
@@ -40,7 +40,7 @@ class Component:
         """tr??Control now. Raises NoAnswer, ComponentAccess."""
         control = self.block.control
         value = self.read(control)
-        if value == NOBODY:
+        if value == UNANSWERED_READ:
             raise NoAnswer(self.name, self.base, control, value)
         return value
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from rvtrace_gdb.controlregs.fields import Field, Part, reserved
+from rvtrace_gdb.controlregs.fields import Field, IndirectRegister, reserved
 from rvtrace_gdb.controlregs.target import Access, CsrAccess
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.support.errors import RvtraceError
@@ -41,17 +41,17 @@ class TriggerType(IntEnum):
     DISABLED = 15
 
 
-def type_of(tdata1: int, xlen: int) -> int:
+def trigger_type(tdata1: int, xlen: int) -> int:
     """Its highest four bits."""
     return tdata1 >> xlen - 4 & 0xF
 
 
-def dmode(tdata1: int, xlen: int) -> bool:
+def has_dmode(tdata1: int, xlen: int) -> bool:
     """Only Debug Mode can write the trigger."""
     return bool(tdata1 >> xlen - 5 & 1)
 
 
-def of_type(kind: int, low: int, xlen: int) -> int:
+def make_tdata1(kind: int, low: int, xlen: int) -> int:
     """tdata1 with `type` and, without dmode, the bits *low*."""
     return kind << xlen - 4 | low
 
@@ -63,7 +63,7 @@ def _flag(name: str, doc: str) -> Field:
 _ACCESS = (_flag("load", "on loads"), _flag("store", "on stores"), _flag("execute", "on execution at the address"))
 _ACTION = Field("action", 4, doc="2 trace on, 3 trace off, 4 trace notify")
 
-MCONTROL = Part(
+MCONTROL = IndirectRegister(
     "mcontrol",
     "type 2: at an address or a value",
     (
@@ -83,7 +83,7 @@ MCONTROL = Part(
         reserved(41),
     ),
 )
-MCONTROL6 = Part(
+MCONTROL6 = IndirectRegister(
     "mcontrol6",
     "type 6: at an address or a value",
     (
@@ -106,7 +106,7 @@ MCONTROL6 = Part(
         reserved(37),
     ),
 )
-ADDRESS_TYPES: Mapping[int, Part] = {TriggerType.MCONTROL: MCONTROL, TriggerType.MCONTROL6: MCONTROL6}
+ADDRESS_TYPES: Mapping[int, IndirectRegister] = {TriggerType.MCONTROL: MCONTROL, TriggerType.MCONTROL6: MCONTROL6}
 """Types that can act where an instruction is; those of one hart may be either."""
 STATE: Mapping[int, int] = {
     TriggerType.MCONTROL: MCONTROL.mask("hit"),
@@ -129,17 +129,17 @@ _AT_WORK: Mapping[int, int] = {
 
 def is_free(tdata1: int, xlen: int) -> bool:
     """Whether nobody uses the trigger."""
-    kind = type_of(tdata1, xlen)
+    kind = trigger_type(tdata1, xlen)
     return kind in _AT_WORK and not tdata1 & _AT_WORK[kind]
 
 
-def chains(tdata1: int, xlen: int) -> bool:
+def is_chained(tdata1: int, xlen: int) -> bool:
     """Whether the next trigger belongs to it."""
-    part = ADDRESS_TYPES.get(type_of(tdata1, xlen))
+    part = ADDRESS_TYPES.get(trigger_type(tdata1, xlen))
     return part is not None and not is_free(tdata1, xlen) and bool(part.get(tdata1, "chain"))
 
 
-MOST = 64
+MAX_TRIGGERS = 64
 """Triggers of a hart that are looked at."""
 _ON_TRACE = (TrigAction.TRACE_ON, TrigAction.TRACE_OFF, TrigAction.TRACE_NOTIFY)
 _AS_ASKED = ("load", "store", "execute", "match", "chain", "action", "select", "timing")
@@ -155,28 +155,28 @@ class TriggersRefused(RvtraceError):
 
 
 @dataclass(frozen=True)
-class Place:
+class TriggerPoint:
     """What is to happen to the trace before the instruction at *address* is executed."""
 
     action: TrigAction
     address: int
 
     def __str__(self) -> str:
-        return f"{name_of(self.action)} at {self.address:#x}"
+        return f"{action_name(self.action)} at {self.address:#x}"
 
 
 @dataclass(frozen=True)
-class Taken:
+class AllocatedTrigger:
     """A trigger that was taken. *tdata1*: as read back; *before*: tdata1 and tdata2 as they were."""
 
     number: int
-    place: Place
+    place: TriggerPoint
     tdata1: int
     before: tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Found:
+class Trigger:
     """A trigger as it was found. *free*: nobody uses it."""
 
     number: int
@@ -185,7 +185,7 @@ class Found:
     free: bool
 
 
-def name_of(action: TrigAction) -> str:
+def action_name(action: TrigAction) -> str:
     return action.name.lower().replace("_", "-")
 
 
@@ -195,26 +195,26 @@ class TriggerModule:
     def __init__(self, access: CsrAccess, hart: int) -> None:
         self._access, self.hart, self.xlen = access, hart, access.xlen
 
-    def all(self) -> list[Found]:
+    def all(self) -> list[Trigger]:
         """The triggers there are, by number."""
-        found: list[Found] = []
-        for number in range(MOST):
+        found: list[Trigger] = []
+        for number in range(MAX_TRIGGERS):
             answers = self._access.run([(TSELECT, number), (TSELECT, None), (TDATA1, None), (TDATA2, None)])
             values = [answer for answer in answers if isinstance(answer, int)]
-            if len(values) < 4 or values[1] != number or type_of(values[2], self.xlen) == TriggerType.NONE:
+            if len(values) < 4 or values[1] != number or trigger_type(values[2], self.xlen) == TriggerType.NONE:
                 break
-            found.append(Found(number, values[2], values[3], is_free(values[2], self.xlen)))
+            found.append(Trigger(number, values[2], values[3], is_free(values[2], self.xlen)))
         return found
 
-    def is_usable(self, one: Found, found: Sequence[Found]) -> bool:
+    def is_usable(self, one: Trigger, found: Sequence[Trigger]) -> bool:
         """Whether nobody uses it, alone or chained to the one before it."""
         before = found[one.number - 1].tdata1 if one.number else 0
-        return one.free and not chains(before, self.xlen)
+        return one.free and not is_chained(before, self.xlen)
 
-    def acts_on_trace(self, one: Found) -> TrigAction | None:
+    def acts_on_trace(self, one: Trigger) -> TrigAction | None:
         """What a trigger does to the trace that nobody but us would have set."""
-        part = ADDRESS_TYPES.get(type_of(one.tdata1, self.xlen))
-        if part is None or one.free or dmode(one.tdata1, self.xlen):
+        part = ADDRESS_TYPES.get(trigger_type(one.tdata1, self.xlen))
+        if part is None or one.free or has_dmode(one.tdata1, self.xlen):
             return None
         action = part.get(one.tdata1, "action")
         return TrigAction(action) if action in _ON_TRACE else None
@@ -227,38 +227,38 @@ class TriggerModule:
     def clear(self, number: int) -> None:
         self._run([(TSELECT, number), (TDATA1, 0)])
 
-    def set(self, number: int, place: Place) -> int | str:
+    def set(self, number: int, place: TriggerPoint) -> int | str:
         """tdata1 as read back, or why it was not granted: the trigger is then left cleared."""
-        now = type_of(self.read(number)[0], self.xlen)
+        now = trigger_type(self.read(number)[0], self.xlen)
         self.clear(number)
         self._access.run([(TSELECT, number), (TDATA3, 0)])  # there need not be one
         problem = ""
         for kind in sorted(ADDRESS_TYPES, key=lambda kind: (kind != now, -kind)):
             part = ADDRESS_TYPES[kind]
             modes = {mode: 1 for mode in ("m", "s", "u", "vs", "vu") if mode in part.by_name}
-            asked = of_type(kind, part.pack(execute=1, action=place.action, **modes), self.xlen)
+            asked = make_tdata1(kind, part.pack(execute=1, action=place.action, **modes), self.xlen)
             self._run([(TSELECT, number), (TDATA2, place.address), (TDATA1, asked)])
             tdata1, tdata2 = self.read(number)
             refusal = self._refusal(kind, asked, tdata1, tdata2, place)
             if not refusal:
                 return tdata1
             self.clear(number)
-            problem = problem or (refusal if type_of(tdata1, self.xlen) == kind else "")
+            problem = problem or (refusal if trigger_type(tdata1, self.xlen) == kind else "")
         return problem or "has no free trigger for addresses (mcontrol, mcontrol6)"
 
-    def _refusal(self, kind: int, asked: int, tdata1: int, tdata2: int, place: Place) -> str:
+    def _refusal(self, kind: int, asked: int, tdata1: int, tdata2: int, place: TriggerPoint) -> str:
         """Why the trigger does not do what was *asked*; empty: it does."""
         part = ADDRESS_TYPES[kind]
         if part.get(tdata1, "action") != place.action:
-            return f"has no trigger with the action {name_of(place.action)} (tdata1 reads {tdata1:#x})"
+            return f"has no trigger with the action {action_name(place.action)} (tdata1 reads {tdata1:#x})"
         fields = part.mask(*(name for name in _AS_ASKED if name in part.by_name))
-        if type_of(tdata1, self.xlen) != kind or (asked ^ tdata1) & fields or not part.get(tdata1, "m"):
+        if trigger_type(tdata1, self.xlen) != kind or (asked ^ tdata1) & fields or not part.get(tdata1, "m"):
             return f"has no trigger that acts at an address in all modes (tdata1 reads {tdata1:#x}, not {asked:#x})"
         if tdata2 != place.address:
             return f"has no trigger that compares with {place.address:#x} (tdata2 reads {tdata2:#x})"
         return ""
 
-    def put_back(self, one: Taken) -> None:
+    def put_back(self, one: AllocatedTrigger) -> None:
         """As it was before; what does not fire there need not be restored bit by bit."""
         tdata1, tdata2 = one.before
         self.clear(one.number)
@@ -266,10 +266,10 @@ class TriggerModule:
             raise TriggersRefused(self.hart, f"keeps trigger {one.number}, which was set to {one.place}")
         self._run([(TSELECT, one.number), (TDATA2, tdata2), (TDATA1, tdata1)])
 
-    def difference(self, one: Taken) -> str:
+    def difference(self, one: AllocatedTrigger) -> str:
         """What is not as `set` has left it, but for what tells that it has fired."""
         tdata1, tdata2 = self.read(one.number)
-        state = STATE.get(type_of(one.tdata1, self.xlen), 0)
+        state = STATE.get(trigger_type(one.tdata1, self.xlen), 0)
         if (tdata1 | state) == (one.tdata1 | state) and tdata2 == one.place.address:
             return ""
         text = "was cleared" if is_free(tdata1, self.xlen) else "was set to something else"
@@ -287,7 +287,7 @@ class TriggerModule:
         return values
 
 
-def take(access: CsrAccess, hart: int, places: Sequence[Place]) -> tuple[list[Taken], list[str]]:
+def allocate(access: CsrAccess, hart: int, places: Sequence[TriggerPoint]) -> tuple[list[AllocatedTrigger], list[str]]:
     """Set a trigger for each place. Returns them, and lines on what the user should know.
 
     Raises TriggersRefused and what *access* raises; no trigger is then set any more that could be taken back.
@@ -297,7 +297,7 @@ def take(access: CsrAccess, hart: int, places: Sequence[Place]) -> tuple[list[Ta
         usable = [one for one in found if module.is_usable(one, found)]
         if len(usable) < len(places):
             raise TriggersRefused(hart, _too_few(len(found), len(usable), len(places)))
-        taken: list[Taken] = []
+        taken: list[AllocatedTrigger] = []
         try:
             for place in places:
                 one = _take(module, usable, place)
@@ -311,13 +311,13 @@ def take(access: CsrAccess, hart: int, places: Sequence[Place]) -> tuple[list[Ta
     return taken, notes
 
 
-def give_back(access: CsrAccess, hart: int, taken: Sequence[Taken]) -> list[str]:
+def release(access: CsrAccess, hart: int, taken: Sequence[AllocatedTrigger]) -> list[str]:
     """Leave the triggers as they were found. Returns a line for each that is not ours any more. Raises as `take`."""
     with _selecting(access, hart) as module:
         return [line for one in taken if (line := _give_back(module, one))]
 
 
-def _give_back(module: "TriggerModule", one: Taken) -> str:
+def _give_back(module: "TriggerModule", one: AllocatedTrigger) -> str:
     line = module.difference(one)
     if line:
         return line
@@ -328,7 +328,7 @@ def _give_back(module: "TriggerModule", one: Taken) -> str:
     return ""
 
 
-def altered(access: CsrAccess, hart: int, taken: Sequence[Taken]) -> list[str]:
+def altered_notes(access: CsrAccess, hart: int, taken: Sequence[AllocatedTrigger]) -> list[str]:
     """A line for each trigger that is not set as it was any more. Raises as `take`."""
     with _selecting(access, hart) as module:
         return [line for one in taken if (line := module.difference(one))]
@@ -346,7 +346,7 @@ def _selecting(access: CsrAccess, hart: int) -> Iterator["TriggerModule"]:
         access.run([(TSELECT, before)])
 
 
-def _without_leftovers(module: "TriggerModule", found: list[Found]) -> tuple[list[Found], list[str]]:
+def _without_leftovers(module: "TriggerModule", found: list[Trigger]) -> tuple[list[Trigger], list[str]]:
     """Triggers that act on the trace would act on ours: nobody has taken them back."""
     left, notes = [], []
     for one in found:
@@ -355,16 +355,17 @@ def _without_leftovers(module: "TriggerModule", found: list[Found]) -> tuple[lis
             left.append(one)
             continue
         module.clear(one.number)
-        notes.append(f"hart {module.hart}: trigger {one.number} was still set ({Place(action, one.tdata2)}); removed")
+        point = TriggerPoint(action, one.tdata2)
+        notes.append(f"hart {module.hart}: trigger {one.number} was still set ({point}); removed")
         left.append(replace(one, tdata1=module.read(one.number)[0], free=True))
     return left, notes
 
 
-def _take(module: "TriggerModule", usable: Sequence[Found], place: Place) -> Taken:
+def _take(module: "TriggerModule", usable: Sequence[Trigger], place: TriggerPoint) -> AllocatedTrigger:
     refused = ""
     for one in reversed(usable):
         got = module.set(one.number, place)
-        taken = Taken(one.number, place, got if isinstance(got, int) else 0, (one.tdata1, one.tdata2))
+        taken = AllocatedTrigger(one.number, place, got if isinstance(got, int) else 0, (one.tdata1, one.tdata2))
         if isinstance(got, int):
             return taken
         module.put_back(taken)

@@ -55,11 +55,11 @@ def describe(block: RegisterBlock, offset: int, value: int | str) -> str:
     name = register.name if register else f"{offset:#05x}"
     if isinstance(value, str):
         return f"{name}: {value}"
-    said = " ".join(in_words(register, value)) if register else f"not a register of a {block.name}"
+    said = " ".join(field_texts(register, value)) if register else f"not a register of a {block.name}"
     return f"{name} {value:#010x}" + (f": {said}" if said else "")
 
 
-def in_words(register: FieldSet, value: int) -> Iterator[str]:
+def field_texts(register: FieldSet, value: int) -> Iterator[str]:
     """What is in the register, LSB first; nothing where its value has told it."""
     for name, n in register.unpack(value).items():
         field = register.by_name[name]

@@ -68,7 +68,7 @@ class Field:
     reset: int | Reset = Reset.UNDEFINED
     doc: str = ""
     values: type[IntEnum] | None = None
-    reading: Callable[[int], str] | None = None
+    describe: Callable[[int], str] | None = None
     unit: int = 1
 
     def value_name(self, value: int) -> str:
@@ -78,8 +78,8 @@ class Field:
 
     def meaning(self, value: int) -> str:
         """What a value means, in a few words; empty where the number says it all."""
-        if self.reading is not None:
-            return self.reading(value)
+        if self.describe is not None:
+            return self.describe(value)
         name = self.value_name(value)
         if name != str(value):
             return name
@@ -205,7 +205,7 @@ class Csr(FieldSet):
 
 
 @dataclass(frozen=True, eq=False)
-class Part(FieldSet):
+class IndirectRegister(FieldSet):
     """64 bits that are reached through other registers: a word of an array's entry."""
 
     name: str
@@ -251,10 +251,10 @@ class RegisterBlock:
         return self.by_name[self.prefix + "Impl"]
 
 
-Reading = Callable[[int], str]
+ValueText = Callable[[int], str]
 
 
-def listed(noun: str = "", names: Mapping[int, str] | None = None, none: str = "") -> Reading:
+def bit_list(noun: str = "", names: Mapping[int, str] | None = None, none: str = "") -> ValueText:
     """A mask as the list of its ones, by *names* or by number: "filters 0, 3". *none* is said of 0."""
 
     def read(value: int) -> str:
@@ -267,17 +267,17 @@ def listed(noun: str = "", names: Mapping[int, str] | None = None, none: str = "
     return read
 
 
-def every(exponent: int) -> Reading:
+def period(exponent: int) -> ValueText:
     """A period of 2**(value + *exponent*) units."""
     return lambda value: f"every {1 << value + exponent}"
 
 
-def divided_by(value: int) -> str:
+def clock_divider(value: int) -> str:
     """A clock divider: the input clock over value + 1."""
     return f"clock / {value + 1}"
 
 
-def units(count: int, stride: int, registers: Sequence[Register]) -> tuple[tuple[Register, ...], ...]:
+def repeat_registers(count: int, stride: int, registers: Sequence[Register]) -> tuple[tuple[Register, ...], ...]:
     """The registers of *count* units that lie *stride* bytes apart.
 
     *registers* are those of unit 0, with {} in names and docs where the number of the unit goes.

@@ -14,7 +14,7 @@ from rvtrace_gdb.controlregs.trace_control import lifecycle
 from rvtrace_gdb.controlregs.trace_control import procedures as of_trace_control
 from rvtrace_gdb.controlregs.trace_control.capabilities import Capabilities
 from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities as of_1_0
-from rvtrace_gdb.controlregs.trace_control.procedures import Drains, GraphStatus, Stopped
+from rvtrace_gdb.controlregs.trace_control.procedures import DrainResults, GraphStatus, StopResult
 from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, SinkInForce
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -34,13 +34,13 @@ class Start(Protocol):
 class Stop(Protocol):
     """See `trace_control.procedures.stop`."""
 
-    def __call__(self, graph: Graph, progress: Progress = ...) -> Stopped: ...
+    def __call__(self, graph: Graph, progress: Progress = ...) -> StopResult: ...
 
 
 class DrainAll(Protocol):
     """See `trace_control.procedures.drain_all`."""
 
-    def __call__(self, graph: Graph, in_force: GraphInForce | None = ..., progress: Progress = ...) -> Drains: ...
+    def __call__(self, graph: Graph, in_force: GraphInForce | None = ..., progress: Progress = ...) -> DrainResults: ...
 
 
 class Resume(Protocol):
@@ -57,33 +57,33 @@ class Procedures:
 
     start: Start
     stop: Stop
-    check: Callable[[Stopped], None]
+    raise_failures: Callable[[StopResult], None]
     drain_all: DrainAll
     resume: Resume
-    look: Callable[[Graph], GraphStatus]
-    moved: Callable[[Component, SinkInForce], str | None]
-    changed: Callable[[Graph, GraphInForce], tuple[str, str] | None]
+    read_status: Callable[[Graph], GraphStatus]
+    moved_buffer: Callable[[Component, SinkInForce], str | None]
+    changed_encoder: Callable[[Graph, GraphInForce], tuple[str, str] | None]
 
 
 _RATIFIED = Procedures(
     of_trace_control.start,
     of_trace_control.stop,
-    of_trace_control.check,
+    of_trace_control.raise_failures,
     of_trace_control.drain_all,
     of_trace_control.resume,
-    of_trace_control.look,
-    lifecycle.moved,
-    lifecycle.changed,
+    of_trace_control.read_status,
+    lifecycle.moved_buffer,
+    lifecycle.changed_encoder,
 )
 _PRE_RATIFIED = Procedures(
     v0_procedures.start,
     v0_procedures.stop,
-    v0_procedures.check,
+    v0_procedures.raise_failures,
     v0_procedures.drain_all,
     v0_procedures.resume,
-    v0_procedures.look,
-    v0_lifecycle.moved,
-    v0_lifecycle.changed,
+    v0_procedures.read_status,
+    v0_lifecycle.moved_buffer,
+    v0_lifecycle.changed_encoder,
 )
 
 

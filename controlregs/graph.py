@@ -101,15 +101,15 @@ class Graph:
             if names.index(fed) >= names.index(sender):
                 raise ValueError(f"{sender} sends to {fed}, which has to come before it")
         for component in (*self.encoders, *self.funnels):
-            if not self.feeds(component):
+            if not self.receivers_of(component):
                 raise ValueError(f"{component.name} sends to nothing")
         for funnel in self.funnels:
-            for source in self.feeders(funnel):
+            for source in self.senders_to(funnel):
                 if source.name not in self.inputs.get(funnel.name, {}):
                     raise ValueError(f"{source.name} has no input of {funnel.name}")
 
     @classmethod
-    def of(
+    def build(
         cls,
         order: Iterable[Component],
         edges: Iterable[Edge],
@@ -121,7 +121,7 @@ class Graph:
     @classmethod
     def direct(cls, sink: Component, encoders: Sequence[Component]) -> "Graph":
         """Encoders that feed one sink, and nothing between them."""
-        return cls.of((sink, *encoders), ((encoder.name, sink.name) for encoder in encoders))
+        return cls.build((sink, *encoders), ((encoder.name, sink.name) for encoder in encoders))
 
     @property
     def version(self) -> int:
@@ -164,11 +164,11 @@ class Graph:
         """What sends before what receives, or trace is lost."""
         return (*self.encoders, *self.funnels[::-1], *self.sinks)
 
-    def feeds(self, source: Component) -> tuple[Component, ...]:
+    def receivers_of(self, source: Component) -> tuple[Component, ...]:
         """What *source* sends to, in the order of the components."""
         return tuple(component for component in self.order if (source.name, component.name) in self.edges)
 
-    def feeders(self, fed: Component) -> tuple[Component, ...]:
+    def senders_to(self, fed: Component) -> tuple[Component, ...]:
         """What sends to *fed*."""
         return tuple(component for component in self.order if (component.name, fed.name) in self.edges)
 
@@ -181,14 +181,14 @@ class Graph:
         """The encoders whose trace goes through *component*, or ends in it."""
         return tuple(encoder for encoder in self.encoders if component.name in self._reached(encoder))
 
-    def shared(self, sink: Component) -> bool:
+    def is_shared(self, sink: Component) -> bool:
         """The trace of several encoders is mixed in it."""
         return len(self.encoders_of(sink)) > 1
 
     @property
     def top_funnels(self) -> tuple[Component, ...]:
         """The funnels that feed no other funnel: each is where all that feeds it can have its time from."""
-        return tuple(f for f in self.funnels if not any(fed in self.funnels for fed in self.feeds(f)))
+        return tuple(f for f in self.funnels if not any(fed in self.funnels for fed in self.receivers_of(f)))
 
     def top_funnels_of(self, component: Component) -> tuple[Component, ...]:
         """The top funnels that the trace of *component* comes to."""
@@ -197,14 +197,14 @@ class Graph:
 
     def cut_inputs(self, funnel: Component) -> dict[int, str]:
         """The inputs whose trace must not come through, and what is connected there."""
-        used = {source.name for source in self.feeders(funnel)}
+        used = {source.name for source in self.senders_to(funnel)}
         connected = self.inputs.get(funnel.name, {})
         return {number: name for name, number in connected.items() if name not in used}
 
     def used_inputs(self, funnel: Component) -> dict[int, str]:
         """The inputs at which trace comes in, and whose it is."""
         connected = self.inputs.get(funnel.name, {})
-        return {connected[source.name]: source.name for source in self.feeders(funnel)}
+        return {connected[source.name]: source.name for source in self.senders_to(funnel)}
 
     def _of_kind(self, *blocks: RegisterBlock) -> tuple[Component, ...]:
         return tuple(component for component in self.order if any(component.block is block for block in blocks))

@@ -34,11 +34,11 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 Access = tuple[Csr | str, int | None]
 """(register, value to write), or (register, None) to read it."""
-LOW = (1 << 32) - 1
+LOW_WORD = (1 << 32) - 1
 MISA = 0x301
 
 
-class Hart:
+class CtrHart:
     """*level*: whose registers are used. *mode*: `priv` as it was found, None where there is none; *pc* the same."""
 
     def __init__(self, access: CsrAccess, version: CtrVersion) -> None:
@@ -104,9 +104,9 @@ class Hart:
         if self.access.xlen > RV32:
             return self.read(control.csr) & lasting
         if control.high is None:
-            return self.read(control.csr) & LOW & lasting
+            return self.read(control.csr) & LOW_WORD & lasting
         low, high = self.run([(control.csr, None), (control.high, None)])
-        return (high << 32 | low & LOW) & lasting
+        return (high << 32 | low & LOW_WORD) & lasting
 
     def write_control(self, control: Control, value: int, checked: Sequence[str] | None = None) -> int:
         """Write it, return what it reads then. *checked*: the fields that must take their value; None: all named ones.
@@ -116,9 +116,9 @@ class Hart:
         if self.access.xlen > RV32:
             self.run([(control.csr, value)])
         elif control.high is None:
-            self.run([(control.csr, value & LOW)])
+            self.run([(control.csr, value & LOW_WORD)])
         else:  # what enables is in the low half
-            self.run([(control.high, value >> 32), (control.csr, value & LOW)])
+            self.run([(control.high, value >> 32), (control.csr, value & LOW_WORD)])
         got = self.read_control(control)
         mask = control.csr.mask(*(control.csr.by_name if checked is None else checked)) & (1 << self.control_bits) - 1
         if (got ^ value) & mask:
@@ -183,7 +183,7 @@ def refusal(access: CsrAccess, register: Csr | str, value: int | None = None) ->
 
 
 M_MODE = 3
-V = 1 << 2
+VIRTUALIZED = 1 << 2
 MSTATEEN0, MSTATEEN0H = 0x30C, 0x31C
 CSRIND_BIT = 60  # of mstateen0: access to the select and alias CSRs
 XLEN_64 = 64
@@ -197,7 +197,7 @@ def detect(access: CsrAccess, wanted: str | None = None) -> CtrVersion:
     if wanted is not None and wanted not in VERSIONS:
         raise UnknownVersion(wanted, tuple(VERSIONS))
     candidates = [VERSIONS[wanted]] if wanted else list(VERSIONS.values())
-    hart = Hart(access, candidates[0])
+    hart = CtrHart(access, candidates[0])
     found, why = _answering(access, candidates), None
     if found is None and hart.mode not in (None, M_MODE):
         with _raised(hart) as why:
@@ -228,19 +228,19 @@ def _refusals(access: CsrAccess, versions: list[CtrVersion]) -> dict[str, str]:
 
 
 @contextmanager
-def opened(access: CsrAccess, version: CtrVersion) -> Iterator[Hart]:
+def open_hart(access: CsrAccess, version: CtrVersion) -> Iterator[CtrHart]:
     """The registers of *version*: M mode's where they can be reached, else S mode's.
 
     Raises RegisterRefused, CtrForbidden, NotRestored, HartRuns.
     """
-    hart = Hart(access, version)
+    hart = CtrHart(access, version)
     mode = hart.mode
-    if mode is None or mode == M_MODE or (not mode & V and _closed(hart, version.machine) is None):
+    if mode is None or mode == M_MODE or (not mode & VIRTUALIZED and _closed(hart, version.machine) is None):
         _choose(hart)
         yield hart
         return
     with _raised(hart) as why:
-        if why is not None and mode & V:
+        if why is not None and mode & VIRTUALIZED:
             raise CtrForbidden(hart.way, version.machine.indirect.select, mode, f"{mode_name(mode)} has its own; {why}")
         try:
             _choose(hart)
@@ -252,7 +252,7 @@ def opened(access: CsrAccess, version: CtrVersion) -> Iterator[Hart]:
 
 
 @contextmanager
-def _raised(hart: Hart) -> Iterator[str | None]:
+def _raised(hart: CtrHart) -> Iterator[str | None]:
     """`priv` set to M mode, put back in the end; and why it could not be set, if so."""
     assert hart.mode is not None
     refused = hart.why_not("priv", M_MODE)
@@ -266,7 +266,7 @@ def _raised(hart: Hart) -> Iterator[str | None]:
         yield refused
 
 
-def _choose(hart: Hart) -> None:
+def _choose(hart: CtrHart) -> None:
     """Use the registers of the highest level that is open. Raises RegisterRefused."""
     closed: list[RegisterRefused] = []
     for level in hart.version.levels:
@@ -280,7 +280,7 @@ def _choose(hart: Hart) -> None:
     raise next((error for error in closed if error.register not in controls), closed[0])
 
 
-def _closed(hart: Hart, level: Level) -> RegisterRefused | None:
+def _closed(hart: CtrHart, level: Level) -> RegisterRefused | None:
     """What cannot be read of a level's registers."""
     wanted: list[Csr] = [level.control.csr]
     if hart.access.xlen == RV32 and level.control.high is not None:
@@ -295,7 +295,7 @@ def _closed(hart: Hart, level: Level) -> RegisterRefused | None:
     return None
 
 
-def _closed_by(hart: Hart) -> tuple[str, ...]:
+def _closed_by(hart: CtrHart) -> tuple[str, ...]:
     """The bits of mstateen0 that are 0, if it can be read."""
     bits = {hart.version.stateen_bit: "CTR", CSRIND_BIT: "CSRIND"}
     numbers = [MSTATEEN0] if hart.access.xlen >= XLEN_64 else [MSTATEEN0, MSTATEEN0H]
@@ -310,7 +310,7 @@ def _closed_by(hart: Hart) -> tuple[str, ...]:
 BATCH = 16  # entries read in one go
 
 
-def read_entries(hart: Hart, depth: int, progress: Progress = silent) -> list[Entry]:
+def read_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> list[Entry]:
     """The valid entries, youngest first: up to the first that is not valid, behind which none can be.
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, NotRestored, Cancelled.
@@ -327,7 +327,7 @@ def read_entries(hart: Hart, depth: int, progress: Progress = silent) -> list[En
     return entries[:valid]
 
 
-def recorded(hart: Hart, depth: int) -> int:
+def count_recorded(hart: CtrHart, depth: int) -> int:
     """How many entries are valid: those are the youngest, so a few reads find the last one."""
     low, high = 0, depth
     with hart.keeping(hart.indirect.select, hart.read(hart.indirect.select)):
@@ -341,7 +341,7 @@ def recorded(hart: Hart, depth: int) -> int:
     return low
 
 
-def clear_entries(hart: Hart, depth: int, progress: Progress = silent) -> None:
+def clear_entries(hart: CtrHart, depth: int, progress: Progress = silent) -> None:
     """Zero every entry there is. Raises as `read_entries`."""
     indirect = hart.indirect
     with hart.keeping(indirect.select, hart.read(indirect.select)):
@@ -351,7 +351,7 @@ def clear_entries(hart: Hart, depth: int, progress: Progress = silent) -> None:
             _zero(hart, [entry for entry, words in found if any(words)])
 
 
-def _zero(hart: Hart, entries: list[int]) -> None:
+def _zero(hart: CtrHart, entries: list[int]) -> None:
     """In one go."""
     registers = hart.indirect.entry
     accesses: list[Access] = []
@@ -368,7 +368,7 @@ def _zero(hart: Hart, entries: list[int]) -> None:
                 raise WriteIneffective(hart.way, register, 0, got, entry)
 
 
-def _read(hart: Hart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
+def _read(hart: CtrHart, first: int, count: int, *registers: Csr) -> Iterator[list[int]]:
     """The registers of *count* entries, in one go."""
     accesses: list[Access] = []
     for entry in range(first, first + count):
@@ -381,17 +381,17 @@ def _read(hart: Hart, first: int, count: int, *registers: Csr) -> Iterator[list[
         yield answers[at + 2 : at + width]
 
 
-def _selecting(hart: Hart, entry: int) -> list[Access]:
+def _selecting(hart: CtrHart, entry: int) -> list[Access]:
     select = hart.indirect.select
     return [(select, ENTRY_SELECT + entry), (select, None)]
 
 
-def _must_be_selected(hart: Hart, entry: int, got: int) -> None:
+def _must_be_selected(hart: CtrHart, entry: int, got: int) -> None:
     if got != ENTRY_SELECT + entry:
         raise WriteIneffective(hart.way, hart.indirect.select, ENTRY_SELECT + entry, got)
 
 
-def _must_not_be_stale(hart: Hart, entries: list[Entry], depth: int) -> None:
+def _must_not_be_stale(hart: CtrHart, entries: list[Entry], depth: int) -> None:
     """The hart stands still, so the first entry is what it was; and beyond the depth entries read 0.
 
     The second matters where all entries are the same, as those of a loop are: so does what a cache holds. With the

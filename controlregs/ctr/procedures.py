@@ -13,7 +13,7 @@ Register"); draft 0.1.4, 2023-09-15 (2.1 and chapter 6)
 from dataclasses import dataclass
 
 from rvtrace_gdb.controlregs.ctr.entries import FILTER_LSB, Entry, TransferType
-from rvtrace_gdb.controlregs.ctr.hart import Hart, clear_entries, opened, read_entries, recorded
+from rvtrace_gdb.controlregs.ctr.hart import CtrHart, clear_entries, count_recorded, open_hart, read_entries
 from rvtrace_gdb.controlregs.ctr.hart import detect as detect
 from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, CtrRequest
 from rvtrace_gdb.controlregs.ctr.versions import Control, CtrVersion
@@ -22,7 +22,7 @@ from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
-def set_depth(hart: Hart, wanted: int | None) -> int:
+def set_depth(hart: CtrHart, wanted: int | None) -> int:
     """Use *wanted* entries, or with None as many as the hart has; returns how many. Raises DepthRefused.
 
     In 0.1.4 recording must be off: this writes the control register.
@@ -37,7 +37,7 @@ def set_depth(hart: Hart, wanted: int | None) -> int:
     raise DepthRefused(hart.depth_register(), wanted, supported)
 
 
-def _take_depth(hart: Hart, code: int) -> bool:
+def _take_depth(hart: CtrHart, code: int) -> bool:
     """Write this code; whether the hart took it. What an unsupported one becomes is the hart's choice."""
     register = hart.depth_register()
     if hart.version.depth is not None:
@@ -49,7 +49,7 @@ def _take_depth(hart: Hart, code: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class SavedSetup:
     """Register values of one hart.
 
     version     key of `versions.VERSIONS`
@@ -67,9 +67,9 @@ class Found:
     frozen: bool
 
 
-def snapshot(hart: Hart) -> Found:
+def snapshot(hart: CtrHart) -> SavedSetup:
     version, level = hart.version, hart.level
-    return Found(
+    return SavedSetup(
         version=version.key,
         machine=hart.machine,
         control=hart.read_control(level.control),
@@ -79,7 +79,7 @@ def snapshot(hart: Hart) -> Found:
     )
 
 
-def put_back(hart: Hart, found: Found) -> tuple[str, ...]:
+def restore(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
     """Everything as it was; recording is off until the control register is written, which is last.
 
     Returns lines on what the user should know. Raises RegisterRefused, WriteIneffective.
@@ -95,7 +95,7 @@ def put_back(hart: Hart, found: Found) -> tuple[str, ...]:
     return _put_back_remarks(hart, found)
 
 
-def _put_back_remarks(hart: Hart, found: Found) -> tuple[str, ...]:
+def _put_back_remarks(hart: CtrHart, found: SavedSetup) -> tuple[str, ...]:
     control, notes = hart.level.control, []
     if found.machine and not hart.machine:
         machine = hart.version.machine.control.csr
@@ -105,7 +105,7 @@ def _put_back_remarks(hart: Hart, found: Found) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def disable(hart: Hart) -> None:
+def disable(hart: CtrHart) -> None:
     """Nothing is recorded from now on; all else stays. Raises WriteIneffective."""
     controls = [hart.level.control]
     if hart.virtual() is not None:
@@ -117,7 +117,7 @@ def disable(hart: Hart) -> None:
             hart.write_control(control, value & ~control.csr.mask(*modes), modes)
 
 
-def freeze(hart: Hart, frozen: bool) -> None:
+def freeze(hart: CtrHart, frozen: bool) -> None:
     """Make FROZEN so; the other bits of the status, known or not, stay. Raises WriteIneffective."""
     status = hart.level.status
     value = hart.read(status)
@@ -125,7 +125,7 @@ def freeze(hart: Hart, frozen: bool) -> None:
         hart.write(status, status.put(value, "FROZEN", int(frozen)), status.mask("FROZEN"))
 
 
-def _settable(hart: Hart, control: Control) -> tuple[str, ...]:
+def _settable(hart: CtrHart, control: Control) -> tuple[str, ...]:
     """The named fields that keep what is written."""
     actions = (hart.version.clear, "DEPTH" if control is hart.version.virtual else None)
     return tuple(name for name in control.csr.by_name if name not in actions)
@@ -134,7 +134,7 @@ def _settable(hart: Hart, control: Control) -> tuple[str, ...]:
 ALWAYS_THERE = "m"  # the mode no hart lacks; its bit is not optional either
 
 
-def wanted_fields(version: CtrVersion, control: Control, request: CtrRequest) -> dict[str, bool]:
+def requested_fields(version: CtrVersion, control: Control, request: CtrRequest) -> dict[str, bool]:
     """What the request makes of each field of a control register, DEPTH and what acts when it is written aside."""
     found = {field: request.modes is None or mode in request.modes for mode, field in control.modes.items()}
     found |= {field: mode in request.external for mode, field in control.external.items()}
@@ -146,13 +146,13 @@ def wanted_fields(version: CtrVersion, control: Control, request: CtrRequest) ->
     return found
 
 
-def apply_request(hart: Hart, control: Control, request: CtrRequest) -> tuple[int, list[str]]:
+def apply_request(hart: CtrHart, control: Control, request: CtrRequest) -> tuple[int, list[str]]:
     """Write a control register: what it then reads, and the fields of wishes that it did not grant.
 
     Raises WriteIneffective.
     """
-    wanted = wanted_fields(hart.version, control, request)
-    value = kept(hart, control) | control.csr.pack(**{field: int(on) for field, on in wanted.items()})
+    wanted = requested_fields(hart.version, control, request)
+    value = preserved_bits(hart, control) | control.csr.pack(**{field: int(on) for field, on in wanted.items()})
     value &= (1 << hart.control_bits) - 1
     got = hart.write_control(control, value, ())
     always = control.csr.mask(*(field for mode, field in control.modes.items() if mode == ALWAYS_THERE))
@@ -164,13 +164,13 @@ def apply_request(hart: Hart, control: Control, request: CtrRequest) -> tuple[in
     return got, lacking
 
 
-def kept(hart: Hart, control: Control) -> int:
+def preserved_bits(hart: CtrHart, control: Control) -> int:
     """What is in a control register beside wishes: the depth, if it is there, and bits that mean nothing yet (WPRI)."""
     named = control.csr.mask(*(field for field in control.csr.by_name if field != "DEPTH"))
     return hart.read_control(control) & ~named
 
 
-def guest_only(hart: Hart, lacking: list[str], value: int, host_lacking: list[str]) -> list[str]:
+def guest_only_fields(hart: CtrHart, lacking: list[str], value: int, host_lacking: list[str]) -> list[str]:
     """Of what the guest's control register lacks, what is worth a line: it should have what the host's has."""
     guest = hart.version.virtual
     own = set(guest.modes.values())
@@ -179,7 +179,7 @@ def guest_only(hart: Hart, lacking: list[str], value: int, host_lacking: list[st
     return [field for field in lacking if field in own]
 
 
-def not_granted(hart: Hart, control: Control, lacking: list[str]) -> list[str]:
+def refusal_notes(hart: CtrHart, control: Control, lacking: list[str]) -> list[str]:
     """A line for each, but one for all filters."""
     csr = control.csr
     by_filter = set(hart.version.filters.values())
@@ -192,7 +192,7 @@ def not_granted(hart: Hart, control: Control, lacking: list[str]) -> list[str]:
     return notes
 
 
-def earlier_use(hart: Hart, control: int) -> list[str]:
+def earlier_use_notes(hart: CtrHart, control: int) -> list[str]:
     """*control*, as it was found: somebody else may be using it."""
     csr = hart.level.control.csr
     if not any(csr.get(control, field) for field in hart.level.control.modes.values()):
@@ -200,7 +200,7 @@ def earlier_use(hart: Hart, control: int) -> list[str]:
     return [f"{csr.name} was {control:#x}, it recorded already: those records are gone; `stop` puts the register back"]
 
 
-def missing_modes(hart: Hart, request: CtrRequest, virtual: bool) -> list[str]:
+def missing_mode_notes(hart: CtrHart, request: CtrRequest, virtual: bool) -> list[str]:
     """Modes that were asked for and no register that can be reached has. *virtual*: there is a vs control register."""
     version, notes = hart.version, []
     asked = (request.modes or frozenset()) | request.external
@@ -212,7 +212,7 @@ def missing_modes(hart: Hart, request: CtrRequest, virtual: bool) -> list[str]:
     return notes
 
 
-def remarks(hart: Hart, request: CtrRequest, control: int, virtual: int) -> list[str]:
+def result_notes(hart: CtrHart, request: CtrRequest, control: int, virtual: int) -> list[str]:
     """What is granted, and yet not what one might expect."""
     ras = hart.level.control.csr.get(control, "RASEMU")
     if ras and (request.inhibit or request.not_taken or request.external):
@@ -229,7 +229,7 @@ def remarks(hart: Hart, request: CtrRequest, control: int, virtual: int) -> list
     return notes
 
 
-def must_record(hart: Hart, control: int, virtual: int) -> None:
+def check_recording(hart: CtrHart, control: int, virtual: int) -> None:
     """Raises NothingRecorded where no mode is enabled."""
     host, guest = hart.level.control, hart.version.virtual
     if not control & host.csr.mask(*host.modes.values()) and not virtual & guest.csr.mask(*guest.modes.values()):
@@ -241,7 +241,7 @@ class Started:
     """What the hart does since `start`. *found*: what it did before. *notes*: a line per wish that was not granted."""
 
     in_force: CtrInForce
-    found: Found
+    found: SavedSetup
     notes: tuple[str, ...] = ()
 
 
@@ -258,7 +258,7 @@ def start(
     version: CtrVersion,
     request: CtrRequest,
     name: str,
-    found: Found | None = None,
+    found: SavedSetup | None = None,
     progress: Progress = silent,
 ) -> Started:
     """Clear the array and record what *request* says from now on.
@@ -266,9 +266,9 @@ def start(
     *found*: what a `start` before this one found, to be kept when recording is started again. If this fails, everything
     but the entries is as it was. Raises DepthRefused, NothingRecorded, and as `read`.
     """
-    with opened(access, version) as hart:
+    with open_hart(access, version) as hart:
         before = snapshot(hart)
-        others = [] if found else earlier_use(hart, before.control)
+        others = [] if found else earlier_use_notes(hart, before.control)
         try:
             notes = others + _start(hart, request, progress)
             in_force = hart.in_force(name)
@@ -278,7 +278,7 @@ def start(
     return Started(in_force, found or before, tuple(notes))
 
 
-def _start(hart: Hart, request: CtrRequest, progress: Progress) -> list[str]:
+def _start(hart: CtrHart, request: CtrRequest, progress: Progress) -> list[str]:
     """In this order: recording off and all wishes of others gone, depth, entries, status, control."""
     level, virtual = hart.level, hart.version.virtual
     guest = hart.virtual() is not None
@@ -288,51 +288,51 @@ def _start(hart: Hart, request: CtrRequest, progress: Progress) -> list[str]:
     depth = set_depth(hart, request.depth)
     _clear(hart, depth, progress)
     freeze(hart, False)
-    notes = missing_modes(hart, request, guest)
+    notes = missing_mode_notes(hart, request, guest)
     vs_control, vs_lacking = apply_request(hart, virtual, request) if guest else (0, [])
     value, lacking = apply_request(hart, level.control, request)
-    must_record(hart, value, vs_control)
-    notes += not_granted(hart, level.control, lacking)
-    notes += not_granted(hart, virtual, guest_only(hart, vs_lacking, vs_control, lacking))
-    return notes + remarks(hart, request, value, vs_control)
+    check_recording(hart, value, vs_control)
+    notes += refusal_notes(hart, level.control, lacking)
+    notes += refusal_notes(hart, virtual, guest_only_fields(hart, vs_lacking, vs_control, lacking))
+    return notes + result_notes(hart, request, value, vs_control)
 
 
-def _reset(hart: Hart, control: Control) -> None:
+def _reset(hart: CtrHart, control: Control) -> None:
     """A control register without any wish: shows whether it can be written at all."""
     checked = tuple(field for field in control.csr.by_name if field not in ("DEPTH", hart.version.clear))
-    hart.write_control(control, kept(hart, control), checked)
+    hart.write_control(control, preserved_bits(hart, control), checked)
 
 
-def _undo(hart: Hart, before: Found, error: BaseException) -> None:
+def _undo(hart: CtrHart, before: SavedSetup, error: BaseException) -> None:
     try:
-        put_back(hart, before)
+        restore(hart, before)
     except RvtraceError as second:
         raise NotRestored(hart.level.control.csr, before.control, second, error) from error
 
 
-def stop(access: CsrAccess, version: CtrVersion, found: Found | None) -> tuple[str, ...]:
+def stop(access: CsrAccess, version: CtrVersion, found: SavedSetup | None) -> tuple[str, ...]:
     """Put controls, depth and FROZEN back as `start` found them; with None only switch recording off.
 
     Entries beyond the depth that was found can no longer be read then: read them before. Returns lines on what the user
     should know. Raises as `read`.
     """
-    with opened(access, version) as hart:
+    with open_hart(access, version) as hart:
         if found is not None:
-            return put_back(hart, found)
+            return restore(hart, found)
         disable(hart)
         return ()
 
 
 def clear(access: CsrAccess, version: CtrVersion, progress: Progress = silent) -> None:
     """Zero all entries and the cycle counter; in 0.1.4 the status, too. Raises as `read`."""
-    with opened(access, version) as hart:
+    with open_hart(access, version) as hart:
         _clear(hart, hart.depth(), progress)
         if version.clear is None:  # a write of the control register resets the counter, as SCTRCLR does
             control = hart.level.control
             hart.write_control(control, hart.read_control(control))
 
 
-def _clear(hart: Hart, depth: int, progress: Progress) -> None:
+def _clear(hart: CtrHart, depth: int, progress: Progress) -> None:
     """1.0 has an instruction for it, which a debugger has no way to run without disturbing the program: write zeros."""
     control = hart.level.control
     if hart.version.clear is not None:
@@ -343,12 +343,12 @@ def _clear(hart: Hart, depth: int, progress: Progress) -> None:
 
 def status(access: CsrAccess, version: CtrVersion, name: str) -> CtrStatus:
     """A look that changes nothing. Raises as `read`."""
-    with opened(access, version) as hart:
+    with open_hart(access, version) as hart:
         in_force = hart.in_force(name)
-        return CtrStatus(in_force, recorded(hart, in_force.depth))
+        return CtrStatus(in_force, count_recorded(hart, in_force.depth))
 
 
-def moved(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> bool:
+def has_run_since(access: CsrAccess, version: CtrVersion, since: CtrInForce) -> bool:
     """Whether the hart is seen to have run, or to have been reset, since *since* was read: in one look, as far as its
     present mode shows it. Raises HartRuns.
     """
@@ -364,6 +364,6 @@ def read(
 
     Raises RegisterRefused, WriteIneffective, StaleEntries, CtrForbidden, ReservedDepth, NotRestored, HartRuns.
     """
-    with opened(access, version) as hart:
+    with open_hart(access, version) as hart:
         in_force = hart.in_force(name)
         return in_force, read_entries(hart, in_force.depth, progress)

@@ -7,7 +7,7 @@ Section: 2, CSRs; 4, State Enable Access Control
 
 from enum import IntEnum
 
-from rvtrace_gdb.controlregs.ctr.entries import TransferType, filters, flag
+from rvtrace_gdb.controlregs.ctr.entries import TransferType, filter_fields, flag_field
 from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 
@@ -38,23 +38,23 @@ FILTERS = {
 }
 CLR = Field("CLR", 1, Access.W1, 0, "zeroes all entries, whatever the depth, and mctrstatus; reads 0")
 AFTER_TRAPS = (
-    flag("RASEMU", "keep a stack of calls (RAS emulation)"),
-    flag("BPFRZ", "set FROZEN on a breakpoint exception"),
-    flag("LCOFIFRZ", "set FROZEN on a local counter overflow interrupt"),
+    flag_field("RASEMU", "keep a stack of calls (RAS emulation)"),
+    flag_field("BPFRZ", "set FROZEN on a breakpoint exception"),
+    flag_field("LCOFIFRZ", "set FROZEN on a local counter overflow interrupt"),
     reserved(3),
 )
 DEPTH = Field("DEPTH", 4, doc="entries of the array", values=Depth)
-ETEN = flag("ETEN", "record traps from an enabled to a disabled mode, where xTE allows")
-HIGH = (*filters(FILTERS, ETEN), reserved(4))  # 63:60 are for custom extensions
+ETEN = flag_field("ETEN", "record traps from an enabled to a disabled mode, where xTE allows")
+HIGH = (*filter_fields(FILTERS, ETEN), reserved(4))  # 63:60 are for custom extensions
 
 MCTRCONTROL = Csr("mctrcontrol", 0x381, "control while V=0, as M mode sees it", (
-    flag("M", "record in M mode"),
-    flag("S", "record in S mode"),
-    flag("U", "record in U mode"),
+    flag_field("M", "record in M mode"),
+    flag_field("S", "record in S mode"),
+    flag_field("U", "record in U mode"),
     reserved(4),
     CLR,
-    flag("MTE", "with ETEN: record traps to M mode though M=0"),
-    flag("STE", "with ETEN: record traps to S mode though S=0"),
+    flag_field("MTE", "with ETEN: record traps to M mode though M=0"),
+    flag_field("STE", "with ETEN: record traps to S mode though S=0"),
     *AFTER_TRAPS,
     DEPTH,
     reserved(12),
@@ -62,12 +62,12 @@ MCTRCONTROL = Csr("mctrcontrol", 0x381, "control while V=0, as M mode sees it", 
 ), wide=True)
 SCTRCONTROL = Csr("sctrcontrol", 0x181, "control, as S mode sees it: mctrcontrol without M and MTE, which read 0", (
     reserved(1),
-    flag("S", "record in S mode"),
-    flag("U", "record in U mode"),
+    flag_field("S", "record in S mode"),
+    flag_field("U", "record in U mode"),
     reserved(4),
     CLR,
     reserved(1),
-    flag("STE", "with ETEN: record traps to S mode though S=0"),
+    flag_field("STE", "with ETEN: record traps to S mode though S=0"),
     *AFTER_TRAPS,
     DEPTH,
     reserved(12),
@@ -75,12 +75,12 @@ SCTRCONTROL = Csr("sctrcontrol", 0x181, "control, as S mode sees it: mctrcontrol
 ), wide=True)
 VSCTRCONTROL = Csr("vsctrcontrol", 0x281, "control while V=1; with the H extension", (
     reserved(1),
-    flag("VS", "record in VS mode"),
-    flag("VU", "record in VU mode"),
+    flag_field("VS", "record in VS mode"),
+    flag_field("VU", "record in VU mode"),
     reserved(4),
     Field("CLR", 1, Access.W1, 0, "as in mctrcontrol, but only while V=1"),
     reserved(1),
-    flag("VSTE", "with ETEN: record traps to VS mode though VS=0"),
+    flag_field("VSTE", "with ETEN: record traps to VS mode though VS=0"),
     *AFTER_TRAPS,
     Field("DEPTH", 4, Access.RO, doc="mctrcontrol.DEPTH", values=Depth),
     reserved(12),
@@ -100,8 +100,8 @@ VSCTRCONTROLH = upper("vsctrcontrolh", 0x282, VSCTRCONTROL)
 STATUS_FIELDS = (
     Field("WRPTR", 8, doc="entry that is written next; only the bits that depth - 1 needs"),
     reserved(6),
-    flag("WRAP", "WRPTR went from depth - 1 to 0; cleared when it goes back, and by CLR"),
-    flag("FROZEN", "nothing is recorded; set on what BPFRZ and LCOFIFRZ say, and by software"),
+    flag_field("WRAP", "WRPTR went from depth - 1 to 0; cleared when it goes back, and by CLR"),
+    flag_field("FROZEN", "nothing is recorded; set on what BPFRZ and LCOFIFRZ say, and by software"),
     reserved(16),
 )
 MCTRSTATUS = Csr("mctrstatus", 0x383, "status, which the hart updates while it records", STATUS_FIELDS)

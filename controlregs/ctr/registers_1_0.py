@@ -7,7 +7,7 @@ Section: CSRs
 
 from enum import IntEnum
 
-from rvtrace_gdb.controlregs.ctr.entries import TransferType, filters, flag
+from rvtrace_gdb.controlregs.ctr.entries import TransferType, filter_fields, flag_field
 from rvtrace_gdb.controlregs.fields import Access, Csr, Field, reserved
 
 
@@ -38,15 +38,15 @@ FILTERS = {
 }
 FREEZE = (
     Field("BPFRZ", 1, Access.RW, doc="set FROZEN on a breakpoint exception"),
-    flag("LCOFIFRZ", "set FROZEN on a local counter overflow interrupt"),
+    flag_field("LCOFIFRZ", "set FROZEN on a local counter overflow interrupt"),
 )
-HIGH = (*filters(FILTERS), Field("Custom", 4, doc="custom extensions; 0 is the behaviour of the standard"))
-RASEMU = flag("RASEMU", "keep a stack of calls (RAS emulation)")
+HIGH = (*filter_fields(FILTERS), Field("Custom", 4, doc="custom extensions; 0 is the behaviour of the standard"))
+RASEMU = flag_field("RASEMU", "keep a stack of calls (RAS emulation)")
 S_AND_U = (
     Field("U", 1, Access.RW, doc="record in U mode"),
     Field("S", 1, Access.RW, doc="record in S mode"),
 )
-STE = flag("STE", "record traps to S mode though S=0")
+STE = flag_field("STE", "record traps to S mode though S=0")
 
 MCTRCTL = Csr("mctrctl", 0x34E, "control, as M mode sees it", (
     *S_AND_U,
@@ -54,7 +54,7 @@ MCTRCTL = Csr("mctrctl", 0x34E, "control, as M mode sees it", (
     reserved(4),
     RASEMU,
     STE,
-    flag("MTE", "record traps to M mode though M=0"),
+    flag_field("MTE", "record traps to M mode though M=0"),
     reserved(1),
     *FREEZE,
     reserved(19),
@@ -75,7 +75,7 @@ VSCTRCTL = Csr("vsctrctl", 0x24E, "control of VS and VU mode, which see it as sc
     Field("S", 1, Access.RW, doc="record in VS mode"),
     reserved(5),
     RASEMU,
-    flag("STE", "record traps to VS mode though S=0"),
+    flag_field("STE", "record traps to VS mode though S=0"),
     reserved(2),
     *FREEZE,
     reserved(19),
@@ -88,7 +88,7 @@ SCTRDEPTH = Csr("sctrdepth", 0x15F, "depth of the buffer; VS and VU mode cannot 
 SCTRSTATUS = Csr("sctrstatus", 0x14F, "status, which the hart updates while it records", (
     Field("WRPTR", 8, doc="entry that is written next; only the bits that depth - 1 needs"),
     reserved(23),
-    flag("FROZEN", "nothing is recorded; set on what BPFRZ and LCOFIFRZ say, and by software"),
+    flag_field("FROZEN", "nothing is recorded; set on what BPFRZ and LCOFIFRZ say, and by software"),
 ))
 REGISTERS = (SCTRCTL, SCTRSTATUS, SCTRDEPTH, VSCTRCTL, MCTRCTL)
 # External Traps: (source, target) -> whose xTE must be 1, those of the modes in between included

@@ -61,7 +61,7 @@ class CtrInForce:
     misa: int | None = None
 
 
-V = 1 << 2  # of the privilege
+VIRTUALIZED = 1 << 2  # of the privilege
 MODES = {0: "u", 1: "s", 3: "m", 4: "vu", 5: "vs"}
 MISA_LETTERS = {"S": ("s",), "U": ("u",), "H": ("vs", "vu")}
 RAS_KINDS = frozenset({TransferType.INDIRECT_CALL, TransferType.DIRECT_CALL, TransferType.COROUTINE_SWAP})
@@ -100,7 +100,7 @@ class CtrSettings:
 def settings(in_force: CtrInForce) -> CtrSettings:
     version = VERSIONS[in_force.version]
     host, guest = (version.machine.control, in_force.control), (version.virtual, in_force.vs_control)
-    control, value = guest if in_force.privilege is not None and in_force.privilege & V else host
+    control, value = guest if in_force.privilege is not None and in_force.privilege & VIRTUALIZED else host
     fields = control.csr.unpack(value)
     status = version.machine.status.unpack(in_force.status)
     modes = _named(*host, "modes") | _named(*guest, "modes")

@@ -24,7 +24,7 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
     MEMORY,
     NO_COMP_TYPE,
     PINS,
-    inside,
+    sink_block,
 )
 
-__all__ = ["ATB", "ENCODER", "FUNNEL", "MEMORY", "NO_COMP_TYPE", "PINS", "inside"]
+__all__ = ["ATB", "ENCODER", "FUNNEL", "MEMORY", "NO_COMP_TYPE", "PINS", "sink_block"]

@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.sifive_v0.component_registers import (
 )
 from rvtrace_gdb.controlregs.sifive_v0.lifecycle import identify, reset
 from rvtrace_gdb.controlregs.sifive_v0.sinks import sinks_of
-from rvtrace_gdb.controlregs.trace_control.capabilities import Capabilities, Found, Probe, while_off
+from rvtrace_gdb.controlregs.trace_control.capabilities import Capabilities, Findings, Probe, probe_disabled
 from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -44,11 +44,11 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 
     Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
     """
-    return while_off(component, lambda: identify(component), lambda: reset(component, progress), _found)
+    return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _found)
 
 
 def _found(component: Component, identity: Identity) -> Capabilities:
-    found = Found()
+    found = Findings()
     try:
         with Probe(component) as probe:
             if component.block is ENCODER:
@@ -61,7 +61,7 @@ def _found(component: Component, identity: Identity) -> Capabilities:
     return Capabilities(component.name, component.base, identity, tuple(found.has), tuple(found.lacks))
 
 
-def _note_encoder(probe: Probe, found: Found) -> None:
+def _note_encoder(probe: Probe, found: Findings) -> None:
     control = component_registers.ENCODER_CONTROL
     protocol = probe.read(control, "teSliceFormat")
     found.has.append(_FORMATS.get(protocol, f"format {protocol}"))
@@ -80,13 +80,13 @@ def _note_encoder(probe: Probe, found: Found) -> None:
         found.note(number, f"{number} {label}{'s' * (number != 1)}", f"{label}s")
 
 
-def _note_period(probe: Probe, found: Found, name: str, unit: str, exponent: int) -> None:
+def _note_period(probe: Probe, found: Findings, name: str, unit: str, exponent: int) -> None:
     values = [n for n in probe.values(component_registers.ENCODER_CONTROL, name) if n != SYNC_OFF]
     span = " to ".join(str(1 << n + exponent) for n in sorted({values[0], values[-1]})) if values else ""
     found.note(values, f"synchronisation every {span} {unit}", f"synchronisation by {unit}")
 
 
-def _note_source(probe: Probe, found: Found) -> None:
+def _note_source(probe: Probe, found: Findings) -> None:
     bits = probe.ones(component_registers.ENCODER_IMPL, "nSrcBits")
     fixed = (
         probe.fixed(component_registers.ENCODER_IMPL, "srcID")
@@ -95,12 +95,12 @@ def _note_source(probe: Probe, found: Found) -> None:
     found.note(bits, f"source IDs of {bits} bits{fixed or ''}", "source IDs")
 
 
-def _note_switch(probe: Probe, found: Found, register: Register, name: str, words: str) -> None:
+def _note_switch(probe: Probe, found: Findings, register: Register, name: str, words: str) -> None:
     present = probe.can(register, name)
     found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
 
 
-def _note_time(probe: Probe, found: Found) -> None:
+def _note_time(probe: Probe, found: Findings) -> None:
     register = component_registers.TS_CONTROL
     probe.settle(register, "tsActive")
     kinds = probe.values(register, "tsType", [kind for kind in TsType if kind])
@@ -109,7 +109,7 @@ def _note_time(probe: Probe, found: Found) -> None:
     found.note(kinds, f"timestamps of {width} bits, time: {names}", "timestamps")
 
 
-def _note_sinks(probe: Probe, found: Found, impl: int) -> None:
+def _note_sinks(probe: Probe, found: Findings, impl: int) -> None:
     for kind in sinks_of(impl):
         found.has.append(f"{_SINKS[kind]}{_reach(probe) if kind is SinkType.SBA else ''}")
 

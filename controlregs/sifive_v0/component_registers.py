@@ -18,14 +18,14 @@ from rvtrace_gdb.controlregs.fields import (
     Access,
     Compliance,
     Field,
-    Reading,
     Register,
     RegisterBlock,
     Reset,
-    divided_by,
-    listed,
+    ValueText,
+    bit_list,
+    clock_divider,
+    repeat_registers,
     reserved,
-    units,
 )
 
 REQUIRED, OPTIONAL = Compliance.REQUIRED, Compliance.OPTIONAL
@@ -190,7 +190,7 @@ PIB_CONTROL = Register("pibControl", 0xF00, OPTIONAL, "PIB sink: trace through p
     Field("pibRefCenter", 1, reset=0, doc="parallel modes: the clock has its edge in the middle of a bit"),
     Field("pibCalibrate", 1, reset=0, doc="a calibration pattern is sent over and over"),
     reserved(6),
-    Field("pibDivider", 16, reset=0, doc="the input clock is divided by value + 1", reading=divided_by),
+    Field("pibDivider", 16, reset=0, doc="the input clock is divided by value + 1", describe=clock_divider),
 ))
 
 MEMORY_REGISTERS = (SINK_BASE, SINK_BASE_HIGH, SINK_LIMIT, SINK_WP, SINK_RP, SINK_DATA)
@@ -244,7 +244,7 @@ class XtiAction(IntEnum):
     RECORD = 4  # a message of synchronisation
 
 
-def _period(exponent: int) -> Reading:
+def _period(exponent: int) -> ValueText:
     return lambda value: "off" if value == SYNC_OFF else f"every {1 << value + exponent}"
 
 
@@ -260,8 +260,8 @@ ENCODER_CONTROL = Register("teControl", 0x000, REQUIRED, "main control; triggers
     Field("teStallEnable", 1, reset=Reset.CONSTANT, doc="what happens when the path is full", values=StallEnable),
     Field("teStopOnWrap", 1, reset=Reset.CONSTANT, doc="teEnable becomes 0 when the buffer is full"),
     Field("teInhibitSrc", 1, reset=Reset.CONSTANT, doc="messages have no SRC field even where nSrcBits is not 0"),
-    Field("teSyncMaxBTM", 4, reset=Reset.CONSTANT, doc="period: 2**(value + 5) messages", reading=_period(5)),
-    Field("teSyncMaxInst", 4, reset=Reset.CONSTANT, doc="period: 2**(value + 4) halfwords", reading=_period(4)),
+    Field("teSyncMaxBTM", 4, reset=Reset.CONSTANT, doc="period: 2**(value + 5) messages", describe=_period(5)),
+    Field("teSyncMaxInst", 4, reset=Reset.CONSTANT, doc="period: 2**(value + 4) halfwords", describe=_period(4)),
     Field("teSliceFormat", 3, reset=Reset.CONSTANT, doc="teMessageFormat in the proposal", values=SliceFormat),
     *sink_choice("te"),
 ))
@@ -283,23 +283,23 @@ EV_CONTROL = Register("evControl", 0x00C, OPTIONAL, "events that event trace rep
 XTI_CONTROL = Register("xtiControl", 0x050, OPTIONAL, "trigger inputs; absent ones read 0", tuple(
     Field(f"xtiAction{n}", 4, reset=0, doc=f"what trigger input {n} does", values=XtiAction) for n in range(8)
 ))
-_EVENTS = listed(names={0: "trace starts", 1: "trace stops", 2: "vendor event 2", 3: "vendor event 3"})
+_EVENTS = bit_list(names={0: "trace starts", 1: "trace stops", 2: "vendor event 2", 3: "vendor event 3"})
 XTO_CONTROL = Register("xtoControl", 0x054, OPTIONAL, "trigger outputs; absent ones read 0", tuple(
-    Field(f"xtoEvent{n}", 4, reset=0, doc=f"output {n}: bit 0 fires when tracing starts, 1 stops", reading=_EVENTS)
+    Field(f"xtoEvent{n}", 4, reset=0, doc=f"output {n}: bit 0 fires when tracing starts, 1 stops", describe=_EVENTS)
     for n in range(8)
 ))
 WP_CONTROL = Register("wpControl", 0x058, OPTIONAL, "watchpoints with trace actions; vendor-defined", (
     Field("wpControl", 32, reset=0, doc="bit n: watchpoint n has a range, not an edge (scripts)"),
 ))
 ITC_TRACE_ENABLE = Register("itcTraceEnable", 0x060, OPTIONAL, "instrumentation: what is traced", (
-    Field("itcTraceEnable", 32, reset=0, doc="bit n: writes to itcStimulus n become messages", reading=listed()),
+    Field("itcTraceEnable", 32, reset=0, doc="bit n: writes to itcStimulus n become messages", describe=bit_list()),
 ))
 ITC_TRIG_ENABLE = Register("itcTrigEnable", 0x064, OPTIONAL, "instrumentation: what fires a trigger output", (
-    Field("itcTrigEnable", 32, reset=0, doc="bit n: writes to itcStimulus n fire a trigger", reading=listed()),
+    Field("itcTrigEnable", 32, reset=0, doc="bit n: writes to itcStimulus n fire a trigger", describe=bit_list()),
 ))
 ITC_STIMULUS = tuple(
     register
-    for (register,) in units(32, 4, (
+    for (register,) in repeat_registers(32, 4, (
         Register("itcStimulus{}", 0x080, OPTIONAL, "instrumentation stimulus {}", (
             Field("itcStimulus", 32, Access.RW, 1, "what is written is sent; a byte at offset 3, a halfword at 2"),
         ), port=True),
@@ -364,6 +364,6 @@ ATB = _inside("ATB sink", (ATB_CONTROL,))
 _KINDS = {"ram_sink": MEMORY, "pib_sink": PINS, "atb_bridge": ATB}
 
 
-def inside(host: str, sink: str) -> RegisterBlock:
+def sink_block(host: str, sink: str) -> RegisterBlock:
     """The registers of a *sink* ("ram_sink", "pib_sink", "atb_bridge") inside of a *host* ("encoder", "funnel")."""
     return _KINDS[sink][host]

@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.graph import Graph, major
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER, ENCODER_CONTROL, FUNNEL
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.lifecycle import NOBODY, Identity, check_active, read_stable
+from rvtrace_gdb.controlregs.trace_control.lifecycle import UNANSWERED_READS, Identity, check_active, read_stable
 from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, SinkInForce
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -47,7 +47,7 @@ def identify(component: Component) -> Identity:
     """Version of an active component. Raises WrongComponent, SettingRefused, ComponentAccess."""
     name = component.block.impl.name
     impl = read_stable(component, component.block.impl)
-    if impl in NOBODY:
+    if impl in UNANSWERED_READS:
         raise WrongComponent(component.name, component.base, impl, component.block.name, None)
     if major(impl):
         version = f"{major(impl)}.{impl >> 4 & 0xF}"
@@ -87,7 +87,7 @@ def enable(component: Component, progress: Progress = silent) -> None:
     component.wait(control, progress, **{prefix + "Enable": 1})
 
 
-def begin(component: Component) -> list[str]:
+def start_tracing(component: Component) -> list[str]:
     """Let an enabled encoder trace. Returns a line if that does not begin. Raises WasReset."""
     check_active(component)
     if ENCODER_CONTROL.get(update(component, teTracing=1), "teTracing"):
@@ -125,7 +125,7 @@ _PINS = ("pibMode", "pibRefCenter", "pibCalibrate", "pibDivider")
 _LOW = 0xFFFF_FFFF
 
 
-def moved(sink: Component, before: SinkInForce) -> str | None:
+def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
     """The register that shows that a RAM sink's buffer is not where it was. Raises ComponentAccess."""
     if not sink.get(sink.block.control, sink.block.prefix + "Active"):
         return None
@@ -145,7 +145,7 @@ def _places(before: SinkInForce) -> Mapping[Register, int]:
     }
 
 
-def changed(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
+def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
     """An encoder that would send something else than it did, and the register that shows it. Raises ComponentAccess."""
     was = {encoder.name: encoder for encoder in before.encoders}
     for component in graph.encoders:

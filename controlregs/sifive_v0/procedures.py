@@ -18,40 +18,40 @@ from rvtrace_gdb.controlregs.errors import ComponentError, SinkNotReadable
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER_CONTROL
-from rvtrace_gdb.controlregs.sifive_v0.lifecycle import begin, check_settings, enable
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import check_settings, enable, start_tracing
 from rvtrace_gdb.controlregs.sifive_v0.settings import SinkInForce as InForce
-from rvtrace_gdb.controlregs.sifive_v0.sinks import WORD_MASK, probed, switch
-from rvtrace_gdb.controlregs.sifive_v0.startup import Starting, host_of, hosts, switch_off, take_back
+from rvtrace_gdb.controlregs.sifive_v0.sinks import WORD_MASK, probe_limit, set_enabled
+from rvtrace_gdb.controlregs.sifive_v0.startup import StartSequence, disable_all, host_of, register_hosts, switch_off
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
-    Drained,
+    DrainedBuffer,
     check_buffer,
-    oldest_first,
+    pieces_oldest_first,
     read_pieces,
     read_port,
 )
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.lifecycle import check_active
 from rvtrace_gdb.controlregs.trace_control.procedures import (
-    Drains,
+    DrainResults,
     EncoderStatus,
     GraphStatus,
     PassingStatus,
     SinkStatus,
-    Stopped,
-    check,
+    StopResult,
     drain_each,
-    nobody,
+    no_receiver,
+    raise_failures,
     stop_each,
 )
 from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, SinkInForce
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-__all__ = ["Drains", "Stopped", "check", "drain_all", "resume", "start", "stop"]
+__all__ = ["DrainResults", "StopResult", "drain_all", "raise_failures", "resume", "start", "stop"]
 
 _HIGH = 32
 
 
-def place(sink: Component) -> tuple[int, int, int, bool]:
+def read_buffer_pointers(sink: Component) -> tuple[int, int, int, bool]:
     """First address of its buffer, address of the last word, write pointer, and whether that has wrapped; read now."""
     high = sink.read(component_registers.SINK_BASE_HIGH) << _HIGH
     start, limit = (
@@ -62,7 +62,9 @@ def place(sink: Component) -> tuple[int, int, int, bool]:
     return start, limit, high | low & WORD_MASK, bool(component_registers.SINK_WP.get(low, "teSinkWrapped"))
 
 
-def drain(sink: Component, kind: str, in_force: SinkInForce | None = None, progress: Progress = silent) -> Drained:
+def drain(
+    sink: Component, kind: str, in_force: SinkInForce | None = None, progress: Progress = silent
+) -> DrainedBuffer:
     """All trace in the buffer, oldest first. What the sink is inside of (*kind*: "encoder", "funnel") must have been
     stopped; the sink is not changed.
 
@@ -72,17 +74,17 @@ def drain(sink: Component, kind: str, in_force: SinkInForce | None = None, progr
     """
     control = _check_stopped(sink)
     mode = InForce(sink.name, sink.base, control, sink.read(sink.block.impl), 0, 0, 0, host=kind).mode
-    start, limit, pointer, wrapped = place(sink)
+    start, limit, pointer, wrapped = read_buffer_pointers(sink)
     if in_force is None:
-        last, width = probed(sink, in_memory=mode is RamMode.SMEM)
+        last, width = probe_limit(sink, in_memory=mode is RamMode.SMEM)
     else:
         last, width = in_force.limit, in_force.access_bytes
     end = (limit if mode is RamMode.SMEM else last) + width  # SRAM may have no teSinkLimit
     _check_stopped(sink)  # what was read may come from a sink in reset, or from nobody
     check_buffer(sink, in_force, mode, (start, pointer, end))
-    pieces = oldest_first(mode, (start, end), pointer, wrapped=wrapped)
+    pieces = pieces_oldest_first(mode, (start, end), pointer, wrapped=wrapped)
     read = partial(_read_sram, sink) if mode is RamMode.SRAM else sink.target.read_block
-    return Drained(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
+    return DrainedBuffer(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
 
 
 def _check_stopped(sink: Component) -> int:
@@ -109,14 +111,14 @@ def _read_sram(sink: Component, start: int, nbytes: int, progress: Progress) -> 
     return data
 
 
-def look(graph: Graph) -> GraphStatus:
+def read_status(graph: Graph) -> GraphStatus:
     """The state of all components now, as far as they can be asked. Raises transport errors."""
     found: list[EncoderStatus | SinkStatus | PassingStatus] = []
     problems: dict[str, ComponentError] = {}
     refused: set[str] = set()  # encoders whose trace a sink, their own or a funnel's, did not take
     for component in graph.start_order:
         try:
-            if component in hosts(graph) and _control_bits(component, "SinkError")[0]:
+            if component in register_hosts(graph) and _control_bits(component, "SinkError")[0]:
                 refused |= {encoder.name for encoder in graph.encoders_of(component)}
             found.append(_status(graph, component, refused))
         except ComponentError as error:
@@ -142,7 +144,7 @@ def _sink_status(sink: Component) -> SinkStatus:
     active, enabled = _control_bits(sink, "Active", "Enable")
     if not active:
         return SinkStatus(sink.name, active, enabled, False, 0)
-    _, _, pointer, wrapped = place(sink)
+    _, _, pointer, wrapped = read_buffer_pointers(sink)
     active, enabled = _control_bits(sink, "Active", "Enable")  # again: only now it is known that it answers
     if not active:
         return SinkStatus(sink.name, active, enabled, False, 0)
@@ -160,16 +162,16 @@ def start(
     graph: Graph,
     request: GraphRequest,
     progress: Progress = silent,
-    receive: Callable[[PibInForce], None] = nobody,
+    receive: Callable[[PibInForce], None] = no_receiver,
 ) -> GraphInForce:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
     *receive* is called for each PIB sink before it sends: the receiver is to be ready on return.
     """
-    return Starting(graph, request, progress).run(receive)
+    return StartSequence(graph, request, progress).run(receive)
 
 
-def stop(graph: Graph, progress: Progress = silent) -> Stopped:
+def stop(graph: Graph, progress: Progress = silent) -> StopResult:
     """Disable and flush, encoders first. `drain_all` after that.
 
     A component that fails does not keep the others from being stopped: see *failures*, and `check`.
@@ -179,7 +181,7 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
     order = (*graph.encoders, *graph.funnels[::-1], *graph.pib_sinks, *graph.bridges)
     notes, failures = stop_each(graph, order, lambda component: switch_off(graph, component, progress), full)
     lost, refusals = _lost(graph, full)
-    return Stopped(lost, (*notes, *refusals), tuple(failures), off)
+    return StopResult(lost, (*notes, *refusals), tuple(failures), off)
 
 
 def _full(graph: Graph) -> set[str]:
@@ -214,7 +216,7 @@ def _is_switched_off(encoder: Component) -> bool:
 def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
     """Names of encoders that lost trace or stalled their hart, and a line for each sink that has refused trace."""
     lost, refusals = set(), []
-    for component in hosts(graph):
+    for component in register_hosts(graph):
         value = _flags(component)
         to_full = full and full.issuperset(sink.name for sink in graph.sinks_of(component))
         if component in graph.encoders and ENCODER_CONTROL.get(value, "teStallOrOverflow"):
@@ -226,18 +228,18 @@ def _lost(graph: Graph, full: set[str]) -> tuple[tuple[str, ...], list[str]]:
 
 
 def _refusal(graph: Graph, host: Component) -> str:
-    (fed,) = graph.feeds(host)
+    (fed,) = graph.receivers_of(host)
     why = f"{fed.name} was off" if fed in graph.funnels else "is its buffer memory that it can write to?"
     return f"{host.name}: {fed.name} has refused trace ({host.block.prefix}SinkError): {why}"
 
 
-def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> Drains:
+def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:
     """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
 
     Raises Cancelled only.
     """
 
-    def read(sink: Component, set_up: SinkInForce | None) -> Drained:
+    def read(sink: Component, set_up: SinkInForce | None) -> DrainedBuffer:
         kind = "funnel" if host_of(graph, sink) in graph.funnels else "encoder"
         return drain(sink, kind, set_up, progress)
 
@@ -250,24 +252,24 @@ def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, of
     *off*: as `stop` has found; these encoders go on waiting for a trigger. Raises WasReset, SettingsChanged when
     somebody else used a component meanwhile, and what `enable` raises; then nothing is enabled any more.
     """
-    for component in hosts(graph):
+    for component in register_hosts(graph):
         check_active(component)
     check_settings(graph, in_force)
     enabled: list[Component] = []
     try:
         for sink in (*graph.pib_sinks, *graph.bridges):
             enabled.append(sink)
-            switch(sink, on=True)
-        for component in hosts(graph):
+            set_enabled(sink, on=True)
+        for component in register_hosts(graph):
             enabled.append(component)
             enable(component, progress)
         check_settings(graph, in_force)  # a sink that has lost its pointers could store anywhere
         for encoder in graph.encoders:
             if encoder.name not in off:
-                begin(encoder)
+                start_tracing(encoder)
         check_settings(graph, in_force)
-        for component in hosts(graph):
+        for component in register_hosts(graph):
             check_active(component)
     except RvtraceError:
-        take_back(graph, enabled)
+        disable_all(graph, enabled)
         raise

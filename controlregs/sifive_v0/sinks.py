@@ -48,7 +48,7 @@ def sinks_of(impl: int) -> list[SinkType]:
     return [kind for kind, flag in _FLAGS.items() if component_registers.ENCODER_IMPL.get(impl, flag)]
 
 
-def choose(host: Component, wanted: SinkType) -> bool:
+def select_sink(host: Component, wanted: SinkType) -> bool:
     """Let *host* send its trace there. False: it cannot. Its teSink may stay 0 if it is the only one there is."""
     field = host.block.prefix + "Sink"
     got = host.block.control.get(update(host, **{field: wanted}), field)
@@ -73,8 +73,8 @@ def configure_memory(
     """
     notes = []
     in_memory = buffer.start is not None
-    if not choose(host, SinkType.SBA if in_memory else SinkType.SRAM):
-        if not in_memory or not choose(host, SinkType.SRAM):
+    if not select_sink(host, SinkType.SBA if in_memory else SinkType.SRAM):
+        if not in_memory or not select_sink(host, SinkType.SRAM):
             raise cannot_send(host, _KINDS[SinkType.SBA if in_memory else SinkType.SRAM])
         notes.append(f"{sink.name} cannot use system memory; using its own SRAM")
         in_memory = False
@@ -148,7 +148,7 @@ def _probe(sink: Component, register: Register) -> tuple[int, int]:
     return _lowest(zeros ^ ones) or 1, _lowest(ones) or 1
 
 
-def probed(sink: Component, *, in_memory: bool) -> tuple[int, int]:
+def probe_limit(sink: Component, *, in_memory: bool) -> tuple[int, int]:
     """Address of the last word of a disabled sink's buffer, and the width of its words; its registers keep their
     values.
     """
@@ -191,12 +191,12 @@ def configure_pins(sink: Component, host: Component, pins: Pins, *, calibrate: b
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
-    if not choose(host, SinkType.PIB):
+    if not select_sink(host, SinkType.PIB):
         raise cannot_send(host, "pins")
     _wake(sink, PIB_CONTROL.name, "pibActive")
     if pins.mode is None or PIB_CONTROL.get(sink.set(PIB_CONTROL, pibMode=int(pins.mode)), "pibMode") != pins.mode:
         asked = "its pins are off" if pins.mode is None else f"it cannot send {pins.mode.name.lower()}"
-        has = ", ".join(mode.name.lower() for mode in modes(sink)) or "none at all"
+        has = ", ".join(mode.name.lower() for mode in pin_modes(sink)) or "none at all"
         raise SettingRefused(sink.name, sink.base, f"{asked}; give the mode your probe receives, it has {has}")
     wanted = {"pibCalibrate": int(calibrate), "pibRefCenter": int(bool(pins.clk_center))}
     if pins.divider is not None:
@@ -216,7 +216,7 @@ def _pins_notes(name: str, pins: Pins, divider: int, *, center: bool) -> Iterato
         yield f"{name} {can} the edge of its clock in the middle of a bit"
 
 
-def modes(sink: Component) -> list[Mode]:
+def pin_modes(sink: Component) -> list[Mode]:
     """The modes of the pins that there are, Off excepted; leaves it in some of them. Active it has to be."""
     there = [mode for mode in PibMode if mode]
     return [Mode(m) for m in there if PIB_CONTROL.get(sink.set(PIB_CONTROL, pibMode=m), "pibMode") == m]
@@ -227,7 +227,7 @@ def configure_atb(sink: Component, host: Component, atb_id: int | None) -> list[
 
     Raises SettingRefused, FieldRange, ComponentAccess.
     """
-    if not choose(host, SinkType.ATB):
+    if not select_sink(host, SinkType.ATB):
         raise cannot_send(host, "ATB")
     _wake(sink, ATB_CONTROL.name, "atbActive")
     value = sink.read(ATB_CONTROL) if atb_id is None else sink.set(ATB_CONTROL, atbId=atb_id)
@@ -247,7 +247,7 @@ def _wake(sink: Component, register: str, active: str) -> None:
     sink.wait(control, silent, **{active: 1})
 
 
-def switch(sink: Component, *, on: bool) -> None:
+def set_enabled(sink: Component, *, on: bool) -> None:
     """Let it send, or not. What it has is only what its host has passed on."""
     register, prefix = (PIB_CONTROL, "pib") if PIB_CONTROL.name in sink.block.by_name else (ATB_CONTROL, "atb")
     if on or register.get(sink.read(register), prefix + "Active"):

@@ -17,16 +17,16 @@ from rvtrace_gdb.controlregs.sifive_v0 import component_registers
 from rvtrace_gdb.controlregs.sifive_v0 import settings as found
 from rvtrace_gdb.controlregs.sifive_v0.component_registers import ENCODER_CONTROL, ENCODER_IMPL, SinkType, TsType
 from rvtrace_gdb.controlregs.sifive_v0.encoder_setup import configure_encoder, in_force, set_funnel_time
-from rvtrace_gdb.controlregs.sifive_v0.lifecycle import begin, check_settings, disable, enable, reset, update
+from rvtrace_gdb.controlregs.sifive_v0.lifecycle import check_settings, disable, enable, reset, start_tracing, update
 from rvtrace_gdb.controlregs.sifive_v0.sinks import (
     atb_in_force,
     cannot_send,
-    choose,
     configure_atb,
     configure_memory,
     configure_pins,
     pins_in_force,
-    switch,
+    select_sink,
+    set_enabled,
 )
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode
@@ -56,7 +56,7 @@ def set_sources(graph: Graph, request: TraceRequest) -> list[str]:
     FieldRange, ComponentAccess.
     """
     ids = [request.src_id + n for n in range(len(graph.encoders))]
-    mixed = [encoder for encoder in graph.encoders if any(map(graph.shared, graph.sinks_of(encoder)))]
+    mixed = [encoder for encoder in graph.encoders if any(map(graph.is_shared, graph.sinks_of(encoder)))]
     notes: list[str] = []
     given = _give_ids(graph.encoders, ids)
     bits = max([request.src_bits, *(given[encoder.name].bit_length() or 1 for encoder in mixed)])
@@ -124,21 +124,21 @@ def _conflict(encoder: EncoderInForce, first: EncoderInForce, seen: Mapping[int,
     return ""
 
 
-def hosts(graph: Graph) -> tuple[Component, ...]:
+def register_hosts(graph: Graph) -> tuple[Component, ...]:
     """What has registers of its own: funnels from the sinks up, encoders."""
     return (*graph.funnels, *graph.encoders)
 
 
 def host_of(graph: Graph, sink: Component) -> Component:
     """What the sink is inside of. Raises SettingRefused."""
-    feeders = graph.feeders(sink)
+    feeders = graph.senders_to(sink)
     if len(feeders) != 1 or feeders[0].base != sink.base:
         text = "a sink of before 1.0 is inside of the one encoder or funnel that feeds it: correct the description"
         raise SettingRefused(sink.name, sink.base, text)
     return feeders[0]
 
 
-class Starting:
+class StartSequence:
     """One start: what is known on the way."""
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
@@ -159,19 +159,19 @@ class Starting:
             self._start_encoders(receive)
             got = self._in_force()
             check_settings(self._graph, self._set_up)
-            for host in hosts(self._graph):
+            for host in register_hosts(self._graph):
                 check_active(host)
             return got
         except RvtraceError:
-            take_back(self._graph, self._enabled)
+            disable_all(self._graph, self._enabled)
             raise
 
     def _check(self) -> None:
         """What no such graph can be."""
         for sink in self._graph.sinks:
             host_of(self._graph, sink)
-        for host in hosts(self._graph):
-            fed = self._graph.feeds(host)
+        for host in register_hosts(self._graph):
+            fed = self._graph.receivers_of(host)
             if len(fed) > 1:
                 names = " and ".join(component.name for component in fed)
                 text = f"sends its trace to one place at a time, not to {names}: choose one of them"
@@ -185,7 +185,7 @@ class Starting:
                 disable(component, self._progress)
             except ComponentError as error:
                 self._notes.append(f"{component.name} is not traced, and cannot be kept off: {error}")
-        for component in hosts(self._graph):
+        for component in register_hosts(self._graph):
             self._notes += reset(component, self._progress).notes
         self._notes += set_sources(self._graph, self._request.trace)
 
@@ -211,7 +211,8 @@ class Starting:
 
     def _clock_of(self, component: Component) -> str:
         """The top funnel that *component* can share the time of; empty: none."""
-        return next((self._clock[fed.name] for fed in self._graph.feeds(component) if fed.name in self._clock), "")
+        receivers = self._graph.receivers_of(component)
+        return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
 
     def _note_clocks(self) -> None:
         if not self._request.trace.timestamps:
@@ -223,9 +224,9 @@ class Starting:
 
     def _set_sink(self, host: Component, receive: Callable[[PibInForce], None]) -> None:
         """Let *host* send to what it feeds; a sink inside of it is set up, too."""
-        (fed,) = self._graph.feeds(host)
+        (fed,) = self._graph.receivers_of(host)
         if fed in self._graph.funnels:
-            if not choose(host, SinkType.FUNNEL):
+            if not select_sink(host, SinkType.FUNNEL):
                 raise cannot_send(host, f"the funnel {fed.name}")
         elif fed in self._graph.ram_sinks:
             self._set_memory(fed, host)
@@ -241,7 +242,7 @@ class Starting:
 
     def _switch_on(self, sink: Component) -> None:
         self._enabled.append(sink)
-        switch(sink, on=True)
+        set_enabled(sink, on=True)
 
     def _set_memory(self, sink: Component, host: Component) -> None:
         trace = self._request.trace
@@ -273,7 +274,7 @@ class Starting:
         self._set_up = replace(self._in_force(), encoders=encoders, pib_sinks=pins, bridges=bridges)
         check_settings(self._graph, self._set_up)  # a sink that has lost its pointers could store anywhere
         for component in self._graph.encoders if trace.triggers is None or not trace.triggers.waits else ():
-            self._notes += begin(component)
+            self._notes += start_tracing(component)
 
     def _room_for(self, encoder: Component) -> int:
         """Bytes of the buffer its trace goes into, divided fairly."""
@@ -307,12 +308,12 @@ class Starting:
 def switch_off(graph: Graph, component: Component, progress: Progress = silent) -> bool:
     """Let it pass on all it has, and send no more. False: it was found in reset, and left so."""
     if component in (*graph.pib_sinks, *graph.bridges):
-        switch(component, on=False)
+        set_enabled(component, on=False)
         return True
     return disable(component, progress)
 
 
-def take_back(graph: Graph, enabled: Sequence[Component]) -> None:
+def disable_all(graph: Graph, enabled: Sequence[Component]) -> None:
     """Nothing is to go on tracing after a start that failed. What cannot be reached any more cannot be helped."""
     for component in enabled[::-1]:
         try:

@@ -20,19 +20,19 @@ from rvtrace_gdb.controlregs.trace_control.request import SinkInForce
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 PROGRESS_STEP = 256  # bytes read word by word between two calls of the progress watcher
-Read = Callable[[int, int, Progress], bytes]
+PieceReader = Callable[[int, int, Progress], bytes]
 """Of a piece: its first address, how many bytes, and who watches."""
 
 
 @dataclass(frozen=True)
-class Drained:
+class DrainedBuffer:
     """The bytes of a buffer, oldest first; *wrapped*: older ones were overwritten, so the first message may be cut."""
 
     data: bytes
     wrapped: bool
 
 
-class Unread(RvtraceError):
+class SramUnreadable(RvtraceError):
     """The registers of a sink say that what was read of its SRAM, but for *partial*, is none of it."""
 
     def __init__(self, text: str, partial: bytes = b"") -> None:
@@ -52,7 +52,9 @@ def check_buffer(sink: Component, in_force: SinkInForce | None, mode: RamMode, f
         raise SinkNotReadable(sink.name, sink.base, f"{text}: was it reset while tracing? start the trace anew")
 
 
-def oldest_first(mode: RamMode, buffer: tuple[int, int], pointer: int, *, wrapped: bool) -> list[tuple[int, int]]:
+def pieces_oldest_first(
+    mode: RamMode, buffer: tuple[int, int], pointer: int, *, wrapped: bool
+) -> list[tuple[int, int]]:
     """The pieces of *buffer*, (first address, end), that hold trace; *pointer*: where the next word would be stored."""
     start, end = buffer
     pieces = [(pointer, end), (start, pointer)] if wrapped else [(start, pointer)]
@@ -63,7 +65,7 @@ def oldest_first(mode: RamMode, buffer: tuple[int, int], pointer: int, *, wrappe
 
 
 def read_pieces(
-    sink: Component, read: Read, pieces: Sequence[tuple[int, int]], *, wrapped: bool, progress: Progress
+    sink: Component, read: PieceReader, pieces: Sequence[tuple[int, int]], *, wrapped: bool, progress: Progress
 ) -> bytes:
     """All of them, one after the other. Raises DrainFailed with what was read, SinkNotReadable, Cancelled."""
     total = sum(end - start for start, end in pieces)
@@ -104,10 +106,10 @@ def _read_word(sink: Component, address: int, before: bytes) -> bytes:
     try:
         return sink.target.read32(address).to_bytes(4, "little")
     except RvtraceError as error:
-        raise Unread(str(error), before) from error
+        raise SramUnreadable(str(error), before) from error
 
 
-def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> Drained:
+def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progress = silent) -> DrainedBuffer:
     """All trace in the buffer, oldest first. The sink must have been stopped (`procedures.stop`); it is not changed.
 
     *in_force* is what configuring the sink returned; without it the access width is probed anew. May be repeated.
@@ -123,9 +125,9 @@ def drain(sink: Component, in_force: SinkInForce | None = None, progress: Progre
     wrapped = bool(component_registers.RAM_WP_LOW.get(low, "trRamWrap"))
     _check_stopped(sink, in_force)  # what was read may come from a sink in reset, or from nobody
     check_buffer(sink, in_force, mode, (start, pointer, end))
-    pieces = oldest_first(mode, (start, end), pointer, wrapped=wrapped)
+    pieces = pieces_oldest_first(mode, (start, end), pointer, wrapped=wrapped)
     read = partial(_read_sram, sink, (start, end)) if mode is RamMode.SRAM else sink.target.read_block
-    return Drained(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
+    return DrainedBuffer(read_pieces(sink, read, pieces, wrapped=wrapped, progress=progress), wrapped)
 
 
 def _check_stopped(sink: Component, in_force: SinkInForce | None) -> int:
@@ -145,12 +147,12 @@ def _read_sram(sink: Component, buffer: tuple[int, int], start: int, nbytes: int
     end = start + nbytes
     pointer = write_address(sink, component_registers.RAM_RP_LOW, component_registers.RAM_RP_HIGH, start, RamMode.SRAM)
     if pointer != start:
-        raise Unread(f"trRamRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read")
+        raise SramUnreadable(f"trRamRP reads {pointer:#x} after {start:#x} was written: its SRAM cannot be read")
     data = read_port(sink, sink.base + component_registers.RAM_DATA.offset, nbytes, progress)
     pointer = sink.read(component_registers.RAM_RP_LOW) & WORD_MASK
     if pointer != end and (end, pointer) != (buffer[1], buffer[0]):
         text = f"trRamRP reads {pointer:#x} after {nbytes} bytes from {start:#x} on were read, not {end:#x}"
-        raise Unread(f"{text}: it was reset, or does not go on to the next word", _without_repeats(data))
+        raise SramUnreadable(f"{text}: it was reset, or does not go on to the next word", _without_repeats(data))
     return data
 
 

@@ -123,7 +123,7 @@ _NOT_OF: Mapping[int, tuple[str, ...]] = {
 
 
 @dataclass
-class Found:
+class Findings:
     """Words, one thing each."""
 
     has: list[str] = field(default_factory=list)
@@ -133,8 +133,8 @@ class Found:
         (self.has if present else self.lacks).append(words if present or not without else without)
 
 
-def _encoder(probe: Probe) -> Found:
-    found = Found()
+def _encoder(probe: Probe) -> Findings:
+    found = Findings()
     control = encoder_registers.ENCODER_CONTROL
     protocol = probe.read(control, "trTeFormat")
     formats = probe.values(control, "trTeFormat")
@@ -159,7 +159,7 @@ def _protocol(code: int) -> str:
     return PROTOCOLS[code][0] if code in PROTOCOLS else f"format {code}"
 
 
-def _note_stall(probe: Probe, found: Found) -> None:
+def _note_stall(probe: Probe, found: Findings) -> None:
     if probe.fixed(encoder_registers.ENCODER_CONTROL, "trTeInstStallEna") and probe.can(
         encoder_registers.ENCODER_CONTROL, "trTeInstStallEna"
     ):
@@ -171,7 +171,7 @@ def _note_stall(probe: Probe, found: Found) -> None:
         )
 
 
-def _note_sync(probe: Probe, found: Found) -> None:
+def _note_sync(probe: Probe, found: Findings) -> None:
     units = probe.values(encoder_registers.ENCODER_CONTROL, "trTeInstSyncMode", [mode for mode in SyncMode if mode])
     names = " or ".join(SyncMode(unit).name.lower().replace("_", " ") for unit in units)
     if not units:
@@ -184,7 +184,7 @@ def _note_sync(probe: Probe, found: Found) -> None:
     found.has.append(f"synchronisation every {span} {names}")
 
 
-def _note_features(probe: Probe, found: Found, protocol: int) -> None:
+def _note_features(probe: Probe, found: Findings, protocol: int) -> None:
     register = encoder_registers.INST_FEATURES
     for name, words in FEATURE_NAMES.items():
         if name in _NOT_OF.get(protocol, ()):
@@ -200,7 +200,7 @@ def _note_features(probe: Probe, found: Found, protocol: int) -> None:
     found.note(bits and max(widths, default=0), f"source IDs of up to {max(widths, default=0)} bits", "source IDs")
 
 
-def _note_filters(probe: Probe, found: Found) -> None:
+def _note_filters(probe: Probe, found: Findings) -> None:
     filters = probe.ones(encoder_registers.INST_FILTERS, "trTeInstFilters").bit_count()
     found.note(filters, _several(filters, "filter"), "filters")
     if filters:
@@ -218,7 +218,7 @@ def _several(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _note_time(probe: Probe, found: Found) -> None:
+def _note_time(probe: Probe, found: Findings) -> None:
     register = component_registers.TS_CONTROL
     probe.settle(register, "trTsActive")
     modes = probe.values(register, "trTsMode", [mode for mode in TsMode if mode])
@@ -228,8 +228,8 @@ def _note_time(probe: Probe, found: Found) -> None:
     found.note(modes, f"timestamps{size}, time: {sources}", "timestamps")
 
 
-def _ram_sink(probe: Probe) -> Found:
-    found = Found()
+def _ram_sink(probe: Probe) -> Findings:
+    found = Findings()
     in_sram = probe.read(component_registers.RAM_CONTROL, "trRamMode") == RamMode.SRAM
     if in_sram:  # the other mode is not tried: the buffer's registers, and so the trace in it, depend on it
         size = (probe.ones(component_registers.RAM_LIMIT_LOW, "trRamLimitLow") + 1) * 4
@@ -252,13 +252,13 @@ def _reach(probe: Probe) -> str:
     return f" with addresses of {32 + high.bit_length()} bits, aligned to {(low & -low) * 4} bytes"
 
 
-def _note_switch(probe: Probe, found: Found, register: Register, name: str, words: str) -> None:
+def _note_switch(probe: Probe, found: Findings, register: Register, name: str, words: str) -> None:
     present = probe.can(register, name)
     found.note(present, f"{words}, always" if present and not probe.can(register, name, 0) else words)
 
 
-def _pib_sink(probe: Probe) -> Found:
-    found = Found()
+def _pib_sink(probe: Probe) -> Findings:
+    found = Findings()
     before = probe.read(component_registers.PIB_CONTROL, "trPibMode")
     modes = probe.values(component_registers.PIB_CONTROL, "trPibMode", [mode for mode in PibMode if mode])
     found.has += [PibMode(mode).name.lower() for mode in modes]
@@ -274,8 +274,8 @@ def _pib_sink(probe: Probe) -> Found:
     return found
 
 
-def _atb_bridge(probe: Probe) -> Found:
-    found = Found()
+def _atb_bridge(probe: Probe) -> Findings:
+    found = Findings()
     name = "trAtbBridgeID"
     settable = not probe.fixed(component_registers.ATB_BRIDGE_CONTROL, name)
     found.note(settable, "any ATB ID", f"other ATB IDs than {probe.read(component_registers.ATB_BRIDGE_CONTROL, name)}")
@@ -283,8 +283,8 @@ def _atb_bridge(probe: Probe) -> Found:
     return found
 
 
-def _funnel(probe: Probe) -> Found:
-    found = Found()
+def _funnel(probe: Probe) -> Findings:
+    found = Findings()
     mask = probe.ones(component_registers.FUNNEL_DIS_INPUT, "trFunnelDisInput")
     inputs = [str(n) for n in range(component_registers.FUNNEL_INPUTS) if mask >> n & 1]
     found.note(inputs, f"inputs that can be cut: {_ranges(inputs)}", "inputs that can be cut")
@@ -298,7 +298,7 @@ def _ranges(numbers: Iterable[str]) -> str:
     return f"0 to {listed[-1]}" if whole and len(listed) > 2 else ", ".join(listed)
 
 
-ABILITIES: Mapping[int, Callable[[Probe], Found]] = {
+PROBES: Mapping[int, Callable[[Probe], Findings]] = {
     encoder_registers.ENCODER.comp_type: _encoder,
     component_registers.FUNNEL.comp_type: _funnel,
     component_registers.RAM_SINK.comp_type: _ram_sink,
@@ -324,10 +324,10 @@ def capabilities(component: Component, progress: Progress = silent) -> Capabilit
 
     Raises SettingRefused while it is enabled, and what `reset` and `identify` raise.
     """
-    return while_off(component, lambda: identify(component), lambda: reset(component, progress), _found)
+    return probe_disabled(component, lambda: identify(component), lambda: reset(component, progress), _found)
 
 
-def while_off(
+def probe_disabled(
     component: Component,
     awake: Callable[[], Identity],
     woken: Callable[[], Identity],
@@ -358,7 +358,7 @@ def while_off(
 def _found(component: Component, identity: Identity) -> Capabilities:
     try:
         with Probe(component) as probe:
-            found = ABILITIES[component.block.comp_type](probe)
+            found = PROBES[component.block.comp_type](probe)
         check_active(component)  # or what was read may come from a component in reset, or from nobody
     finally:
         component.forget()

@@ -24,8 +24,8 @@ from rvtrace_gdb.controlregs.fields import (
     Register,
     RegisterBlock,
     Reset,
-    divided_by,
-    listed,
+    bit_list,
+    clock_divider,
     reserved,
 )
 
@@ -69,7 +69,7 @@ def async_freq(prefix: str) -> Field:
         prefix + "AsyncFreq",
         3,
         doc="alignment synchronisation packets: 0 off, 1 most frequent; not for N-Trace",
-        reading=lambda value: "" if value else "off",
+        describe=lambda value: "" if value else "off",
     )
 
 
@@ -139,7 +139,7 @@ FUNNEL_DIS_INPUT = Register("trFunnelDisInput", 0x008, OPTIONAL, "cuts single in
         "trFunnelDisInput",
         FUNNEL_INPUTS,
         doc="bit n: messages of input n are taken and thrown away",
-        reading=listed("input", none="no input is cut"),
+        describe=bit_list("input", none="no input is cut"),
     ),
     reserved(16),
 ))
@@ -258,7 +258,7 @@ PIB_CONTROL = Register("trPibControl", 0x000, REQUIRED, "PIB sink control", (
     reserved(2),
     async_freq("trPib"),
     reserved(1),
-    Field("trPibDivider", 16, doc="the input clock is divided by value + 1", reading=divided_by),
+    Field("trPibDivider", 16, doc="the input clock is divided by value + 1", describe=clock_divider),
 ))
 PIB_IMPL = Register("trPibImpl", 0x004, REQUIRED, "identification", (
     *version_and_type("trPib", CompType.PIB_SINK),
@@ -283,7 +283,7 @@ ATB_BRIDGE_CONTROL = Register("trAtbBridgeControl", 0x000, REQUIRED, "ATB bridge
     reserved(1),
     empty("trAtbBridge"),
     reserved(4),
-    Field("trAtbBridgeID", 7, Access.RW, doc="ID of this trace on ATB: 0x01 to 0x6F", reading=_atb_id),
+    Field("trAtbBridgeID", 7, Access.RW, doc="ID of this trace on ATB: 0x01 to 0x6F", describe=_atb_id),
     reserved(17),
 ))
 # AsyncFreq is in the control register of the sinks, but here: so the document has it.

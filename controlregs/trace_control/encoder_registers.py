@@ -23,10 +23,10 @@ from rvtrace_gdb.controlregs.fields import (
     Register,
     RegisterBlock,
     Reset,
-    every,
-    listed,
+    bit_list,
+    period,
+    repeat_registers,
     reserved,
-    units,
 )
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import CompType, active, empty, vendor, version_and_type
@@ -82,19 +82,19 @@ _FILTER_CONTROL = Register(
 ))
 _MATCH_INST = Register(
     "trTeFilter{}MatchInst", FILTER_FIRST + 0x04, OPTIONAL, "filter {}: what instructions must match", (
-    Field("trTeFilterMatchChoicePrivilege", 8, doc="bit n: priv n matches", reading=listed(names=PRIVILEGES)),
+    Field("trTeFilterMatchChoicePrivilege", 8, doc="bit n: priv n matches", describe=bit_list(names=PRIVILEGES)),
     Field("trTeFilterMatchValueInterrupt", 1, doc="kind of trap: itype 1 or 2", values=TrapKind),
     reserved(23),
 ))
 _MATCH_ECAUSE_LOW = Register("trTeFilter{}MatchEcauseLow", FILTER_FIRST + 0x08, OPTIONAL, "filter {}: causes 31:0", (
-    Field("trTeFilterMatchChoiceEcauseLow", 32, doc="bit n: ecause n matches", reading=listed("cause")),
+    Field("trTeFilterMatchChoiceEcauseLow", 32, doc="bit n: ecause n matches", describe=bit_list("cause")),
 ))
 _MATCH_ECAUSE_HIGH = Register("trTeFilter{}MatchEcauseHigh", FILTER_FIRST + 0x0C, OPTIONAL, "filter {}: causes 63:32", (
     Field(
         "trTeFilterMatchChoiceEcauseHigh",
         32,
         doc="bit n: ecause n + 32 matches",
-        reading=lambda value: listed("cause")(value << 32),
+        describe=lambda value: bit_list("cause")(value << 32),
     ),
 ))
 _MATCH_VALUE_IMPDEF = Register("trTeFilter{}MatchValueImpdef", FILTER_FIRST + 0x10, OPTIONAL, "filter {}: impdef", (
@@ -106,19 +106,19 @@ _MATCH_MASK_IMPDEF = Register(
 ))
 _MATCH_DATA = Register(
     "trTeFilter{}MatchData", FILTER_FIRST + 0x18, OPTIONAL, "filter {}: what data accesses must match", (
-    Field("trTeFilterMatchChoiceDtype", 16, doc="bit n: dtype n matches", reading=listed("type")),
+    Field("trTeFilterMatchChoiceDtype", 16, doc="bit n: dtype n matches", describe=bit_list("type")),
     Field(
         "trTeFilterMatchChoiceDsize",
         8,
         doc="bit n: dsize n matches, accesses of 2**n bytes",
-        reading=listed("size", SIZES),
+        describe=bit_list("size", SIZES),
     ),
     reserved(8),
 ))
 
 FILTERS = tuple(
     FilterUnit(*registers)
-    for registers in units(FILTER_COUNT, FILTER_STRIDE, (
+    for registers in repeat_registers(FILTER_COUNT, FILTER_STRIDE, (
         _FILTER_CONTROL,
         _MATCH_INST,
         _MATCH_ECAUSE_LOW,
@@ -220,7 +220,7 @@ def _match(letter: str, half: str, offset: int) -> Register:
 
 COMPARATORS = tuple(
     ComparatorUnit(*registers)
-    for registers in units(COMPARATOR_COUNT, COMPARATOR_STRIDE, (
+    for registers in repeat_registers(COMPARATOR_COUNT, COMPARATOR_STRIDE, (
         _COMPARATOR_CONTROL,
         _match("P", "Low", 0x10),
         _match("P", "High", 0x14),
@@ -293,7 +293,7 @@ class TrigAction(IntEnum):
 
 
 def _filters(name: str, doc: str) -> Field:
-    return Field(name, FILTER_COUNT, doc=doc, reading=listed("filter", none="no filter: all is traced"))
+    return Field(name, FILTER_COUNT, doc=doc, describe=bit_list("filter", none="no filter: all is traced"))
 
 
 ENCODER_CONTROL = Register(
@@ -307,7 +307,7 @@ ENCODER_CONTROL = Register(
         3,
         doc="instruction trace mode; an unsupported one becomes a supported one",
         values=InstMode,
-        reading=lambda value: "vendor, or E-Trace" if value == InstMode.VENDOR else InstMode(value).name.lower(),
+        describe=lambda value: "vendor, or E-Trace" if value == InstMode.VENDOR else InstMode(value).name.lower(),
     ),
     reserved(2),
     Field("trTeContext", 1, doc="messages about context and privilege"),
@@ -319,7 +319,7 @@ ENCODER_CONTROL = Register(
     Field("trTeInhibitSrc", 1, doc="messages have no source field even where trTeSrcBits is not 0"),
     Field("trTeInstSyncMode", 2, doc="unit of the period of synchronisation", values=SyncMode),
     reserved(2),
-    Field("trTeInstSyncMax", 4, doc="period of synchronisation: 2**(value + 4) units", reading=every(4)),
+    Field("trTeInstSyncMax", 4, doc="period of synchronisation: 2**(value + 4) units", describe=period(4)),
     Field("trTeFormat", 3, doc="protocol produced", values=Format),
     reserved(5),
 ))
@@ -373,10 +373,10 @@ TRIG_DBG_CONTROL = Register("trTeTrigDbgControl", 0x050, OPTIONAL, "debug trigge
 TRIG_EXT_IN_CONTROL = Register("trTeTrigExtInControl", 0x054, OPTIONAL, "trigger inputs; absent ones read 0", tuple(
     Field(f"trTeTrigExtInAction{n}", 4, doc=f"what trigger input {n} does", values=TrigAction) for n in range(8)
 ))
-_TRIG_EVENTS = listed(names={0: "trace starts", 1: "trace stops", 2: "vendor event 2", 3: "vendor event 3"})
+_TRIG_EVENTS = bit_list(names={0: "trace starts", 1: "trace stops", 2: "vendor event 2", 3: "vendor event 3"})
 TRIG_EXT_OUT_CONTROL = Register("trTeTrigExtOutControl", 0x058, OPTIONAL, "trigger outputs; absent ones read 0", tuple(
     Field(
-        f"trTeTrigExtOutEvent{n}", 4, doc=f"output {n}: bit 0 fires when tracing starts, 1 stops", reading=_TRIG_EVENTS
+        f"trTeTrigExtOutEvent{n}", 4, doc=f"output {n}: bit 0 fires when tracing starts, 1 stops", describe=_TRIG_EVENTS
     )
     for n in range(8)
 ))

@@ -34,7 +34,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     TrigAction,
 )
 
-LOW = 0xFFFF_FFFF
+LOW_WORD = 0xFFFF_FFFF
 _ALL = (1 << FILTER_COUNT) - 1
 
 
@@ -64,7 +64,7 @@ def configure_filters(component: Component, wanted: Filter | None, *, data: bool
     """
     if wanted is None:
         return []
-    ranges = merged(wanted.ranges)
+    ranges = merge_ranges(wanted.ranges)
     there = _selectable(component)
     if len(there) < max(1, len(ranges)):
         raise _refused(component, _too_few(len(there), len(ranges)))
@@ -73,10 +73,10 @@ def configure_filters(component: Component, wanted: Filter | None, *, data: bool
     _select(component, INST_FILTERS, numbers, "cannot be told which filters to use")
     if data and component.get(DATA_CONTROL, "trTeDataImplemented"):
         _select(component, DATA_FILTERS, numbers, "has no filters for loads and stores: trace no data, or everything")
-    return [f"{component.name} traces only {described(ranges, wanted.privileges)}"]
+    return [f"{component.name} traces only {describe_filter(ranges, wanted.privileges)}"]
 
 
-def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same addresses of instructions, which are even, in as few ranges as possible, ascending."""
     found: list[tuple[int, int]] = []
     for start, end in sorted((start + start % 2, end + end % 2) for start, end in ranges):
@@ -87,7 +87,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def described(ranges: Iterable[tuple[int, int]], privileges: Iterable[int]) -> str:
+def describe_filter(ranges: Iterable[tuple[int, int]], privileges: Iterable[int]) -> str:
     """A filter in words."""
     where = ", ".join(f"{start:#x} to {end - 1:#x}" for start, end in ranges)
     modes = ", ".join(PRIVILEGES[number] for number in privileges)
@@ -123,7 +123,7 @@ def _set_comparators(component: Component, ranges: list[tuple[int, int]]) -> lis
     for start, end in ranges:
         lower = [_Bound(PFunction.GE, start), *([_Bound(PFunction.GT, start - 2)] if start else [])]
         # An end of 2**32 may be one bit more than the encoder compares.
-        upper = [_Bound(PFunction.LE, end - 2), *([_Bound(PFunction.LT, end)] if end & LOW else [])]
+        upper = [_Bound(PFunction.LE, end - 2), *([_Bound(PFunction.LT, end)] if end & LOW_WORD else [])]
         taken = _in_one(component, free, lower, upper) or _in_two(component, free, lower, upper)
         if taken is None:
             raise _refused(component, _cannot_compare(component, len(units), len(ranges)))
@@ -167,7 +167,7 @@ def _compare(component: Component, number: int, primary: _Bound, secondary: _Bou
 def _hold(component: Component, registers: tuple[Register, Register], value: int) -> bool:
     """Whether a match value is in force; what an address of fewer bits has not, may be missing."""
     low, high = registers
-    got = component.write(low, value & LOW) | component.write(high, value >> 32) << 32
+    got = component.write(low, value & LOW_WORD) | component.write(high, value >> 32) << 32
     return got == value or any(got == value & (1 << bits) - 1 and _extended(value, bits) for bits in range(33, 64))
 
 

@@ -44,7 +44,7 @@ from rvtrace_gdb.controlregs.trace_control.request import (
 )
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
-NOBODY = (0x0000_0000, 0xFFFF_FFFF)  # what tr??Impl reads where nothing answers, on buses that give no error
+UNANSWERED_READS = (0x0000_0000, 0xFFFF_FFFF)  # what tr??Impl reads where nothing answers, on buses that give no error
 READS_UNTIL_STABLE = 32
 
 
@@ -88,7 +88,7 @@ def identify(component: Component) -> Identity:
     register, prefix = component.block.impl, component.block.prefix
     impl = read_stable(component, register)
     version = register.get(impl, prefix + "VerMajor"), register.get(impl, prefix + "VerMinor")
-    if impl in NOBODY:
+    if impl in UNANSWERED_READS:
         raise WrongComponent(component.name, component.base, impl, component.block.name, None)
     if version[0] != VERSION[0]:
         raise UnsupportedVersion(component.name, component.base, impl, version, VERSION)
@@ -126,7 +126,7 @@ def _version_notes(component: Component, version: tuple[int, int], impl: int) ->
     )
 
 
-def begin(component: Component, *, data: bool, on: bool = True) -> list[str]:
+def start_tracing(component: Component, *, data: bool, on: bool = True) -> list[str]:
     """Let an enabled encoder trace, *data* too; not *on*: as soon as a trigger says so. Returns a line for what does
     not begin. Raises WasReset, NoAnswer, ComponentAccess.
     """
@@ -178,7 +178,7 @@ def disable(component: Component, progress: Progress = silent) -> bool:
     return True
 
 
-def take_back(enabled: Sequence[Component]) -> None:
+def disable_all(enabled: Sequence[Component]) -> None:
     """Switch off again what was switched on, the last one first, after something failed. What cannot be reached any
     more cannot be helped.
     """
@@ -202,7 +202,7 @@ _SENT: Mapping[Register, tuple[str, ...]] = {
 """The fields that decide what an encoder sends."""
 
 
-def moved(sink: Component, before: SinkInForce) -> str | None:
+def moved_buffer(sink: Component, before: SinkInForce) -> str | None:
     """The register that shows that a RAM sink's buffer is not where it was. Raises ComponentAccess."""
     if before.mode is not RamMode.SMEM or not sink.get(component_registers.RAM_CONTROL, "trRamActive"):
         return None
@@ -211,7 +211,7 @@ def moved(sink: Component, before: SinkInForce) -> str | None:
     return component_registers.RAM_START_LOW.name
 
 
-def changed(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
+def changed_encoder(graph: Graph, before: GraphInForce) -> tuple[str, str] | None:
     """An encoder that would send something else than it did, and the register that shows it. Raises ComponentAccess."""
     was = {encoder.name: encoder for encoder in before.encoders}
     for component in graph.encoders:

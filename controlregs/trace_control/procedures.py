@@ -16,20 +16,20 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, StopFailed
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import component_registers, encoder_registers
-from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained, drain
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer, drain
 from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import is_switched_off
 from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import configure_pib, pib_in_force
 from rvtrace_gdb.controlregs.trace_control.lifecycle import (
-    begin,
     check_active,
     check_settings,
     disable,
+    disable_all,
     enable,
     reset,
-    take_back,
+    start_tracing,
 )
 from rvtrace_gdb.controlregs.trace_control.request import GraphInForce, GraphRequest, PibInForce, Pins, SinkInForce
-from rvtrace_gdb.controlregs.trace_control.startup import Starting
+from rvtrace_gdb.controlregs.trace_control.startup import StartSequence
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 
 
@@ -73,7 +73,7 @@ class GraphStatus:
     problems: Mapping[str, ComponentError]
 
 
-def look(graph: Graph) -> GraphStatus:
+def read_status(graph: Graph) -> GraphStatus:
     """The state of all components now, as far as they can be asked. Raises transport errors."""
     found: list[EncoderStatus | SinkStatus | PassingStatus] = []
     problems: dict[str, ComponentError] = {}
@@ -143,12 +143,12 @@ def sink_status(sink: Component) -> SinkStatus:
     return SinkStatus(sink.name, True, bool(bits["trRamEnable"]), wrapped, pointer)
 
 
-def nobody(pins: PibInForce) -> None:
+def no_receiver(pins: PibInForce) -> None:
     """Receives nothing: the probe is somebody else's."""
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StopResult:
     """How a run ended. *lost*: names of encoders that lost trace or stalled their hart meanwhile.
 
     *failures*: of the components that did not come to an end. *off*: names of encoders that triggers had switched off.
@@ -161,10 +161,10 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Drains:
+class DrainResults:
     """What was read out of each RAM sink, by its name, and why it could not be, all of it."""
 
-    drained: Mapping[str, Drained]
+    drained: Mapping[str, DrainedBuffer]
     failures: Mapping[str, RvtraceError]
 
 
@@ -172,13 +172,13 @@ def start(
     graph: Graph,
     request: GraphRequest,
     progress: Progress = silent,
-    receive: Callable[[PibInForce], None] = nobody,
+    receive: Callable[[PibInForce], None] = no_receiver,
 ) -> GraphInForce:
     """Reset, configure and enable everything, then begin tracing; what was in the buffers is lost.
 
     *receive* is called for each PIB sink when its clock runs, before it sends: the receiver is to be ready on return.
     """
-    return Starting(graph, request, progress).run(receive)
+    return StartSequence(graph, request, progress).run(receive)
 
 
 def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> PibInForce:
@@ -189,7 +189,7 @@ def calibrate(component: Component, pins: Pins, progress: Progress = silent) -> 
     return pib_in_force(component)
 
 
-def stop(graph: Graph, progress: Progress = silent) -> Stopped:
+def stop(graph: Graph, progress: Progress = silent) -> StopResult:
     """Disable and flush, encoders first: halting a hart does not empty its encoder. `drain_all` after that.
 
     A component that fails does not keep the others from being stopped: see *failures*, and `check`.
@@ -202,7 +202,7 @@ def stop(graph: Graph, progress: Progress = silent) -> Stopped:
         return disable(component, progress)
 
     notes, failures = stop_each(graph, graph.stop_order, switch_off, _full(graph))
-    return Stopped(_lost(graph), tuple(notes), tuple(failures), tuple(off))
+    return StopResult(_lost(graph), tuple(notes), tuple(failures), tuple(off))
 
 
 def stop_each(
@@ -229,7 +229,7 @@ def stop_each(
     return notes, failures
 
 
-def check(stopped: Stopped) -> None:
+def raise_failures(stopped: StopResult) -> None:
     """Raises what kept components from being stopped."""
     if len(stopped.failures) > 1:
         raise StopFailed(stopped.failures)
@@ -266,7 +266,7 @@ def _lost(graph: Graph) -> tuple[str, ...]:
     return tuple(lost)
 
 
-def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> Drains:
+def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Progress = silent) -> DrainResults:
     """All trace in all RAM sinks, which must have been stopped; one that fails does not keep others from being read.
 
     Raises Cancelled only.
@@ -275,11 +275,11 @@ def drain_all(graph: Graph, in_force: GraphInForce | None = None, progress: Prog
 
 
 def drain_each(
-    graph: Graph, in_force: GraphInForce | None, read: Callable[[Component, SinkInForce | None], Drained]
-) -> Drains:
+    graph: Graph, in_force: GraphInForce | None, read: Callable[[Component, SinkInForce | None], DrainedBuffer]
+) -> DrainResults:
     """What *read* gets out of each RAM sink, given how it was set up, whatever its version. Raises Cancelled only."""
     set_up = {sink.name: sink for sink in in_force.ram_sinks} if in_force else {}
-    drained: dict[str, Drained] = {}
+    drained: dict[str, DrainedBuffer] = {}
     failures: dict[str, RvtraceError] = {}
     for sink in graph.ram_sinks:
         try:
@@ -288,7 +288,7 @@ def drain_each(
             raise
         except RvtraceError as error:
             failures[sink.name] = error
-    return Drains(drained, failures)
+    return DrainResults(drained, failures)
 
 
 def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, off: Collection[str] = ()) -> None:
@@ -313,7 +313,7 @@ def resume(graph: Graph, in_force: GraphInForce, progress: Progress = silent, of
         _begin(graph, in_force, off)
         check_settings(graph.encoders, in_force)
     except RvtraceError:
-        take_back(enabled)
+        disable_all(enabled)
         raise
 
 
@@ -322,6 +322,6 @@ def _begin(graph: Graph, in_force: GraphInForce, off: Collection[str]) -> None:
     for component in graph.encoders:
         was = before[component.name]
         data = bool(was.data("trTeDataTracing") or was.data("trTeDataTrigEnable"))
-        begin(component, data=data, on=component.name not in off)
+        start_tracing(component, data=data, on=component.name not in off)
     for component in graph.encoders:
         check_active(component)

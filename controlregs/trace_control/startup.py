@@ -34,13 +34,13 @@ from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import (
     pib_in_force,
 )
 from rvtrace_gdb.controlregs.trace_control.lifecycle import (
-    begin,
     check_active,
     check_settings,
     disable,
+    disable_all,
     enable,
     reset,
-    take_back,
+    start_tracing,
 )
 from rvtrace_gdb.controlregs.trace_control.request import (
     BridgeInForce,
@@ -76,7 +76,7 @@ def choose_sources(graph: Graph, request: TraceRequest) -> dict[str, Source]:
     """
     asked = [request.src_id + n for n in range(len(graph.encoders))]
     INST_FEATURES.pack(trTeSrcID=asked[-1], trTeSrcBits=request.src_bits)
-    mixed = [encoder for encoder in graph.encoders if any(map(graph.shared, graph.sinks_of(encoder)))]
+    mixed = [encoder for encoder in graph.encoders if any(map(graph.is_shared, graph.sinks_of(encoder)))]
     if not mixed:
         return {e.name: Source(n, request.src_bits) for e, n in zip(graph.encoders, asked, strict=True)}
     able = {encoder.name: _ids(encoder) for encoder in graph.encoders}
@@ -174,7 +174,7 @@ STREAM_BYTES = 1 << 20
 """Trace that leaves through pins or ATB is synchronised as for a buffer of this size; its receiver's is not known."""
 
 
-class Starting:
+class StartSequence:
     """One start: what is known on the way. *enabled*: components, in the order in which they were enabled."""
 
     def __init__(self, graph: Graph, request: GraphRequest, progress: Progress) -> None:
@@ -201,7 +201,7 @@ class Starting:
             self._check()
         except RvtraceError as error:
             cause = self._cause(error)
-            take_back(self._enabled)
+            disable_all(self._enabled)
             if cause is error:
                 raise
             raise cause from error
@@ -287,7 +287,8 @@ class Starting:
 
     def _clock_of(self, component: Component) -> str:
         """The top funnel that *component* can share the time of; empty: none."""
-        return next((self._clock[fed.name] for fed in self._graph.feeds(component) if fed.name in self._clock), "")
+        receivers = self._graph.receivers_of(component)
+        return next((self._clock[fed.name] for fed in receivers if fed.name in self._clock), "")
 
     def _note_clocks(self) -> None:
         trace = self._request.trace
@@ -320,7 +321,7 @@ class Starting:
             self._enable(encoder)
         at_once = trace.triggers is None or not trace.triggers.waits
         for encoder in self._graph.encoders:
-            self._notes += begin(encoder, data=trace.data, on=at_once)
+            self._notes += start_tracing(encoder, data=trace.data, on=at_once)
 
     def _room_for(self, encoder: Component) -> int:
         """Bytes of the smallest buffer its trace goes into, divided fairly."""

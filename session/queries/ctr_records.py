@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.ctr.entries import Entry
 from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
-from rvtrace_gdb.controlregs.dump import in_words
+from rvtrace_gdb.controlregs.dump import field_texts
 from rvtrace_gdb.controlregs.fields import Csr
 from rvtrace_gdb.decode.ctr.decoder import Decoded, Stretch
 from rvtrace_gdb.decode.ctr.records import TYPE_NAMES, Record
@@ -87,7 +87,7 @@ def _registers(made: CtrInForce, everything: bool) -> Iterator[tuple[Csr, int]]:
 
 def _words(csr: Csr, value: int) -> str:
     digits = csr.bits // 4 + 2
-    return f"{csr.name} {value:#0{digits}x}: {' '.join(in_words(csr, value))}"
+    return f"{csr.name} {value:#0{digits}x}: {' '.join(field_texts(csr, value))}"
 
 
 _CALL_KINDS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL, IType.COROUTINE_SWAP)

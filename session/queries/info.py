@@ -250,11 +250,11 @@ def _connections(topology: Topology, component: AnyComponent) -> Iterator[str]:
     if isinstance(component, Encoder):
         yield from (f"to {_way(route)}" for route in topology.routes(component))
         return
-    feeders = topology.feeders(component)
+    feeders = topology.senders_to(component)
     if isinstance(component, Funnel):
         inputs = (f"{feeder.name} (input {component.inputs[feeder.name]})" for feeder in feeders)
         yield f"from {', '.join(inputs)}" if feeders else "from nothing"
-        yield f"to {', '.join(_named(fed, component) for fed in topology.feeds(component))}"
+        yield f"to {', '.join(_named(fed, component) for fed in topology.receivers_of(component))}"
         if component in topology.top_funnels and any(isinstance(feeder, Funnel) for feeder in feeders):
             yield "gives the time to all that feed it"
     else:

@@ -222,7 +222,7 @@ def _sinks(capture: Capture, name: str, everything: bool) -> Iterator[str]:
     for sink in capture.sinks:
         if sink.in_force.name == name:
             found = sink.in_force
-            known = sifive_v0.inside(found.host, "ram_sink") if isinstance(found, V0Sink) else RAM_SINK
+            known = sifive_v0.sink_block(found.host, "ram_sink") if isinstance(found, V0Sink) else RAM_SINK
             yield from _component(name, known, found.base, "", _of_sink(found), everything)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES, Entry, TransferType, pack
-from rvtrace_gdb.controlregs.ctr.procedures import CtrStatus, Found
+from rvtrace_gdb.controlregs.ctr.procedures import CtrStatus, SavedSetup
 from rvtrace_gdb.controlregs.ctr.settings import CtrInForce, settings
 from rvtrace_gdb.controlregs.ctr.versions import CtrVersion
 from rvtrace_gdb.controlregs.errors import HartRuns
@@ -129,7 +129,7 @@ class Recorder:
     access: CsrAccess
     version: CtrVersion
     captured: CapturedRecords
-    found: Found | None = None
+    found: SavedSetup | None = None
 
     def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
         """Whether *now* tells of another way of recording."""
@@ -251,7 +251,7 @@ class CtrTrace:
     def moved(self) -> bool:
         """Whether harts are not as they were when they were read, as after a reset by way of `monitor`."""
         with suppress(RvtraceError):  # reading them will tell
-            return any(procedures.moved(it.access, it.version, it.captured.in_force) for it in self.recorders)
+            return any(procedures.has_run_since(it.access, it.version, it.captured.in_force) for it in self.recorders)
         return True
 
     def _read(self, progress: Progress) -> None:

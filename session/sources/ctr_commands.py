@@ -9,7 +9,7 @@ from typing import Any
 
 from rvtrace_gdb.controlregs.ctr import procedures
 from rvtrace_gdb.controlregs.ctr.entries import DEPTHS, RECORDABLE, TransferType
-from rvtrace_gdb.controlregs.ctr.procedures import Found
+from rvtrace_gdb.controlregs.ctr.procedures import SavedSetup
 from rvtrace_gdb.controlregs.ctr.settings import CtrRequest
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.target import CsrAccess
@@ -102,7 +102,7 @@ def _begun(
     harts: list[int],
     image: Image,
     request: CtrRequest,
-    found: Mapping[int, Found],
+    found: Mapping[int, SavedSetup],
     progress: Progress,
 ) -> tuple[list[Recorder], list[str]]:
     """All *harts* set up, or none, and what was not granted. *found*: of those that record already, what they had."""

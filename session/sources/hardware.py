@@ -17,9 +17,9 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import DrainFailed
 from rvtrace_gdb.controlregs.fields import BLOCK_BYTES
 from rvtrace_gdb.controlregs.graph import Graph, block
-from rvtrace_gdb.controlregs.sifive_v0 import inside
+from rvtrace_gdb.controlregs.sifive_v0 import sink_block
 from rvtrace_gdb.controlregs.target import Target
-from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.procedures import SinkStatus
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, SinkInForce, TraceRequest
@@ -69,11 +69,11 @@ class Topology:
         self.description = description
         self._by_name = {component.name: component for component in description.components}
 
-    def feeds(self, source: Source) -> tuple[Funnel | Sink, ...]:
+    def receivers_of(self, source: Source) -> tuple[Funnel | Sink, ...]:
         """What *source* feeds, as the description orders it."""
         return tuple(fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, Encoder))
 
-    def feeders(self, component: AnyComponent) -> tuple[Source, ...]:
+    def senders_to(self, component: AnyComponent) -> tuple[Source, ...]:
         """What feeds *component*; a funnel's feeders in the order of its inputs."""
         if isinstance(component, Funnel):
             found = [self._by_name[name] for name in component.inputs]
@@ -101,7 +101,7 @@ class Topology:
         found: list[Route] = []
         waiting: list[Source] = [encoder]
         for source in waiting:  # which grows meanwhile
-            for fed in self.feeds(source):
+            for fed in self.receivers_of(source):
                 if fed.name in ways:
                     continue
                 ways[fed.name] = ways[source.name]
@@ -130,7 +130,7 @@ class Topology:
         return tuple(
             funnel
             for funnel in self.description.funnels
-            if not any(isinstance(fed, Funnel) for fed in self.feeds(funnel))
+            if not any(isinstance(fed, Funnel) for fed in self.receivers_of(funnel))
         )
 
     def disabled_inputs(self, routes: Sequence[Route]) -> dict[str, int]:
@@ -158,9 +158,11 @@ class Topology:
         heights: dict[str, int] = {}
         waiting = list(self.description.funnels)
         while waiting:  # a description has no cycles, so each round finds some
-            ready = [f for f in waiting if all(g.name in heights for g in self.feeds(f) if isinstance(g, Funnel))]
+            ready = [
+                f for f in waiting if all(g.name in heights for g in self.receivers_of(f) if isinstance(g, Funnel))
+            ]
             for funnel in ready:
-                fed = [heights[other.name] for other in self.feeds(funnel) if isinstance(other, Funnel)]
+                fed = [heights[other.name] for other in self.receivers_of(funnel) if isinstance(other, Funnel)]
                 heights[funnel.name] = 1 + max(fed, default=-1)
             waiting = [funnel for funnel in waiting if funnel.name not in heights]
         return heights
@@ -260,7 +262,7 @@ class Hardware:
         others = [_component(part, target, part) for part in self._beside()]
         edges = [edge for route in self.routes for edge in pairwise(route.names)]
         funnels = [part for part in self._parts if isinstance(part, Funnel)]
-        return Graph.of(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
+        return Graph.build(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
 
     def request(self, trace: TraceRequest) -> GraphRequest:
         """*trace* of each encoder, and what the description says of the sinks."""
@@ -286,14 +288,14 @@ class Hardware:
         """What is connected to the components that are used, and must be kept off."""
         used = {part.name for part in self._parts}
         near = {name for part in self._parts if isinstance(part, Encoder | Funnel) for name in part.to}
-        near |= {feeder.name for part in self._parts for feeder in self.topology.feeders(part)}
+        near |= {feeder.name for part in self._parts for feeder in self.topology.senders_to(part)}
         every = self.topology.description.components
         return tuple(part for part in every if part.name in near - used and self._host(part) is part)
 
 
 def _component(part: AnyComponent, target: Target, host: AnyComponent) -> Component:
     """*host*: whose registers it has, itself or another."""
-    registers = block(part.kind, getattr(part, "version", 1)) if host is part else inside(host.kind, part.kind)
+    registers = block(part.kind, getattr(part, "version", 1)) if host is part else sink_block(host.kind, part.kind)
     return Component(target, host.base, registers, part.name)
 
 
@@ -379,7 +381,7 @@ class LiveSink:
         valid = in_memory and not self.captured.wrapped and now is not None and not now.wrapped
         self._ring.known = self.captured.data if valid else b""
 
-    def take(self, drained: Drained) -> None:
+    def take(self, drained: DrainedBuffer) -> None:
         """All of it was read."""
         overwritten = drained.wrapped and not self.in_force.stop_on_wrap
         self.captured = replace(self.captured, data=drained.data, wrapped=overwritten, missing=0)

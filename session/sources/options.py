@@ -20,7 +20,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rvtrace_gdb.controlregs.debug_triggers import NAMES, Place, Taken, altered, give_back, take
+from rvtrace_gdb.controlregs.debug_triggers import (
+    NAMES,
+    AllocatedTrigger,
+    TriggerPoint,
+    allocate,
+    altered_notes,
+    release,
+)
 from rvtrace_gdb.controlregs.trace_control.component_registers import TsMode, TsPrescale
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import (
     PRIVILEGES,
@@ -172,15 +179,15 @@ class Armed:
 
     def __init__(self, link: Tcl) -> None:
         self._link = link
-        self._taken: dict[int, Sequence[Taken]] = {}
+        self._taken: dict[int, Sequence[AllocatedTrigger]] = {}
         self.notes: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self._taken)
 
-    def add(self, hart: int, places: Sequence[Place]) -> None:
+    def add(self, hart: int, places: Sequence[TriggerPoint]) -> None:
         """Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors."""
-        taken, notes = take(csrs_of(self._link, hart, NAMES), hart, places)
+        taken, notes = allocate(csrs_of(self._link, hart, NAMES), hart, places)
         self._taken[hart] = taken
         self.notes += notes
 
@@ -192,7 +199,7 @@ class Armed:
         lines: list[str] = []
         for hart in tuple(self._taken):
             try:
-                lines += give_back(csrs_of(self._link, hart, NAMES), hart, self._taken[hart])
+                lines += release(csrs_of(self._link, hart, NAMES), hart, self._taken[hart])
             except RvtraceError as error:
                 lines.append(f"the triggers of hart {hart} stay set for now: {error}")
             else:
@@ -204,7 +211,7 @@ class Armed:
         lines: list[str] = []
         for hart, taken in self._taken.items():
             try:
-                lines += altered(csrs_of(self._link, hart, NAMES), hart, taken)
+                lines += altered_notes(csrs_of(self._link, hart, NAMES), hart, taken)
             except RvtraceError:
                 continue  # it runs, or what is wrong with it is said elsewhere
         return lines
@@ -226,13 +233,13 @@ def arm(link: Tcl, encoders: Sequence[Encoder], triggers: Triggers | None) -> Ar
     return armed
 
 
-def _places(triggers: Triggers) -> list[Place]:
+def _places(triggers: Triggers) -> list[TriggerPoint]:
     by_action = {
         TrigAction.TRACE_ON: triggers.on,
         TrigAction.TRACE_OFF: triggers.off,
         TrigAction.TRACE_NOTIFY: triggers.notify,
     }
-    return [Place(action, address) for action, addresses in by_action.items() for address in addresses]
+    return [TriggerPoint(action, address) for action, addresses in by_action.items() for address in addresses]
 
 
 _T = TypeVar("_T")

@@ -140,7 +140,7 @@ class LiveTrace:
     def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
         self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
         self._drive = generations.procedures(graph)
-        self._memories = Graph.of(graph.ram_sinks, ())
+        self._memories = Graph.build(graph.ram_sinks, ())
         self.armed = armed
         """What switches the trace on and off in the harts."""
         self._off: tuple[str, ...] = ()  # encoders that triggers had switched off when all was stopped
@@ -240,7 +240,7 @@ class LiveTrace:
     def components(self) -> GraphStatus:
         """The state of the components now, as far as they can be asked. Raises transport errors."""
         with self.link.unpolled():
-            return self._drive.look(self.graph)
+            return self._drive.read_status(self.graph)
 
     def harts(self) -> dict[int, str]:
         """The state of each hart that is traced ("halted", "running", ...). Raises transport errors."""
@@ -319,7 +319,7 @@ class LiveTrace:
 
     def _lost_sinks(self) -> list[RvtraceError]:
         """Those whose buffer is not where it was: what their registers say now is not about our trace."""
-        found = ((sink, self._drive.moved(sink.component, sink.in_force)) for sink in self.live_sinks)
+        found = ((sink, self._drive.moved_buffer(sink.component, sink.in_force)) for sink in self.live_sinks)
         lost: list[RvtraceError] = [SetUpLost(sink.name, register) for sink, register in found if register]
         self.tracing = self.tracing and not lost
         return lost
@@ -341,12 +341,12 @@ class LiveTrace:
         return list(found.failures.values())
 
     def _sinks_now(self) -> Mapping[str, SinkStatus]:
-        return {status.name: status for status in self._drive.look(self._memories).ram_sinks}
+        return {status.name: status for status in self._drive.read_status(self._memories).ram_sinks}
 
     def _check_encoders(self) -> None:
         """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
         try:
-            found = self._drive.changed(self.graph, self.in_force)
+            found = self._drive.changed_encoder(self.graph, self.in_force)
         except RvtraceError:
             return  # resuming will meet it, and say so
         if found is not None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rvtrace_gdb.controlregs.debug_triggers import Place, TriggersRefused, altered, give_back, take
+from rvtrace_gdb.controlregs.debug_triggers import TriggerPoint, TriggersRefused, allocate, altered_notes, release
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from tests.controlregs.trigger_model import (
@@ -33,7 +33,7 @@ from tests.controlregs.trigger_model import (
 
 ON, OFF, NOTIFY = TrigAction.TRACE_ON, TrigAction.TRACE_OFF, TrigAction.TRACE_NOTIFY
 A, B, C = 0x8000_0056, 0x8000_0088, 0x8000_00D4
-PLACES = [Place(ON, A), Place(OFF, B), Place(NOTIFY, C)]
+PLACES = [TriggerPoint(ON, A), TriggerPoint(OFF, B), TriggerPoint(NOTIFY, C)]
 BREAKPOINT = Unit(dmode=1, low=EXECUTE | M | U | 1 << 12, tdata2=0x8000_0040)
 WATCHPOINT = Unit(dmode=1, low=LOAD | M | U | 1 << 12, tdata2=0x8000_1000)
 
@@ -50,7 +50,7 @@ def hart_with(*units: Unit, xlen: int = 64) -> TriggerHart:
 @pytest.mark.parametrize("types", [(MCONTROL,), (MCONTROL6,), (MCONTROL, MCONTROL6), (ICOUNT, MCONTROL), (3, 4, 5, 6)])
 def test_they_act_where_they_are_wanted_and_nowhere_else(types: tuple[int, ...], xlen: int) -> None:
     hart = hart_with(*[Unit(types)] * 4, xlen=xlen)
-    taken, notes = take(hart, 0, PLACES)
+    taken, notes = allocate(hart, 0, PLACES)
     assert notes == [] and len(taken) == 3
     guests = (VU, VS) if MCONTROL6 in types and MCONTROL not in types else ()
     for mode in (U, S, M, *guests):
@@ -61,7 +61,7 @@ def test_they_act_where_they_are_wanted_and_nowhere_else(types: tuple[int, ...],
 
 def test_guests_are_traced_too_if_the_hart_has_the_newer_type() -> None:
     hart = hart_with(Unit((MCONTROL6,)))
-    take(hart, 0, [Place(ON, A)])
+    allocate(hart, 0, [TriggerPoint(ON, A)])
     assert hart.units[0].low & (VU | VS) == VU | VS
 
 
@@ -69,17 +69,17 @@ def test_guests_are_traced_too_if_the_hart_has_the_newer_type() -> None:
 def test_from_the_highest_down_and_back(absent: tuple[int, ...]) -> None:
     hart = TriggerHart([Unit(tdata2=n) for n in range(5)], absent=absent, tselect=3)
     before = [same(unit) for unit in hart.units]
-    taken, _ = take(hart, 0, PLACES[:2])
+    taken, _ = allocate(hart, 0, PLACES[:2])
     assert [one.number for one in taken] == [4, 3] and hart.tselect == 3
     assert list(hart.units[:3]) == before[:3]
-    assert altered(hart, 0, taken) == [] and hart.tselect == 3
-    assert give_back(hart, 0, taken) == []
+    assert altered_notes(hart, 0, taken) == [] and hart.tselect == 3
+    assert release(hart, 0, taken) == []
     assert list(hart.units) == before and hart.tselect == 3
 
 
 def test_a_textra_left_by_somebody_does_not_narrow_it() -> None:
     hart = hart_with(Unit(tdata3=0x1234))
-    take(hart, 0, [Place(ON, A)])
+    allocate(hart, 0, [TriggerPoint(ON, A)])
     assert hart.units[0].tdata3 == 0
 
 
@@ -90,7 +90,7 @@ def test_what_others_use_is_left_alone(kind: int) -> None:
     external = Unit((7, MCONTROL), kind=7)
     of_another_debugger = Unit(dmode=1, low=EXECUTE | M | 2 << 12)
     hart = hart_with(WATCHPOINT, Unit(), counting, BREAKPOINT, traps, external, of_another_debugger)
-    taken, notes = take(hart, 0, [Place(ON, A)])
+    taken, notes = allocate(hart, 0, [TriggerPoint(ON, A)])
     assert ([one.number for one in taken], notes) == ([1], [])
     assert list(hart.units[2:]) == [counting, BREAKPOINT, traps, external, of_another_debugger]
     assert hart.units[0] == WATCHPOINT
@@ -99,14 +99,14 @@ def test_what_others_use_is_left_alone(kind: int) -> None:
 @pytest.mark.parametrize("kind", [ICOUNT, ITRIGGER, ETRIGGER])
 def test_a_trigger_of_another_kind_that_nobody_uses_becomes_one(kind: int) -> None:
     hart = hart_with(Unit((kind, MCONTROL), kind=kind, low=7 << 13))
-    take(hart, 0, [Place(ON, A)])
+    allocate(hart, 0, [TriggerPoint(ON, A)])
     assert hart.fired(A, M) == [2]
 
 
 def test_the_second_of_two_that_are_chained_is_not_free() -> None:
     chained = Unit(low=EXECUTE | M | CHAIN, tdata2=0x8000_0040)
     hart = hart_with(Unit(), chained, Unit())
-    taken, _ = take(hart, 0, [Place(ON, A)])
+    taken, _ = allocate(hart, 0, [TriggerPoint(ON, A)])
     assert [one.number for one in taken] == [0]
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_done(hart: TriggerHart, line: str) -> None:
     """One line, and nothing is left behind that would fire: a trigger whose action is refused stops the program."""
     before = [same(unit) for unit in hart.units]
     with pytest.raises(TriggersRefused) as caught:
-        take(hart, 5, PLACES[:2])
+        allocate(hart, 5, PLACES[:2])
     assert str(caught.value) == line
     assert [unit.tdata1 for unit in hart.units] == [unit.tdata1 for unit in before]
     assert not any(hart.fired(pc, mode) for pc in (A, B) for mode in (U, S, M))
@@ -149,7 +149,7 @@ def test_what_cannot_be_done(hart: TriggerHart, line: str) -> None:
 def test_triggers_that_cannot_do_it_are_passed_over() -> None:
     """E.g. two that can act on the trace, and one that can only switch it off."""
     hart = hart_with(Unit(), Unit(actions=(0, 1, 3)), Unit(actions=(0, 1)), Unit(), Unit(addresses=0xFFF))
-    taken, _ = take(hart, 0, PLACES)
+    taken, _ = allocate(hart, 0, PLACES)
     assert {one.number: one.place.action for one in taken} == {3: ON, 1: OFF, 0: NOTIFY}
     assert [hart.fired(pc, M) for pc in (A, B, C)] == [[2], [3], [4]]
 
@@ -158,7 +158,7 @@ def test_what_a_session_before_has_left_is_removed() -> None:
     """It would switch this trace, too."""
     left = [Unit(low=EXECUTE | M | action << 12, tdata2=0x8000_0100) for action in (2, 3, 4)]
     hart = hart_with(left[0], left[1], left[2], Unit(low=EXECUTE | M, tdata2=0x8000_0200))
-    _, notes = take(hart, 0, [Place(ON, A)])
+    _, notes = allocate(hart, 0, [TriggerPoint(ON, A)])
     assert notes == [
         "hart 0: trigger 0 was still set (trace-on at 0x80000100); removed",
         "hart 0: trigger 1 was still set (trace-off at 0x80000100); removed",
@@ -170,15 +170,15 @@ def test_what_a_session_before_has_left_is_removed() -> None:
 @pytest.mark.parametrize("kind", [MCONTROL, MCONTROL6])
 def test_a_trigger_that_has_fired_is_still_ours(kind: int) -> None:
     hart = hart_with(Unit((kind,)))
-    taken, _ = take(hart, 0, [Place(ON, A)])
+    taken, _ = allocate(hart, 0, [TriggerPoint(ON, A)])
     hart.units[0].low |= HITS[kind]
-    assert altered(hart, 0, taken) == []
-    assert give_back(hart, 0, taken) == [] and not hart.fired(A, M)
+    assert altered_notes(hart, 0, taken) == []
+    assert release(hart, 0, taken) == [] and not hart.fired(A, M)
 
 
 def test_what_a_reset_or_the_program_did_is_told() -> None:
     hart = hart_with(*[Unit()] * 3)
-    taken, _ = take(hart, 2, PLACES)
+    taken, _ = allocate(hart, 2, PLACES)
     hart.units[2].write(0)
     hart.units[1].tdata2 += 2
     hart.units[0].write(hart.units[0].tdata1 | 1)
@@ -187,9 +187,9 @@ def test_what_a_reset_or_the_program_did_is_told() -> None:
         "hart 2: trigger 1 (trace-off at 0x80000088) was set to something else, by a reset or by the program",
         "hart 2: trigger 0 (trace-notify at 0x800000d4) was set to something else, by a reset or by the program",
     ]
-    assert altered(hart, 2, taken) == lines
+    assert altered_notes(hart, 2, taken) == lines
     before = [same(unit) for unit in hart.units]
-    assert give_back(hart, 2, taken) == lines
+    assert release(hart, 2, taken) == lines
     assert list(hart.units) == before, "it is not ours any more"
 
 
@@ -203,24 +203,24 @@ class Stuck(Unit):
 
 def test_one_that_does_not_let_go() -> None:
     hart = TriggerHart([Stuck(), Unit()])
-    taken, _ = take(hart, 0, PLACES[:2])
-    assert give_back(hart, 0, taken) == ["hart 0 keeps trigger 0, which was set to trace-off at 0x80000088"]
+    taken, _ = allocate(hart, 0, PLACES[:2])
+    assert release(hart, 0, taken) == ["hart 0 keeps trigger 0, which was set to trace-off at 0x80000088"]
     assert hart.fired(A, M) == []
 
 
 def test_a_hart_that_runs_away_meanwhile() -> None:
     """Whatever the moment: it is the transport's error, and nothing else."""
     whole = TriggerHart([Unit()] * 2, runs_after=1000)
-    take(whole, 0, PLACES[:2])
+    allocate(whole, 0, PLACES[:2])
     assert whole.runs_after is not None
     for calls in range(1000 - whole.runs_after):
         with pytest.raises(HartRuns):
-            take(TriggerHart([Unit(), Unit()], runs_after=calls), 0, PLACES[:2])
+            allocate(TriggerHart([Unit(), Unit()], runs_after=calls), 0, PLACES[:2])
 
 
 def test_every_action_that_is_not_granted_is_noticed() -> None:
     for place in PLACES:
         actions = tuple(action for action in ALL_ACTIONS if action != place.action)
         with pytest.raises(TriggersRefused, match="no trigger with the action"):
-            take(hart_with(Unit((MCONTROL, MCONTROL6), actions)), 0, [place])
+            allocate(hart_with(Unit((MCONTROL, MCONTROL6), actions)), 0, [place])
     assert hart_with(Unit((MCONTROL, MCONTROL6))).units[0].kind == DISABLED

@@ -9,7 +9,7 @@ import pytest
 from rvtrace_gdb.controlregs.ctr import entries, registers_0_1_4, registers_1_0
 from rvtrace_gdb.controlregs.ctr.entries import RECORDABLE, TransferType
 from rvtrace_gdb.controlregs.ctr.versions import VERSIONS, CtrVersion
-from rvtrace_gdb.controlregs.fields import Access, Csr, Field, FieldSet, Part, Reset, reserved
+from rvtrace_gdb.controlregs.fields import Access, Csr, Field, FieldSet, IndirectRegister, Reset, reserved
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data/ctr/ctr_versions.json").read_text())
 CSRS = {csr.name: csr for csr in registers_1_0.REGISTERS} | {
@@ -240,4 +240,4 @@ def test_declarations_are_checked() -> None:
     with pytest.raises(ValueError, match="c cannot be CSR 0x1000"):
         Csr("c", 0x1000, "", (Field("a", 32),))
     with pytest.raises(ValueError, match="the fields of e have 33 bits, not 64"):
-        Part("e", "", (Field("a", 32), reserved(1)))
+        IndirectRegister("e", "", (Field("a", 32), reserved(1)))

@@ -78,7 +78,7 @@ class Board:
         made.watch = self.log
         self._known("enc0", made, registers.base)
         edges = [("f0", "ram0"), ("f0", "pib0"), ("f0", "atb0"), ("enc0", "f0")]
-        self.graph = Graph.of(self.components.values(), edges, {"f0": {"enc0": 0}})
+        self.graph = Graph.build(self.components.values(), edges, {"f0": {"enc0": 0}})
 
     def request(self, **asked: Any) -> GraphRequest:
         trace = TraceRequest(**asked)

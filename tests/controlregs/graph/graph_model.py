@@ -249,7 +249,7 @@ def world(
     target = bus({bases[name]: model for name, model in made.items()}, memory, LOW)
     components = {name: Component(target, bases[name], BLOCKS[type(made[name])], name, timeout) for name in made}
     order = [components[name] for name in made if name not in unused]
-    graph = Graph.of(order, edges, given, [components[name] for name in unused])
+    graph = Graph.build(order, edges, given, [components[name] for name in unused])
     return World(made, target, graph, bases)
 
 

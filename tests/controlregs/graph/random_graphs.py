@@ -160,7 +160,7 @@ class Chip:
         self.bases = {name: BASES + 0x1000 * n for n, name in enumerate(self.devices)}
         self._at = {base: self.devices[name] for name, base in self.bases.items()}
         parts = {n: Component(self, base, RATIFIED[KINDS[n[:3]]], n) for n, base in self.bases.items()}
-        self.graph = Graph.of(parts.values(), self.plan.edges, self.inputs)
+        self.graph = Graph.build(parts.values(), self.plan.edges, self.inputs)
 
     def _end(self, fed: str, source: str) -> Any:
         device = self.devices[fed]

@@ -22,7 +22,7 @@ from rvtrace_gdb.controlregs.graph import RATIFIED
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
-from rvtrace_gdb.controlregs.trace_control.procedures import look
+from rvtrace_gdb.controlregs.trace_control.procedures import read_status
 from rvtrace_gdb.transport.simulated.devices.component import ComponentBuild
 from tests.controlregs.graph.board import BUFFER, KINDS, SIZE, TYPES, Board, built
 from tests.controlregs.interruptions import one_line
@@ -89,7 +89,7 @@ def test_the_minimal_implementation_of_all(elf: Path, mode: RamMode) -> None:
     board = Board(elf, {"absent": ABSENT}, {"modes": (mode,)}, **builds)
     got = board.start()
     assert got.notes[0] == "enc0 has no HTM; using BTM" or mode is RamMode.SRAM
-    procedures.check(procedures.stop(board.graph))
+    procedures.raise_failures(procedures.stop(board.graph))
     traced(Board(elf, {"absent": ABSENT}, {"modes": (mode,)}, **builds))
 
 
@@ -153,7 +153,7 @@ def test_odd_values_that_are_hard_wired(elf: Path, name: str, fixed: dict[str, i
     board = Board(elf, **built(name, fixed=fixed))
     notes = board.start().notes
     assert [one for one in notes if note and one.startswith(note)] if note else notes == ()
-    procedures.check(procedures.stop(board.graph))
+    procedures.raise_failures(procedures.stop(board.graph))
     traced(Board(elf, **built(name, fixed=fixed)))
 
 
@@ -192,7 +192,7 @@ def test_versions_that_are_used_with_a_warning(elf: Path, name: str, version: tu
     assert note.endswith(f"used as 1.0 (tr??Impl reads {impl_in(note):#010x})")
     assert impl_in(note) & 0xFFF == version[0] | version[1] << 4 | TYPES[name] << 8
     board.rig.run(1000)
-    procedures.check(procedures.stop(board.graph))
+    procedures.raise_failures(procedures.stop(board.graph))
     traced(Board(elf, **built(name, version=version)))
 
 
@@ -289,7 +289,7 @@ def test_bus_errors_while_tracing(elf: Path, name: str) -> None:
     board.rig.run(3000)
     device = board.devices[name]
     device.build = replace(device.build, faults=range(0, 0x1000, 4))
-    assert list(look(board.graph).problems) == [name]
+    assert list(read_status(board.graph).problems) == [name]
     stopped = procedures.stop(board.graph)
     assert [failure.component for failure in stopped.failures] == [name]
     assert board.enabled() == [name]
@@ -297,7 +297,7 @@ def test_bus_errors_while_tracing(elf: Path, name: str) -> None:
     assert list(drains.failures) == (["ram0"] if name == "ram0" else [])
     device.build = replace(device.build, faults=())
     with suppress(ComponentTimeout) if name == "f0" else nullcontext():  # what it sends to is off already
-        procedures.check(procedures.stop(board.graph))
+        procedures.raise_failures(procedures.stop(board.graph))
     assert board.enabled() == []
     if name in ("ram0", "pib0", "atb0"):  # the way to the sink was whole
         board.decoded(procedures.drain_all(board.graph, got).drained["ram0"].data, got)
@@ -313,7 +313,7 @@ def test_reset_while_tracing(elf: Path, name: str) -> None:
         assert "is still storing trace; stop the trace first" in str(before)
     board.devices[name].write(0, 4, 0)
     board.devices[name].settle()
-    assert not [each for each in look(board.graph).encoders if each.lost]
+    assert not [each for each in read_status(board.graph).encoders if each.lost]
     stopped = procedures.stop(board.graph)
     assert f"{name} was reset while tracing; its trace ends there" in stopped.notes
     assert (stopped.failures, board.enabled()) == ((), [])
@@ -324,5 +324,5 @@ def test_reset_while_tracing(elf: Path, name: str) -> None:
     assert list(drains.failures) == (["ram0"] if name == "ram0" else [])
     again = board.start()
     board.rig.run(1000)
-    procedures.check(procedures.stop(board.graph))
+    procedures.raise_failures(procedures.stop(board.graph))
     assert procedures.drain_all(board.graph, again).drained["ram0"].data

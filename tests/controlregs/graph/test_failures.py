@@ -15,7 +15,7 @@ from rvtrace_gdb.controlregs.errors import (
 )
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.procedures import look
+from rvtrace_gdb.controlregs.trace_control.procedures import read_status
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphRequest, Pins, TraceRequest
 from tests.controlregs.graph.graph_model import (
     LOW,
@@ -67,7 +67,7 @@ def test_never_empty(name: str) -> None:
     stopped = procedures.stop(w.graph)
     waited = f"{PREFIX[name]}Enable=0 {PREFIX[name]}Empty=1"
     with pytest.raises(ComponentTimeout, match=f"^{name} at .* did not come to {waited} within"):
-        procedures.check(stopped)
+        procedures.raise_failures(stopped)
     assert len(stopped.failures) == 1
     assert not any(model.shown & ENABLE for model in w.models.values())
     assert procedures.drain_all(w.graph).drained["ram0"].data == b"0123TAIL"
@@ -78,7 +78,7 @@ def test_several_that_fail_are_all_named() -> None:
     procedures.start(w.graph, REQUEST)
     w.target.refused.add(w.bases["f0"])
     with pytest.raises(StopFailed) as caught:
-        procedures.check(procedures.stop(w.graph))
+        procedures.raise_failures(procedures.stop(w.graph))
     assert [failure.component for failure in caught.value.failures] == ["enc0", "f0", "pib0"]
     assert "; f0 at 0x20003000: trFunnelControl (0x20003000) cannot be read" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -93,7 +93,7 @@ def test_bus_errors(name: str) -> None:
     with pytest.raises(ComponentAccess, match=f"^{where} .* cannot be read"):
         procedures.start(w.graph, REQUEST)
     assert w.switched == []
-    assert list(look(w.graph).problems) == [name]
+    assert list(read_status(w.graph).problems) == [name]
 
 
 @pytest.mark.parametrize("name", list(KINDS))
@@ -164,7 +164,7 @@ def test_one_sink_that_cannot_be_read_does_not_keep_the_other() -> None:
         [("enc0", "ram0"), ("enc1", "ram1")],
     )
     got = procedures.start(w.graph, REQUEST)
-    procedures.check(procedures.stop(w.graph))
+    procedures.raise_failures(procedures.stop(w.graph))
     w.target.refused.add(w.bases["ram0"])
     drains = procedures.drain_all(w.graph, got)
     assert drains.drained["ram1"].data == b"TAIL"
@@ -179,7 +179,7 @@ def test_a_full_sink_holds_up_what_feeds_it() -> None:
     got = procedures.start(graph.graph, request)
     graph.models["enc0"].sink.store(b"A" * 0x40)
     graph.models["enc0"].sink.store(b"B" * 8)
-    assert not look(graph.graph).ram_sinks[0].enabled
+    assert not read_status(graph.graph).ram_sinks[0].enabled
     graph.models["f0"].blocked = True
     stopped = procedures.stop(graph.graph)
     assert stopped.notes == ("f0 keeps trace that no room was left for in ram0",)
@@ -212,5 +212,5 @@ def test_lost_trace_is_reported_per_encoder() -> None:
     w = world(models, [("f0", "ram0"), ("enc0", "f0"), ("enc1", "f0")])
     procedures.start(w.graph, REQUEST)
     w.models["enc1"].overflow = True
-    assert [encoder.lost for encoder in look(w.graph).encoders] == [False, True]
+    assert [encoder.lost for encoder in read_status(w.graph).encoders] == [False, True]
     assert procedures.stop(w.graph).lost == ("enc1",)

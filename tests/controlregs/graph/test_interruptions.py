@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.trace_control import procedures
 from rvtrace_gdb.controlregs.trace_control.capabilities import capabilities
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.procedures import look
+from rvtrace_gdb.controlregs.trace_control.procedures import read_status
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
@@ -93,7 +93,7 @@ def traced(w: World) -> GraphInForce:
 
 def stopped(w: World) -> GraphInForce:
     got = traced(w)
-    assert procedures.stop(w.graph) == procedures.Stopped((), ())
+    assert procedures.stop(w.graph) == procedures.StopResult((), ())
     return got
 
 
@@ -108,9 +108,9 @@ def ended(w: World, victim: str) -> bool:
     in_reset = not w.models[victim].control
     stopped = procedures.stop(w.graph)
     if in_reset:
-        return stopped == procedures.Stopped((), (f"{victim} was reset while tracing; its trace ends there",))
+        return stopped == procedures.StopResult((), (f"{victim} was reset while tracing; its trace ends there",))
     data = {name: drained.data for name, drained in procedures.drain_all(w.graph).drained.items()}
-    return stopped == procedures.Stopped((), ()) and all(data[name].startswith(WHOLE[name]) for name in WHOLE)
+    return stopped == procedures.StopResult((), ()) and all(data[name].startswith(WHOLE[name]) for name in WHOLE)
 
 
 def names_it(error: RvtraceError, w: World, victim: str) -> bool:
@@ -151,7 +151,7 @@ def test_stop(event: str) -> None:
         if error is not None:
             assert str(error) == "the cable is out"
             target(w).repair()
-            procedures.check(procedures.stop(w.graph))
+            procedures.raise_failures(procedures.stop(w.graph))
             off(w)
             assert {n: d.data for n, d in procedures.drain_all(w.graph).drained.items()} == WHOLE
             continue
@@ -207,7 +207,7 @@ def test_resume(event: str) -> None:
         if event == "cable out":
             assert str(error) == "the cable is out"
             target(w).repair()
-            procedures.check(procedures.stop(w.graph))
+            procedures.raise_failures(procedures.stop(w.graph))
         else:
             assert names_it(error, w, victim), (at, victim, str(error))
         off(w, *[victim] * gone)
@@ -218,7 +218,7 @@ def test_resume(event: str) -> None:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_look(event: str) -> None:
-    for w, victim, seen, error in sweep(event, traced, lambda w, _: look(w.graph)):
+    for w, victim, seen, error in sweep(event, traced, lambda w, _: read_status(w.graph)):
         if error is not None:
             assert str(error) == "the cable is out"
             continue

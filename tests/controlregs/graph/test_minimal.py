@@ -118,7 +118,7 @@ def chain(*devices: Tied) -> tuple[Bus, Graph]:
         for _, to in fed
         if kinds[to] == "funnel"
     }
-    return bus, Graph.of(parts, edges, inputs)
+    return bus, Graph.build(parts, edges, inputs)
 
 
 def start(graph: Graph) -> GraphInForce:
@@ -136,7 +136,7 @@ def test_the_least_there_can_be(sink: Callable[[], Tied], between: tuple[Callabl
         assert got.notes == (cannot if sink is sram else ())
         assert all(device.read(0) & (ACTIVE | ENABLE) == 3 for device in bus.devices.values())
         assert got.encoders[0].inst_mode == 3 and got.encoders[0].sync == (1, 0)
-        assert procedures.stop(graph) == procedures.Stopped((), ())
+        assert procedures.stop(graph) == procedures.StopResult((), ())
         assert all(device.read(0) & (ACTIVE | ENABLE) == 1 for device in bus.devices.values())
 
 
@@ -149,7 +149,7 @@ def test_read_out_of_hard_wired_sinks() -> None:
         if isinstance(device, Sram):
             device.memory = trace
         device.values[0x20] += len(trace)
-        procedures.check(procedures.stop(graph))
+        procedures.raise_failures(procedures.stop(graph))
         assert procedures.drain_all(graph, got).drained["ram_sink0"].data == trace
 
 

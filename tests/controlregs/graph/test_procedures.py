@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.controlregs.trace_control import procedures
-from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
-from rvtrace_gdb.controlregs.trace_control.procedures import look
+from rvtrace_gdb.controlregs.trace_control.procedures import read_status
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
 from tests.controlregs.graph.graph_model import LOW, GraphBridge, GraphEncoder, GraphFunnel, GraphPib, World, ram, world
 from tests.controlregs.trace_control.component_model import ACTIVE, ENABLE, TRACING
@@ -34,7 +34,7 @@ def run(w: World, request: GraphRequest = REQUEST) -> GraphInForce:
     for encoder in w.graph.encoders:
         w.models[encoder.name].sink.store(encoder.name.encode())
     stopped = procedures.stop(w.graph)
-    assert stopped == procedures.Stopped((), ())
+    assert stopped == procedures.StopResult((), ())
     return got
 
 
@@ -69,7 +69,7 @@ def test_everything_is_tracing_after_a_start() -> None:
     for name, model in w.models.items():
         assert model.shown == ACTIVE | ENABLE, name
         assert name[:3] != "enc" or model.control & TRACING
-    now = look(w.graph)
+    now = read_status(w.graph)
     assert [(s.name, s.active, s.enabled) for s in now.passing] == [(n, True, True) for n in ("top", "left", "right")]
     assert all(s.enabled and s.tracing for s in now.encoders) and len(now.encoders) == 4
     assert (now.ram_sinks[0].enabled, now.ram_sinks[0].pointer, now.problems) == (True, LOW + 0x1000, {})
@@ -86,13 +86,13 @@ def test_pins_and_atb() -> None:
     assert (got.bridges[0].atb_id, got.bridges[0].async_freq) == (5, 0)
     assert got.streams == {"pib0": ("enc0",), "atb0": ("enc1",)}
     assert [encoder.src_bits for encoder in got.encoders] == [0, 0]
-    assert procedures.drain_all(w.graph, got) == procedures.Drains({}, {})
+    assert procedures.drain_all(w.graph, got) == procedures.DrainResults({}, {})
 
 
 def test_one_encoder_into_memory_and_to_pins() -> None:
     w = world({"ram0": ram(), "pib0": GraphPib(), **encoders(1)}, [("enc0", "ram0"), ("enc0", "pib0")])
     got = run(w)
-    assert procedures.drain_all(w.graph, got).drained == {"ram0": Drained(b"enc0END0", False)}
+    assert procedures.drain_all(w.graph, got).drained == {"ram0": DrainedBuffer(b"enc0END0", False)}
     assert w.models["pib0"].sent == b"enc0END0"
     assert w.switched == ["+ram0", "+pib0", "+enc0", "-enc0", "-ram0", "-pib0"]
 
@@ -159,14 +159,14 @@ def test_a_read_out_in_between() -> None:
     w = two_levels()
     got = procedures.start(w.graph, REQUEST)
     w.models["enc2"].sink.store(b"one.")
-    procedures.check(procedures.stop(w.graph))
+    procedures.raise_failures(procedures.stop(w.graph))
     first = procedures.drain_all(w.graph, got).drained["ram0"].data
     w.target.switched.clear()
     procedures.resume(w.graph, got)
     assert w.switched == ["+ram0", "+top", "+left", "+right", "+enc0", "+enc1", "+enc2", "+enc3"]
     assert all(w.models[f"enc{n}"].control & TRACING for n in range(4))
     w.models["enc0"].sink.store(b"two.")
-    procedures.check(procedures.stop(w.graph))
+    procedures.raise_failures(procedures.stop(w.graph))
     second = procedures.drain_all(w.graph, got).drained["ram0"].data
     assert second.startswith(first) and b"two." in second[len(first) :]
 

@@ -101,7 +101,7 @@ class Chip:
         self.components[name] = Component(self.target, registers.base + offset, RATIFIED[kind], name, 0.05)
 
     def graph(self, edges: Iterable[tuple[str, str]], inputs: Mapping[str, Mapping[str, int]]) -> Graph:
-        return Graph.of(self.components.values(), edges, inputs)
+        return Graph.build(self.components.values(), edges, inputs)
 
     def run(self) -> None:
         for _ in range(10):
@@ -133,7 +133,7 @@ def two_levels(elf: Path, **builds: ComponentBuild) -> tuple[Chip, Graph]:
 def stop(graph: Graph) -> None:
     stopped = procedures.stop(graph)
     assert (stopped.lost, stopped.notes) == ((), ())
-    procedures.check(stopped)
+    procedures.raise_failures(stopped)
 
 
 @pytest.mark.parametrize("timestamps", [False, True])

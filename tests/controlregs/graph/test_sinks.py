@@ -168,4 +168,4 @@ def test_the_interface_of_before_ratification_is_refused() -> None:
 def test_a_graph_that_contradicts_itself(order: list[str], edges: list[tuple[str, str]], text: str) -> None:
     w = world({"ram0": ram(), "f0": GraphFunnel(), "enc0": GraphEncoder()}, [("f0", "ram0"), ("enc0", "f0")])
     with pytest.raises(ValueError, match=text):
-        Graph.of([w.component(name) for name in order], edges)
+        Graph.build([w.component(name) for name in order], edges)

@@ -109,7 +109,7 @@ def board(sram: int = SRAM) -> World:
     target = Breaking({BASES[name]: device for name, device in devices.items()}, memory, LOW)
     made = [Component(target, BASES[host], _inside(sink, host), sink, 0.5) for sink, host in SINKS.items()]
     made += [Component(target, BASES[name], _block(name), name, 0.5) for name in BASES]
-    world = World(devices, target, Graph.of(made, EDGES, {"f0": {"enc0": 0}}), dict(BASES))
+    world = World(devices, target, Graph.build(made, EDGES, {"f0": {"enc0": 0}}), dict(BASES))
     world.models["bus"] = bus
     return world
 
@@ -120,7 +120,7 @@ def _block(name: str) -> Any:
 
 def _inside(sink: str, host: str) -> Any:
     kind = "pib_sink" if sink == "pib0" else "ram_sink"
-    return sifive_v0.inside("funnel" if host == "f0" else "encoder", kind)
+    return sifive_v0.sink_block("funnel" if host == "f0" else "encoder", kind)
 
 
 def send(world: World, name: str, data: bytes) -> None:

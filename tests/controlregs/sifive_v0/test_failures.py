@@ -137,7 +137,7 @@ def test_never_empty(elf: Path, name: str) -> None:
     assert isinstance(failure, ComponentTimeout) and failure.component == name
     assert re.search(r"did not come to t[ef]Enable=0 t[ef]Empty=1 within 0\.05 s", str(failure))
     with pytest.raises(ComponentTimeout):
-        procedures(graph).check(stopped)
+        procedures(graph).raise_failures(stopped)
     assert all_off(chip)
     data = procedures(graph).drain_all(graph, got).drained["ram0"].data
     found = decoded(chip, data, got.encoders)
@@ -177,7 +177,7 @@ def test_bus_errors_while_stopping(elf: Path) -> None:
     stopped = procedures(graph).stop(graph)
     assert [failure.component for failure in stopped.failures] == ["enc0"]
     assert [name for name, device in chip.devices.items() if device.enabled] == ["enc0"]
-    found = procedures(graph).look(graph)
+    found = procedures(graph).read_status(graph)
     assert list(found.problems) == ["enc0"] and [status.name for status in found.encoders] == ["enc1"]
     chip.target.devices[ENCODERS] = encoder
 
@@ -264,19 +264,19 @@ class TestGraphs:
         other = Component(chip.target, 0x20_0000, RATIFIED["encoder"], "enc9", TIMEOUT)
         line = r"^enc9 at 0x200000: has the trace control interface 1\.0, ram0 has that of before 1\.0: trace with"
         with pytest.raises(SettingRefused, match=line):
-            Graph.of([*chip.components, other], [*chip.edges, ("enc9", "funnel0")], chip.inputs)
+            Graph.build([*chip.components, other], [*chip.edges, ("enc9", "funnel0")], chip.inputs)
 
     def test_the_other_way_round(self, elf: Path) -> None:
         chip = p550(elf, 1)
         sink = Component(chip.target, 0x20_0000, RATIFIED["ram_sink"], "ram9", TIMEOUT)
         encoder = chip.component("enc0")
         with pytest.raises(SettingRefused, match=r"^enc0 at 0x100000: has the trace control interface of before 1\.0"):
-            Graph.of([sink, encoder], [("enc0", "ram9")])
+            Graph.build([sink, encoder], [("enc0", "ram9")])
 
     def test_versions(self, elf: Path) -> None:
         assert p550(elf, 1).graph().version == 0
         sink = Component(p550(elf, 1).target, 0x20_0000, RATIFIED["ram_sink"], "ram9", TIMEOUT)
-        assert Graph.of([sink], []).version == 1
+        assert Graph.build([sink], []).version == 1
 
     def test_two_places_at_once(self, elf: Path) -> None:
         chip = Chip(elf, 1)
@@ -292,7 +292,7 @@ class TestGraphs:
         chip = Chip(elf, 1)
         chip.funnel("funnel0", sink="ram0", memory=chip.memory())
         chip.encoder(0, to="funnel0", sink="ram1", memory=chip.memory())
-        graph = Graph.of([chip.component("ram1"), chip.component("enc0")], [("enc0", "ram1")])
+        graph = Graph.build([chip.component("ram1"), chip.component("enc0")], [("enc0", "ram1")])
         got = procedures(graph).start(graph, BUFFER)
         chip.run()
         assert procedures(graph).stop(graph).failures == ()
@@ -312,7 +312,7 @@ class TestGraphs:
         whole = chip.graph()
         procedures(whole).start(whole, BUFFER)
         unused = chip.component("enc1")
-        graph = Graph.of(
+        graph = Graph.build(
             [component for component in chip.components if component is not unused],
             [edge for edge in chip.edges if "enc1" not in edge],
             chip.inputs,

@@ -11,7 +11,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.errors import ComponentError
 from rvtrace_gdb.controlregs.sifive_v0 import procedures
-from rvtrace_gdb.controlregs.sifive_v0.procedures import look
+from rvtrace_gdb.controlregs.sifive_v0.procedures import read_status
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.request import Buffer, GraphInForce, GraphRequest, Pins, TraceRequest
 from rvtrace_gdb.support.errors import RvtraceError
@@ -53,7 +53,7 @@ def traced(w: World) -> GraphInForce:
 
 def stopped(w: World) -> GraphInForce:
     got = traced(w)
-    assert procedures.stop(w.graph) == procedures.Stopped((), ())
+    assert procedures.stop(w.graph) == procedures.StopResult((), ())
     return got
 
 
@@ -158,7 +158,7 @@ def test_stop(event: str) -> None:
         if error is not None:
             assert str(error) == "the cable is out"
             target(w).repair()
-            procedures.check(procedures.stop(w.graph))
+            procedures.raise_failures(procedures.stop(w.graph))
             off(w)
             assert drained(w) == whole()
             continue
@@ -213,7 +213,7 @@ def test_resume(event: str) -> None:
         if event == "cable out":
             assert str(error) == "the cable is out"
             target(w).repair()
-            procedures.check(procedures.stop(w.graph))
+            procedures.raise_failures(procedures.stop(w.graph))
         else:
             assert names_it(error, victim), (at, victim, str(error))
         off(w, *[victim] * (event in GONE))
@@ -225,7 +225,7 @@ def test_resume(event: str) -> None:
 @pytest.mark.parametrize("event", EVENTS)
 def test_look(event: str) -> None:
     pointers = {status.name: status.pointer for status in look_at_plain().ram_sinks}
-    for w, victim, seen, error in sweep(event, traced, lambda w, _: look(w.graph)):
+    for w, victim, seen, error in sweep(event, traced, lambda w, _: read_status(w.graph)):
         if error is not None:
             assert str(error) == "the cable is out"
             continue
@@ -240,4 +240,4 @@ def test_look(event: str) -> None:
 def look_at_plain() -> Any:
     w = board()
     traced(w)
-    return look(w.graph)
+    return read_status(w.graph)

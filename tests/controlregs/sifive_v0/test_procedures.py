@@ -131,7 +131,7 @@ def test_stop_on_wrap(elf: Path, own: bool) -> None:
     got = start(graph, asked(buffer_size=RING, stop_on_wrap=True))
     assert got.ram_sinks[0].stop_on_wrap
     chip.run(20)
-    (sink,) = procedures(graph).look(graph).ram_sinks
+    (sink,) = procedures(graph).read_status(graph).ram_sinks
     assert (sink.enabled, sink.wrapped, sink.pointer) == (False, True, MEMORY)
     stopped = procedures(graph).stop(graph)
     assert stopped.failures == () and not any("refused" in note for note in stopped.notes)
@@ -197,7 +197,7 @@ def test_read_out_and_gone_on(elf: Path) -> None:
     stop(graph)
     first = drain(graph, got)
     procedures(graph).resume(graph, got)
-    assert all(status.tracing for status in procedures(graph).look(graph).encoders)
+    assert all(status.tracing for status in procedures(graph).read_status(graph).encoders)
     chip.run(4)
     stop(graph)
     whole = drain(graph, got)
@@ -221,7 +221,7 @@ def test_a_look_changes_nothing(elf: Path) -> None:
     start(graph)
     chip.run(2)
     chip.target.log.clear()
-    found = procedures(graph).look(graph)
+    found = procedures(graph).read_status(graph)
     assert [(it.name, it.active, it.enabled, it.tracing, it.lost) for it in found.encoders] == [
         (f"enc{n}", True, True, True, False) for n in range(2)
     ]
@@ -240,10 +240,10 @@ def test_what_was_lost(elf: Path, plain: bool) -> None:
     chip.run(2)
     chip.devices["enc1"].overflow()
     chip.run(2)
-    assert [status.lost for status in procedures(graph).look(graph).encoders] == [False, True]
+    assert [status.lost for status in procedures(graph).read_status(graph).encoders] == [False, True]
     stopped = procedures(graph).stop(graph)
     assert (stopped.lost, stopped.failures) == (("enc1",), ())
-    assert [status.lost for status in procedures(graph).look(graph).encoders] == [False, True]  # still to be seen
+    assert [status.lost for status in procedures(graph).read_status(graph).encoders] == [False, True]
     assert procedures(graph).drain_all(graph, got).drained["ram0"].data
     start(graph)
     stop(graph)
@@ -255,7 +255,7 @@ def test_a_buffer_where_there_is_no_memory(elf: Path) -> None:
     graph = chip.graph()
     start(graph, asked(buffer_start=MEMORY + SIZE))
     chip.run()
-    assert all(status.lost for status in procedures(graph).look(graph).encoders)
+    assert all(status.lost for status in procedures(graph).read_status(graph).encoders)
     stopped = procedures(graph).stop(graph)
     assert stopped.lost == ("enc0", "enc1") and stopped.failures == ()
     (note,) = stopped.notes
@@ -284,7 +284,7 @@ def test_who_was_reset_meanwhile(elf: Path) -> None:
     assert "enc0 was reset while tracing; its trace ends there" in stopped.notes
     with pytest.raises(WasReset, match=r"^enc0 at 0x100000: was reset.*start the trace anew"):
         procedures(graph).resume(graph, got)
-    assert not any(status.enabled for status in procedures(graph).look(graph).encoders)
+    assert not any(status.enabled for status in procedures(graph).read_status(graph).encoders)
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ def test_who_was_set_by_somebody_else(elf: Path, base: int, offset: int, value: 
     with pytest.raises(SettingsChanged, match=rf"{base:#x}: {register} reads"):
         procedures(graph).resume(graph, got)
     if offset in (0x10, 0x18):
-        assert procedures(graph).moved(chip.component("ram0"), got.ram_sinks[0]) == register
+        assert procedures(graph).moved_buffer(chip.component("ram0"), got.ram_sinks[0]) == register
     elif base != FUNNELS:
-        assert procedures(graph).changed(graph, got) == (f"enc{(base - ENCODERS) // APART}", register)
+        assert procedures(graph).changed_encoder(graph, got) == (f"enc{(base - ENCODERS) // APART}", register)
 
 
 def test_unchanged(elf: Path) -> None:
@@ -317,8 +317,8 @@ def test_unchanged(elf: Path) -> None:
     graph = chip.graph()
     got = start(graph)
     chip.run(1)
-    assert procedures(graph).changed(graph, got) is None
-    assert procedures(graph).moved(chip.component("ram0"), got.ram_sinks[0]) is None
+    assert procedures(graph).changed_encoder(graph, got) is None
+    assert procedures(graph).moved_buffer(chip.component("ram0"), got.ram_sinks[0]) is None
 
 
 def test_triggers_switch_the_trace(elf: Path) -> None:
@@ -328,10 +328,10 @@ def test_triggers_switch_the_trace(elf: Path) -> None:
     got = start(graph, asked(triggers=Triggers(on=(0x8000_0010,), off=(0x8000_0020,))))
     assert got.notes == ("enc0 begins to trace at 0x80000010, ends at 0x80000020",)
     chip.run(1)
-    assert not procedures(graph).look(graph).encoders[0].tracing
+    assert not procedures(graph).read_status(graph).encoders[0].tracing
     assert procedures(graph).stop(graph).off == ("enc0",)
     procedures(graph).resume(graph, got, off=("enc0",))
-    assert not procedures(graph).look(graph).encoders[0].tracing
+    assert not procedures(graph).read_status(graph).encoders[0].tracing
     chip.devices["enc0"].triggered(Action.TRACE_ON)
     chip.run(5)
     chip.devices["enc0"].triggered(Action.TRACE_OFF)

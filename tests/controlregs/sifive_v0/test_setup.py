@@ -452,4 +452,4 @@ class TestCapabilities:
                 capabilities(component)
         after = [chip.target.read32(base + n) for base in (ENCODERS, FUNNELS) for n in (0, 4, 16, 20, 24, 28, 64)]
         assert after == before
-        assert procedures(graph).changed(graph, got) is None
+        assert procedures(graph).changed_encoder(graph, got) is None

@@ -11,14 +11,14 @@ from typing import Any
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control import procedures
-from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained, drain
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import drain
 from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_SINK
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER
-from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity, begin, disable, enable, identify, reset
+from rvtrace_gdb.controlregs.trace_control.lifecycle import Identity, disable, enable, identify, reset
 from rvtrace_gdb.controlregs.trace_control.procedures import (
     EncoderStatus,
     SinkStatus,
-    Stopped,
+    StopResult,
     encoder_status,
     sink_status,
 )
@@ -27,16 +27,14 @@ from rvtrace_gdb.support.errors import Progress, silent
 from tests.controlregs.trace_control.component_model import ModelEncoder, ModelSink, ModelTarget
 
 __all__ = [
-    "Drained",
     "EncoderInForce",
     "EncoderStatus",
     "Identity",
     "SinkInForce",
     "SinkStatus",
-    "Stopped",
+    "StopResult",
     "TraceInForce",
     "TraceRequest",
-    "begin",
     "disable",
     "drain",
     "enable",
@@ -68,14 +66,14 @@ def start(
     return TraceInForce(got.encoders, got.ram_sinks[0], got.notes)
 
 
-def stop(sink: Component, encoders: Sequence[Component], progress: Progress = silent) -> Stopped:
+def stop(sink: Component, encoders: Sequence[Component], progress: Progress = silent) -> StopResult:
     """Disable and flush, encoders first: halting a hart does not empty its encoder. `drain` the sink after that.
 
     A component that fails does not keep the others from being stopped; why is raised at the end, and what reached the
     sink can still be drained.
     """
     stopped = procedures.stop(Graph.direct(sink, encoders), progress)
-    procedures.check(stopped)
+    procedures.raise_failures(stopped)
     return stopped
 
 

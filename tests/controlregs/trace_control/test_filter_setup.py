@@ -7,7 +7,12 @@ import pytest
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import SettingRefused
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER
-from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import Filter, configure_filters, described, merged
+from rvtrace_gdb.controlregs.trace_control.filters_and_triggers import (
+    Filter,
+    configure_filters,
+    describe_filter,
+    merge_ranges,
+)
 from tests.controlregs.trace_control.filter_model import (
     COMPARATOR,
     DATA_FILTERS,
@@ -70,12 +75,13 @@ def test_the_user_is_told() -> None:
     assert configured(FilterModel(document(16, 8)), wanted) == [
         "encoder0 traces only 0x80000000 to 0x8000003f, 0x80001002 to 0x80001003 in mode S, M"
     ]
-    assert described((), (U,)) == "mode U" and described((A,), ()) == "0x80000000 to 0x8000003f"
+    assert describe_filter((), (U,)) == "mode U" and describe_filter((A,), ()) == "0x80000000 to 0x8000003f"
 
 
 def test_ranges_that_touch_need_one_filter() -> None:
-    assert merged([(8, 12), (2, 4), (4, 6), (9, 16), (20, 24)]) == [(2, 6), (8, 16), (20, 24)]
-    assert merged([(0x11, 0x13), (0x21, 0x30)]) == [(0x12, 0x14), (0x22, 0x30)], "instructions are at even addresses"
+    assert merge_ranges([(8, 12), (2, 4), (4, 6), (9, 16), (20, 24)]) == [(2, 6), (8, 16), (20, 24)]
+    even = merge_ranges([(0x11, 0x13), (0x21, 0x30)])
+    assert even == [(0x12, 0x14), (0x22, 0x30)], "instructions are at even addresses"
     model = FilterModel(document(1, 1))
     wanted = Filter(((0x100, 0x180), (0x180, 0x200), (0x140, 0x300)))
     configured(model, wanted)

@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentTimeout, DrainFailed, SettingRefused, SinkNotReadable
-from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_SINK
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER
 from rvtrace_gdb.controlregs.trace_control.funnels_and_sinks import access_bytes
@@ -25,7 +25,7 @@ REQUESTS = [pytest.param(SRAM, 256, id="SRAM"), pytest.param(SMEM, 0x400, id="SM
 STREAM = bytes(n * 7 % 251 for n in range(5000))
 
 
-def run(r: Rig, request: TraceRequest, trace: bytes) -> Drained:
+def run(r: Rig, request: TraceRequest, trace: bytes) -> DrainedBuffer:
     """A whole run; what is drained with the set-up at hand equals what a later session without it drains."""
     got = r.start(request)
     r.sink_model.store(trace)
@@ -44,19 +44,19 @@ def test_all_trace_comes_out_with_the_encoders_tail(
 ) -> None:
     r = rig(encoder={"delay": delay}, sink={"delay": delay})
     for _ in range(2):
-        assert run(r, request_, STREAM[:length]) == Drained(STREAM[:length] + b"TAIL", False)
+        assert run(r, request_, STREAM[:length]) == DrainedBuffer(STREAM[:length] + b"TAIL", False)
 
 
 @pytest.mark.parametrize(("request_", "size"), REQUESTS)
 def test_filled_to_the_last_word(request_: TraceRequest, size: int) -> None:
-    assert run(rig(), request_, STREAM[: size - 4]) == Drained(STREAM[: size - 4] + b"TAIL", True)
+    assert run(rig(), request_, STREAM[: size - 4]) == DrainedBuffer(STREAM[: size - 4] + b"TAIL", True)
 
 
 @pytest.mark.parametrize(("request_", "size"), REQUESTS)
 @pytest.mark.parametrize("length", [252, 256, 260, 1024, 1500, 4096, 5000])
 def test_wrapped_buffers_give_the_newest_bytes(request_: TraceRequest, size: int, length: int) -> None:
     expected = STREAM[:length] + b"TAIL"
-    assert run(rig(), request_, STREAM[:length]) == Drained(expected[-size:], len(expected) >= size)
+    assert run(rig(), request_, STREAM[:length]) == DrainedBuffer(expected[-size:], len(expected) >= size)
 
 
 @pytest.mark.parametrize("width", [4, 8, 16, 32, 64])
@@ -66,14 +66,14 @@ def test_wide_stores(width: int, length: int) -> None:
     r = rig(sink={"width": width})
     whole = STREAM[:length] + b"TAIL"
     whole += b"\xff" * (-len(whole) % width)
-    assert run(r, SMEM, STREAM[:length]) == Drained(whole[-1024:], len(whole) >= 1024)
+    assert run(r, SMEM, STREAM[:length]) == DrainedBuffer(whole[-1024:], len(whole) >= 1024)
     assert not any(r.outside())
 
 
 def test_a_stale_wrap_flag_does_not_survive_a_start() -> None:
     r = rig()
     assert run(r, SMEM, STREAM).wrapped
-    assert run(r, SMEM, b"new!") == Drained(b"new!TAIL", False)
+    assert run(r, SMEM, b"new!") == DrainedBuffer(b"new!TAIL", False)
 
 
 @pytest.mark.parametrize(("request_", "size"), REQUESTS)
@@ -83,7 +83,7 @@ def test_stop_on_wrap_keeps_the_oldest(request_: TraceRequest, size: int) -> Non
     r.sink_model.store(STREAM)
     assert not status(r.sink, [r.encoder])[0].enabled
     stop(r.sink, [r.encoder])
-    assert drain(r.sink) == Drained(STREAM[:size], True)
+    assert drain(r.sink) == DrainedBuffer(STREAM[:size], True)
 
 
 def test_lost_trace_is_reported() -> None:

@@ -95,7 +95,7 @@ class DescriptionFile(TextFile):
         topology = Topology(description)
         topology.start_order()
         for component in description.components:
-            topology.feeders(component)
+            topology.senders_to(component)
         again = load_description(self.written(text_of(description).encode(), "board.toml"))
         assert _same(description, again), "what is written is not what is read"
 

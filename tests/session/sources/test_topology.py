@@ -116,7 +116,7 @@ def test_inputs_are_numbered_in_the_order_of_the_file_or_as_it_says() -> None:
     said = topology({"e0": ["f0"], "e1": ["f0"], "f0": ["ram0"], "ram0": []}, {"f0": "inputs = {e0 = 15, e1 = 3}"})
     funnel, (e0, e1) = said.description.funnels[0], said.description.encoders
     assert list(funnel.inputs.items()) == [("e1", 3), ("e0", 15)]
-    assert names(said.feeders(funnel)) == ["e1", "e0"]
+    assert names(said.senders_to(funnel)) == ["e1", "e0"]
     assert shown(said.routes(e0)[0]) == "e0 > f0[15] > ram0"
     assert said.disabled_inputs(said.routes(e1)) == {"f0": 1 << 15}
 
@@ -136,8 +136,8 @@ def test_all_kinds_of_sinks_at_once() -> None:
     found = topology(graph)
     ways = [shown(route) for route in found.routes(found.description.encoders[0])]
     assert ways == ["e0 > pib0", "e0 > f0[0] > ram0", "e0 > f0[0] > atb0"]
-    assert names(found.feeds(found.description.funnels[0])) == ["ram0", "atb0"]
-    assert names(found.feeders(found.description.pib_sinks[0])) == ["e0"]
+    assert names(found.receivers_of(found.description.funnels[0])) == ["ram0", "atb0"]
+    assert names(found.senders_to(found.description.pib_sinks[0])) == ["e0"]
     assert names(found.start_order()) == ["ram0", "pib0", "atb0", "f0", "e0"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentAccess, DrainFailed
-from rvtrace_gdb.controlregs.trace_control.buffer_readout import Drained
+from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_SINK
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, SyncMode
 from rvtrace_gdb.support.errors import Cancelled
@@ -52,7 +52,7 @@ def components(openocd: OpenOcd) -> tuple[Component, Component]:
     )
 
 
-def traced_run(openocd: OpenOcd, request: TraceRequest) -> tuple[Drained, TraceInForce]:
+def traced_run(openocd: OpenOcd, request: TraceRequest) -> tuple[DrainedBuffer, TraceInForce]:
     """The whole program under trace, from its entry to the ebreak."""
     sink, encoder = components(openocd)
     openocd.command(f"reg pc {ENTRY:#x}")
@@ -162,14 +162,14 @@ def test_smem_that_wraps(openocd: OpenOcd, whole: bytes) -> None:
     openocd.write32(TRACE_RAM + 0x7FC, 0x1234_5678)
     openocd.write32(TRACE_RAM + 0x1800, 0x8765_4321)
     drained, in_force = traced_run(openocd, request)
-    assert drained == Drained(whole[-0x1000:], True)
+    assert drained == DrainedBuffer(whole[-0x1000:], True)
     assert (in_force.sink.size, in_force.notes) == (0x1000, ())
     assert (openocd.read32(TRACE_RAM + 0x7FC), openocd.read32(TRACE_RAM + 0x1800)) == (0x1234_5678, 0x8765_4321)
 
 
 def test_sram_that_wraps(openocd: OpenOcd, whole: bytes) -> None:
     drained, in_force = traced_run(openocd, TraceRequest(sync_mode=1, sync_max=4, buffer_size=0x400))
-    assert drained == Drained(whole[-0x400:], True)
+    assert drained == DrainedBuffer(whole[-0x400:], True)
     assert drain(components(openocd)[0]) == drained  # the read pointer starts anew; a later session finds the same
     assert in_force.notes == ()
 
@@ -177,7 +177,7 @@ def test_sram_that_wraps(openocd: OpenOcd, whole: bytes) -> None:
 def test_stop_on_wrap(openocd: OpenOcd, whole: bytes) -> None:
     request = TraceRequest(sync_mode=1, sync_max=4, buffer_start=TRACE_RAM, buffer_size=0x1000, stop_on_wrap=True)
     drained, _ = traced_run(openocd, request)
-    assert drained == Drained(whole[:0x1000], True)
+    assert drained == DrainedBuffer(whole[:0x1000], True)
 
 
 def test_status_and_stop_while_the_hart_runs(spinning: Live) -> None:
@@ -230,4 +230,4 @@ def test_openocd_dies_half_way_and_comes_back(spinning: Live) -> None:
         with pytest.raises(OpenOcdError, match=r"start OpenOCD|start it again"):
             openocd.read32(ENTRY)
         spinning.start_openocd()
-        assert drain(sink, in_force.sink) == Drained(expected, False)
+        assert drain(sink, in_force.sink) == DrainedBuffer(expected, False)

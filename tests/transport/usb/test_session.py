@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.controlregs.debug_triggers import Place, give_back, take
+from rvtrace_gdb.controlregs.debug_triggers import TriggerPoint, allocate, release
 from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAccess, DataPort, Target
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
@@ -268,11 +268,11 @@ def test_csrs_for_triggers_and_control_transfer_records(plug: Callable[[Rig], Ri
     link = usb(machine, plug)
     access: CsrAccess = csrs_of(link, 0, {})
     assert access.xlen == 64 and access.name == "hart 0"
-    taken, notes = take(access, 0, [Place(TrigAction.TRACE_ON, 0x8000_0010)])
+    taken, notes = allocate(access, 0, [TriggerPoint(TrigAction.TRACE_ON, 0x8000_0010)])
     assert not notes and len(taken) == 1
     access.run([(0x7A0, taken[0].number)])
     assert access.run([(0x7A2, None)]) == [0x8000_0010]
-    assert give_back(access, 0, taken) == []
+    assert release(access, 0, taken) == []
     access.run([(0x7A0, taken[0].number)])
     assert access.run([(0x7A2, None)]) == [0]
     link.resume()

@@ -132,7 +132,7 @@ class Chip:
         self.devices[name] = device
         self.target.devices[base] = device
         if sink:
-            block = sifive_v0.inside(kind, {"p": "pib_sink", "a": "atb_bridge"}.get(sink[0], "ram_sink"))
+            block = sifive_v0.sink_block(kind, {"p": "pib_sink", "a": "atb_bridge"}.get(sink[0], "ram_sink"))
             self.components.append(Component(self.target, base, block, sink, TIMEOUT))
             self.edges.append((name, sink))
         if to:
@@ -143,7 +143,7 @@ class Chip:
         return next(component for component in self.components if component.name == name)
 
     def graph(self) -> Graph:
-        return Graph.of(self.components, self.edges, self.inputs)
+        return Graph.build(self.components, self.edges, self.inputs)
 
     def run(self, rounds: int = 10) -> None:
         for _ in range(rounds):
