@@ -7,20 +7,20 @@ Sources: Efficient Trace for RISC-V 2.0, "Decoder" and "Instruction Trace Encode
 
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_counts
+from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.layout import BranchFmt, Ext, Format, Packet
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.state import (
     NOT_CACHED,
     Arrival,
-    Effect,
     Goal,
-    Inferred,
+    InferredAddress,
     Mode,
     Place,
     Setup,
     State,
     Step,
+    TableEffect,
     Tables,
     Walk,
 )
@@ -48,9 +48,9 @@ class Result(NamedTuple):
     """
 
     step: Step
-    lasting: bool = True
+    cacheable: bool = True
     guard: tuple[tuple[int, int], ...] = ()
-    again: bool = False
+    retry: bool = False
 
 
 class Places:
@@ -61,7 +61,7 @@ class Places:
         self._options = options
         self._mask = (1 << program.xlen) - 1
         self._walkers: dict[tuple[int, Setup], Walker] = {}  # by the image's id; the walker keeps the image
-        self._walker_in: dict[tuple[Context, Setup], Walker] = {}
+        self._walker_of_setup: dict[tuple[Context, Setup], Walker] = {}
         self._states: dict[Place, State] = {}
         setup = Setup(options.parameters, options.modes)
         self.initial = self._state(Place(Mode.LOST, NOWHERE, NOWHERE, 0, None, None, _UNKNOWN, setup))
@@ -73,11 +73,11 @@ class Places:
         self._states = {self.initial.place: self.initial}
         for walker in self._walkers.values():
             walker.forget()
-        self._walker_in.clear()
+        self._walker_of_setup.clear()
 
     def loss(self, state: State, kind: EventKind, why: Loss) -> Step:
         """The flow is lost here, for a reason outside the automaton."""
-        reports = (*self._held_trap(state.place, None), Report(kind, why, lost=True))
+        reports = (*self._pending_trap(state.place, None), Report(kind, why, lost=True))
         return Step(None, self._lost(state.place), reports, calls=CLEARS)
 
     def _context(self, place: Place, packet: Packet) -> Context:
@@ -92,7 +92,7 @@ class Places:
         change = ContextChange(place.context, context)
         return (Report(EventKind.CONTEXT, change),) if change.changed else ()
 
-    def _held_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
+    def _pending_trap(self, place: Place, handler: int | None) -> tuple[Report, ...]:
         """The trap whose handler was not reported with it."""
         if place.trap is None:
             return ()
@@ -101,11 +101,11 @@ class Places:
 
     def _is_gap(self, place: Place, address: int) -> tuple[bool, bool]:
         """`elsewhere` and `untold` of a report that tracing goes on at *address*, NOWHERE where that is not told."""
-        if place.mode not in STOPPED or (place.at == NOWHERE and place.mode is Mode.HALTED):
+        if place.mode not in STOPPED or (place.next_pc == NOWHERE and place.mode is Mode.HALTED):
             return False, False
-        if place.at == NOWHERE:
+        if place.next_pc == NOWHERE:
             return False, True
-        return place.at != address and (address != NOWHERE or place.mode is Mode.OFF), False
+        return place.next_pc != address and (address != NOWHERE or place.mode is Mode.OFF), False
 
     def _mismatch(self, place: Place, packet: Packet, walk: Walk, why: str) -> Result:
         report = self._contradiction(place, packet, walk.place, why)
@@ -113,10 +113,10 @@ class Places:
         return Result(Step(walk.path, self._lost(place), (report,), calls=calls), not walk.calls.overflowed)
 
     def _contradiction(self, place: Place, packet: Packet, at: int, why: str) -> Report:
-        return contradiction(self._program, self._walker(place).image, at, why, name(packet))
+        return contradiction(self._program, self._walker(place).image, at, why, packet_name(packet))
 
     def _lost(self, place: Place) -> State:
-        return self._state(place._replace(mode=Mode.LOST, at=NOWHERE, behind=NOWHERE, inferred=None, trap=None))
+        return self._state(place._replace(mode=Mode.LOST, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=None))
 
     def _state(self, place: Place) -> State:
         known = self._states.get(place)
@@ -127,31 +127,31 @@ class Places:
     def _walker(self, place: Place) -> Walker:
         """Who walks the code of a place's context."""
         key = (place.context, place.setup)
-        walker = self._walker_in.get(key)
+        walker = self._walker_of_setup.get(key)
         if walker is None:
             image = self._program.image_of(place.context)
             walker = self._walkers.get((id(image), place.setup))
             if walker is None:
                 walker = self._walkers[id(image), place.setup] = Walker(image, *place.setup)
-            self._walker_in[key] = walker
+            self._walker_of_setup[key] = walker
         return walker
 
 
-def name(packet: Packet) -> str:
+def packet_name(packet: Packet) -> str:
     """What a packet is called in messages."""
     subformat = packet.subformat if packet.format in (Format.SYNC, Format.OPT_EXT) else None
     return f"te_inst format {packet.format}" + ("" if subformat is None else f" subformat {subformat}")
 
 
-def landing(address: int) -> Path:
+def one_instruction(address: int) -> Path:
     return Path(((address,),))
 
 
 _FULL_MAP = 31
 
 
-class _Trial(NamedTuple):
-    """A packet with one of the counts of branches it may have, and what the code makes of it: as `Flow._mapped`."""
+class _CountTrial(NamedTuple):
+    """A packet with one of the counts of branches it may have, and what the code makes of it: as `Flow._walk_map`."""
 
     packet: Packet
     walk: Walk
@@ -159,84 +159,84 @@ class _Trial(NamedTuple):
     outcome: bool | None
 
 
-def _is_behind_xret(walker: Walker, walk: Walk, behind: int) -> bool:
-    """Whether the jump a walk ends with is one that rv_tracer's updiscon is not about. *behind*: where it began."""
+def _follows_xret(walker: Walker, walk: Walk, last_pc: int) -> bool:
+    """Whether the jump a walk ends with is one that rv_tracer's updiscon is not about. *last_pc*: where it began."""
     way = walk.parts[-2]
-    jump = way[-1] if isinstance(way, tuple) and way else behind
+    jump = way[-1] if isinstance(way, tuple) and way else last_pc
     return walker.image.instruction(jump).itype is IType.TRAP_RETURN
 
 
 class Flow(Places):
     """Steps of these packets."""
 
-    def _flow(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
+    def _branches(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         if place.mode is Mode.ADRIFT:
-            return self._regain(place, packet, ())
+            return self._resume_at_address(place, packet, ())
         if place.mode is not Mode.ON:
             cause = LossCause.WHILE_OFF if place.mode in STOPPED else LossCause.NO_HANDLER
-            return Result(self.loss(self._state(place), EventKind.LOSS, Loss(cause, (name(packet),))))
+            return Result(self.loss(self._state(place), EventKind.LOSS, Loss(cause, (packet_name(packet),))))
         walker = self._walker(place)
-        walk, again = self._continued(place, walker, stack)
+        walk, again = self._start_walk(place, walker, stack)
         if walk.fault:
-            return self._adrift(place, packet, walk)
+            return self._code_missing(place, packet, walk)
         address = self._address(place, packet, tables, again)
         if address == NOT_CACHED:
             fault = f"jump target cache entry {packet.fields.get('index', 0)} is empty"
             return self._mismatch(place, packet, walk, fault)
         goal = self._goal(place.setup, packet, address)
         if is_uncounted(packet.fields):
-            found = self._count(place, packet, stack, goal)
+            found = self._find_count(place, packet, stack, goal)
             if isinstance(found, Result):
                 return found
             packet = found
         counted = "branch_count" in packet.fields
         before: dict[int, int] = {}
         if counted:
-            arrival, outcome = self._predicted(walker, walk, packet, goal, tables, before)
+            arrival, outcome = self._walk_predicted(walker, walk, packet, goal, tables, before)
         else:
-            arrival, outcome = self._mapped(walker, walk, packet, goal)
+            arrival, outcome = self._walk_map(walker, walk, packet, goal)
         if arrival is Arrival.FAULT:
             tables.change(before)
             if walk.missing:
-                return self._adrift(place, packet, walk)
+                return self._code_missing(place, packet, walk)
             return self._mismatch(place, packet, walk, walk.fault)
         if outcome is not None:
-            walker.stand_at(walk, walk.behind, outcome)
+            walker.retire_at(walk, walk.last_pc, outcome)
             if counted:
-                tables.train(walk.behind, outcome, before)
-        settled = packet.fields.get("notify") or address is None or walker.is_branch(walk.behind)
-        inferred = Inferred(goal.returns, walk.irets) if arrival is Arrival.INFERRED and not settled else None
+                tables.train(walk.last_pc, outcome, before)
+        settled = packet.fields.get("notify") or address is None or walker.is_branch(walk.last_pc)
+        inferred = InferredAddress(goal.returns, walk.irets) if arrival is Arrival.INFERRED and not settled else None
         reference = place.reference if address is None else address
-        following = place._replace(at=walk.at, behind=walk.behind, reference=reference, inferred=inferred)
+        following = place._replace(next_pc=walk.next_pc, last_pc=walk.last_pc, reference=reference, inferred=inferred)
         jumped = (*again, *((address,) if arrival is Arrival.JUMPED and address is not None else ()))
         targets = tables.entries(jumped) if place.setup.modes.jump_target_cache else ()
         guard = tuple(before.items())
         training = tables.change(before) if counted else tables.training(walk.outcomes)
-        effect = Effect(training, targets) if training or targets else None
+        effect = TableEffect(training, targets) if training or targets else None
         step = Step(walk.path, self._state(following), calls=walk.calls.effect(), tables=effect)
         if packet.fields.get("notify") and address is not None:
             report = Report(EventKind.SYNC, Start(StartReason.NOTIFICATION), next_pc=address)
-            step = step._replace(path=walk.before_last(), reports=(report,), landing=landing(address))
+            step = step._replace(path=walk.before_last(), reports=(report,), landing=one_instruction(address))
         return Result(step, not walk.calls.overflowed, guard)
 
-    def _continued(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
+    def _start_walk(self, place: Place, walker: Walker, stack: Stack) -> tuple[Walk, tuple[int, ...]]:
         """The walk a packet starts with, and jump targets on it.
 
         Where the code led to the last address anyway, and what follows is not a format 3, that address was the target
         of a jump, and comes a second time ("Format 2 notify and updiscon fields", case 1). The walk has a fault where
         there is no code to tell.
         """
-        walk = walker.start(place.at, place.behind, stack)
+        walk = walker.start(place.next_pc, place.last_pc, stack)
         if place.inferred is None:
             return walk, ()
         walk.irets = place.inferred.irets
-        arrival = walker.reach(walk, Goal(place.behind, inferable=False, returns=place.inferred.returns))
+        arrival = walker.reach(walk, Goal(place.last_pc, inferable=False, returns=place.inferred.returns))
         if arrival is Arrival.FAULT and walk.missing:  # whether it can is not known
             return walk, ()
         if arrival is Arrival.FAULT:  # it cannot: the encoder had another reason to report it
-            return walker.start(place.at, place.behind, stack), ()
+            return walker.start(place.next_pc, place.last_pc, stack), ()
         walk.irets = 0
-        return walk, (place.behind,) if arrival is Arrival.JUMPED else ()
+        return walk, (place.last_pc,) if arrival is Arrival.JUMPED else ()
 
     def _address(self, place: Place, packet: Packet, tables: Tables, again: tuple[int, ...]) -> int | None:
         """The address a packet reports: None for none, NOT_CACHED where the cache does not have it."""
@@ -264,7 +264,7 @@ class Flow(Places):
         returned = counted and returns == 0
         return Goal(address, not (fields.get("updiscon") or returned), returns, counted)
 
-    def _mapped(self, walker: Walker, walk: Walk, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
+    def _walk_map(self, walker: Walker, walk: Walk, packet: Packet, goal: Goal) -> tuple[Arrival, bool | None]:
         """Over the branches of branch_map, then up to the address. The outcome: of the branch that is there."""
         bits, count = packet.fields.get("branch_map", 0), packet.fields.get("branches", 0)
         if "branches" in packet.fields and goal.address is None:
@@ -276,17 +276,17 @@ class Flow(Places):
         outcome = not bits >> count - 1 & 1 if last else None
         return self._reach(walker, walk, goal), outcome
 
-    def _count(self, place: Place, packet: Packet, stack: Stack, goal: Goal) -> Packet | Result:
+    def _find_count(self, place: Place, packet: Packet, stack: Stack, goal: Goal) -> Packet | Result:
         """The packet with the number of its branches, which was not sent. Where the code leaves several, a gap."""
         walker = self._walker(place)
-        trials: list[_Trial] = []
-        for count in possible_counts(packet.fields):
+        trials: list[_CountTrial] = []
+        for count in possible_branch_counts(packet.fields):
             counted = packet._replace(fields={**packet.fields, "branches": count})
-            walk, _ = self._continued(place, walker, stack)
-            arrival, outcome = self._mapped(walker, walk, counted, goal)
-            if arrival not in (Arrival.FAULT, Arrival.INFERRED) and not _is_behind_xret(walker, walk, place.behind):
+            walk, _ = self._start_walk(place, walker, stack)
+            arrival, outcome = self._walk_map(walker, walk, counted, goal)
+            if arrival not in (Arrival.FAULT, Arrival.INFERRED) and not _follows_xret(walker, walk, place.last_pc):
                 arrival, walk.fault = Arrival.FAULT, "the packet says that no jump led there (updiscon)"
-            trials.append(_Trial(counted, walk, arrival, outcome))
+            trials.append(_CountTrial(counted, walk, arrival, outcome))
         left = [trial for trial in trials if trial.arrival is not Arrival.FAULT or trial.walk.missing]
         if not left:
             first = trials[0]
@@ -294,28 +294,34 @@ class Flow(Places):
             return self._mismatch(place, packet, first.walk, f"{why}: {first.walk.fault}")
         if len(left) == 1:
             return left[0].packet
-        return self._adrift(place, packet, left[0].walk) if left[0].walk.missing else self._between(place, left, goal)
+        return (
+            self._code_missing(place, packet, left[0].walk)
+            if left[0].walk.missing
+            else self._ambiguous_count(place, left, goal)
+        )
 
-    def _between(self, place: Place, trials: list[_Trial], goal: Goal) -> Result:
+    def _ambiguous_count(self, place: Place, trials: list[_CountTrial], goal: Goal) -> Result:
         """Several counts lead to the address: certain is the way of the lowest one, which all go, and then the address.
 
         What became of a branch there is known if all agree.
         """
         address, lowest = goal.address or 0, trials[0]
         counts = (trial.packet.fields["branches"] for trial in trials)
-        loss = Loss(LossCause.COUNT_UNTOLD, (name(lowest.packet), address, *counts))
+        loss = Loss(LossCause.COUNT_UNTOLD, (packet_name(lowest.packet), address, *counts))
         reports = (Report(EventKind.LOSS, loss, lost=True),)
         path, calls = lowest.walk.before_last(), lowest.walk.calls.effect(clears=True)
-        lasting = not lowest.walk.calls.overflowed
+        cacheable = not lowest.walk.calls.overflowed
         if any(trial.outcome != lowest.outcome for trial in trials):
-            return Result(Step(path, self._lost(place), reports, calls=calls), lasting)
+            return Result(Step(path, self._lost(place), reports, calls=calls), cacheable)
         walk = self._walker(place).start(NOWHERE, address, None)
-        self._walker(place).stand_at(walk, address, lowest.outcome)
-        following = place._replace(at=walk.at, behind=address, reference=address, inferred=None)
+        self._walker(place).retire_at(walk, address, lowest.outcome)
+        following = place._replace(next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None)
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
-        return Result(Step(path, self._state(following), (*reports, resumed), landing(address), calls), lasting)
+        return Result(
+            Step(path, self._state(following), (*reports, resumed), one_instruction(address), calls), cacheable
+        )
 
-    def _predicted(
+    def _walk_predicted(
         self, walker: Walker, walk: Walk, packet: Packet, goal: Goal, tables: Tables, before: dict[int, int]
     ) -> tuple[Arrival, bool | None]:
         """Over branches that went as predicted, then up to the address, or to the one that did not."""
@@ -328,7 +334,7 @@ class Flow(Places):
         arrival = self._reach(walker, walk, goal)
         if arrival is Arrival.FAULT or not branch:
             return arrival, None
-        return arrival, tables.predicts(walk.behind) != failed
+        return arrival, tables.predicts(walk.last_pc) != failed
 
     def _reach(self, walker: Walker, walk: Walk, goal: Goal) -> Arrival:
         if goal.returns is not None and not goal.counted and walker.is_ambiguous(walk, goal):
@@ -341,25 +347,25 @@ class Flow(Places):
 
     # Where there is no code
 
-    def _adrift(self, place: Place, packet: Packet, walk: Walk) -> Result:
+    def _code_missing(self, place: Place, packet: Packet, walk: Walk) -> Result:
         """There is no code to follow: what ran is known again from the next address on."""
-        following = self._unplaced(place)
+        following = self._without_code(place)
         if following.place.mode is Mode.LOST or self._walker(place).image.knows(walk.place):
             return self._mismatch(place, packet, walk, walk.fault)
         report = self._contradiction(place, packet, walk.place, walk.fault)
         if report.kind is EventKind.MISMATCH:
-            return Result(Step(walk.path, following, (report,)), again=True, lasting=False)
-        result = self._regain(place, packet, (report,))
+            return Result(Step(walk.path, following, (report,)), retry=True, cacheable=False)
+        result = self._resume_at_address(place, packet, (report,))
         return Result(result.step._replace(path=walk.path))
 
-    def _unplaced(self, place: Place) -> State:
+    def _without_code(self, place: Place) -> State:
         """Where there is no code: adrift, unless calls, branches and jumps there matter that were not seen."""
         modes = place.setup.modes
         if modes.implicit_return or modes.branch_prediction or modes.jump_target_cache:
             return self._lost(place)
-        return self._state(place._replace(mode=Mode.ADRIFT, at=NOWHERE, behind=NOWHERE, inferred=None))
+        return self._state(place._replace(mode=Mode.ADRIFT, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None))
 
-    def _regain(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
+    def _resume_at_address(self, place: Place, packet: Packet, reports: tuple[Report, ...]) -> Result:
         """On at the packet's address, if there is code."""
         fields = packet.fields
         if "address" not in fields:
@@ -372,7 +378,9 @@ class Flow(Places):
         count = fields.get("branches", 0)
         outcome = not fields["branch_map"] >> count - 1 & 1 if count and walker.is_branch(address) else None
         walk = walker.start(NOWHERE, address, None)
-        walker.stand_at(walk, address, outcome)
-        following = place._replace(mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None)
+        walker.retire_at(walk, address, outcome)
+        following = place._replace(
+            mode=Mode.ON, next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None
+        )
         resumed = Report(EventKind.SYNC, Start(StartReason.KNOWN_CODE), next_pc=address, resumed=address)
-        return Result(Step(None, self._state(following), (*reports, resumed), landing(address)))
+        return Result(Step(None, self._state(following), (*reports, resumed), one_instruction(address)))

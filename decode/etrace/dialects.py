@@ -102,7 +102,7 @@ _PT10: Layout = {
     **_START,
     (Format.SYNC, Sync.TRAP): (
         *(BRANCH, *WHERE, *CAUSE, Field("thaddr", fixed(1), Kind.IMPLIED), ADDRESS),
-        TVAL._replace(given=_has_tval),
+        TVAL._replace(condition=_has_tval),
     ),
     **_CONTEXT,
 }
@@ -119,7 +119,7 @@ _ET20: Layout = {
     (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_ET20_REPORTING),
     (Format.ADDR_ONLY, None): _ET20_REPORTING,
     **_START,
-    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, ADDRESS, TVAL._replace(given=is_exception)),
+    (Format.SYNC, Sync.TRAP): (BRANCH, *WHERE, *CAUSE, _THADDR, ADDRESS, TVAL._replace(condition=is_exception)),
     **_CONTEXT,
 }
 
@@ -160,19 +160,19 @@ def is_uncounted(fields: Mapping[str, int]) -> bool:
     return "branch_map" in fields and "address" in fields and not fields["branches"]
 
 
-def possible_counts(fields: Mapping[str, int]) -> range:
+def possible_branch_counts(fields: Mapping[str, int]) -> range:
     """How many branches it can be then: 31 bits of map were sent, those not used are 0, and 31 have no address."""
     return range(max(16, fields["branch_map"].bit_length()), 31)
 
 
-def settle(fields: dict[str, int], *, uncounted: bool) -> None:
+def settle_branches(fields: dict[str, int], *, uncounted: bool) -> None:
     """Of format 1: makes branches say what the length of the packet says. Raises Malformed if that cannot be.
 
     *uncounted*: it may stay unsaid how many branches there are.
     """
     branches, has_address = fields["branches"], "address" in fields
     if uncounted and is_uncounted(fields):
-        if not possible_counts(fields):
+        if not possible_branch_counts(fields):
             raise Malformed("format 1 with an address and 31 branches")
         return
     if has_address and not branches:

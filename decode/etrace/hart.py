@@ -12,28 +12,35 @@ from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from rvtrace_gdb.decode.etrace.branch_packets import Result, name
+from rvtrace_gdb.decode.etrace.branch_packets import Result, packet_name
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import Kind, Packets
 from rvtrace_gdb.decode.etrace.layout import Ext, Format, Malformed, Packet
-from rvtrace_gdb.decode.etrace.losses import AHEAD, Candidate, Doubt, Stretches, Verdict, stretches_of
+from rvtrace_gdb.decode.etrace.losses import (
+    LOOKAHEAD,
+    ShortStretch,
+    SyncPeriodChecker,
+    SyncVerifier,
+    Verdict,
+    period_checker,
+)
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.etrace.packet import Codec, codec
 from rvtrace_gdb.decode.etrace.state import (
-    Depth,
+    CachedStep,
+    CacheFork,
     Fork,
-    Guarded,
-    Known,
-    Lookup,
     Mode,
+    NotCached,
+    PredictorFork,
+    PredictorVariant,
     Setup,
-    Single,
+    StackLimits,
     State,
     Step,
     Tables,
-    Variant,
 )
-from rvtrace_gdb.decode.etrace.step import Automaton
+from rvtrace_gdb.decode.etrace.step import StepFunction
 from rvtrace_gdb.decode.history.accesses import attach
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, Lost, Report, record
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
@@ -47,7 +54,7 @@ MEMO_LIMIT = 1 << 17
 _LONGEST = 1 << 60  # instructions; only noise says so many
 _DEEPEST = 64  # return addresses a remembered step takes
 _ONE_STEP = 64  # pointers
-_WITH_PACKET = (Single, Guarded)
+_WITH_PACKET = (NotCached, PredictorFork)
 _VARIANTS = 8  # of one packet, by the states of the predictor
 
 
@@ -64,23 +71,23 @@ class HartDecoder:
     ) -> None:
         self._program = program
         self._options = options
-        self._automaton = Automaton(program, options)
+        self._step_function = StepFunction(program, options)
         self._builder = builder or HistoryBuilder()
-        self._state = self._automaton.initial
+        self._state = self._step_function.initial
         self._setup = self._state.place.setup
         self._codec = self._codec_of(self._setup)
         self._stack: Stack = None
         self._tables = Tables(self._setup.parameters)
-        self._depth = Depth(self._setup.parameters).entries
+        self._depth = StackLimits(self._setup.parameters).entries
         self._data = DataDecoder(*self._setup)
         self._has_data = False  # as far as the trace has told
         self._limit = memo_limit
         self._remembered = 0
         self._total = self._unused = 0
         self._stopped = False
-        self._stretches = stretches_of(options)
+        self._period_checker = period_checker(options)
         self._lost_at = -1  # the byte of the last loss, if packets are counted
-        self._doubt = Doubt(self._automaton, self._codec_of)
+        self._verifier = SyncVerifier(self._step_function, self._codec_of)
         self._waiting: deque[Packets] = deque()  # not decoded yet: the first one is doubted, and has few behind it
 
     def run(self, packets: Packets) -> None:
@@ -89,33 +96,33 @@ class HartDecoder:
         if self._stopped:
             self._unused += packets.length
             return
-        if self._stretches is None:
+        if self._period_checker is None:
             self._run(packets)
         else:
-            self._run_counted(self._stretches, packets)
+            self._run_checked(self._period_checker, packets)
         self._builder.flush()
         if self._builder.position > _LONGEST and not self._stopped:
             self._stopped = True
             self.note(packets.offsets[-1], Note(NoteCause.TOO_LONG, (self._builder.position,)))
 
-    def _run_counted(self, stretches: Stretches, packets: Packets) -> None:
+    def _run_checked(self, checker: SyncPeriodChecker, packets: Packets) -> None:
         """The same, where it is known how many packets there have to be."""
         done = 0
-        for candidate in stretches.look(packets):
+        for candidate in checker.check(packets):
             self._run(packets.part(done, candidate.at + 1))
             done = candidate.at + 1
-            if not self._stopped and self._lost_at <= candidate.start and self._is_short(stretches, candidate):
-                self._miss(candidate)
+            if not self._stopped and self._lost_at <= candidate.start and self._is_short(checker, candidate):
+                self._report_missing(candidate)
             if self._stopped:
                 self._unused += sum(packets.sizes[done:])
                 return
         self._run(packets.part(done) if done else packets)
 
-    def _is_short(self, stretches: Stretches, candidate: Candidate) -> bool:
+    def _is_short(self, checker: SyncPeriodChecker, candidate: ShortStretch) -> bool:
         image = self._program.image_of(self._state.place.context)
-        return stretches.is_short(candidate, self._codec, image)
+        return checker.is_short(candidate, self._codec, image)
 
-    def _miss(self, short: Candidate) -> None:
+    def _report_missing(self, short: ShortStretch) -> None:
         """Packets are missing, and no gap in that stretch tells it."""
         fact = Loss(LossCause.MESSAGES_MISSING, (short.packets, self._options.sync_packets))
         self._builder.missing(short.start, short.end, fact)
@@ -155,15 +162,15 @@ class HartDecoder:
 
     def lose(self, lost: Lost) -> None:
         """Bytes that are no packet: whatever they were, the flow is lost. Silent at the start of a wrapped buffer."""
-        self._go_on(Verdict.CONTRADICTED)
+        self._decode_waiting(Verdict.CONTRADICTED)
         if lost.why and not self._stopped:
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
-            self._take(self._automaton.loss(self._state, EventKind.LOSS, why), lost.offset)
+            self._take(self._step_function.loss(self._state, EventKind.LOSS, why), lost.offset)
             self._data.lost()
 
     def cut_off(self, lost: Lost) -> None:
         """The trace ends in the middle of a packet, which may be this hart's."""
-        self._go_on(Verdict.BELIEVED)
+        self._decode_waiting(Verdict.BELIEVED)
         self.note(lost.offset, Note(NoteCause.CUT_OFF, (lost.why,)))
 
     def note(self, offset: int, note: Note) -> None:
@@ -172,9 +179,9 @@ class HartDecoder:
 
     def finish(self, offset: int = 0) -> History:
         """The end of the trace. *offset*: where it ends."""
-        self._go_on(Verdict.BELIEVED)
+        self._decode_waiting(Verdict.BELIEVED)
         if not self._stopped:
-            self._report(self._automaton.end(self._state), offset)
+            self._report(self._step_function.end(self._state), offset)
         accounting = Accounting(self._total, self._total - self._unused, 0, self._unused)
         history = self._builder.finish(accounting)
         if self._data.accesses and self._builder.keeps_accesses:
@@ -185,9 +192,9 @@ class HartDecoder:
 
     def _run(self, packets: Packets) -> None:
         self._waiting.append(packets)
-        self._go_on()
+        self._decode_waiting()
 
-    def _go_on(self, otherwise: Verdict = Verdict.OPEN) -> None:
+    def _decode_waiting(self, default: Verdict = Verdict.OPEN) -> None:
         """Decodes what waits. *otherwise*: what a synchronization is that too few packets follow."""
         waiting = self._waiting
         while waiting:
@@ -196,21 +203,21 @@ class HartDecoder:
                 self._unused += sum(packets.sizes)
             elif packets.kind is Kind.DATA:
                 self._run_data(packets)
-            elif (at := self._decode(packets, otherwise)) >= 0:
+            elif (at := self._decode(packets, default)) >= 0:
                 waiting[0] = packets.part(at)
                 return
             waiting.popleft()
 
-    def _ahead(self, packets: Packets, index: int) -> Iterator[bytes]:
+    def _payloads_after(self, packets: Packets, index: int) -> Iterator[bytes]:
         """The payloads behind that one, as far as there are any and they are looked at."""
-        yield from packets.payloads[index + 1 : index + 1 + AHEAD]
+        yield from packets.payloads[index + 1 : index + 1 + LOOKAHEAD]
         for others in islice(self._waiting, 1, None):
             if others.kind is Kind.INSTRUCTION:
-                yield from others.payloads[:AHEAD]
+                yield from others.payloads[:LOOKAHEAD]
 
     # The hot path: everything known is one look-up and one append
 
-    def _decode(self, packets: Packets, otherwise: Verdict) -> int:
+    def _decode(self, packets: Packets, default: Verdict) -> int:
         """-1, or the index of a packet that has to wait for others."""
         # One long function: a call for each packet would cost as much as all the rest.
         builder = self._builder
@@ -231,9 +238,9 @@ class HartDecoder:
                     else:
                         step = step.get(below[0])
                         below = below[1]
-                elif step.__class__ is Lookup:
+                elif step.__class__ is CacheFork:
                     step = step.get(cache.get(step.index))
-                elif step.__class__ is Guarded:
+                elif step.__class__ is PredictorFork:
                     for used, states, known, _ in step:
                         if used(predictor) == states:
                             step = known[0]
@@ -249,7 +256,7 @@ class HartDecoder:
             ):
                 self._state, self._stack = state, stack
                 packet = step.packet if step.__class__ in _WITH_PACKET else None
-                if not self._unknown(packets, index, packet, otherwise):
+                if not self._decode_new(packets, index, packet, default):
                     return index
                 if self._stopped:
                     self._unused += sum(sizes[index + 1 :])
@@ -289,8 +296,8 @@ class HartDecoder:
 
     # What is not known yet
 
-    def _unknown(self, packets: Packets, index: int, packet: Packet | None, otherwise: Verdict) -> bool:
-        """A payload without a remembered step. False: it has to wait for others. *otherwise*: see `_go_on`."""
+    def _decode_new(self, packets: Packets, index: int, packet: Packet | None, default: Verdict) -> bool:
+        """A payload without a remembered step. False: it has to wait for others. *otherwise*: see `_decode_waiting`."""
         payload, offset, size = packets.payloads[index], packets.offsets[index], packets.sizes[index]
         if packet is None:
             try:
@@ -299,25 +306,25 @@ class HartDecoder:
                 self._unused += size
                 self._lose(LossCause.NO_PACKET, str(error), offset)
                 return True
-        finds = self._automaton.can_find(self._state, packet)
-        if self._state.place.mode is Mode.LOST and not finds:
+        resumes = self._step_function.can_resume(self._state, packet)
+        if self._state.place.mode is Mode.LOST and not resumes:
             self._unused += size
             return True
-        if finds and self._doubt.active:
-            self._remembered += AHEAD
-            verdict = self._doubt.verdict(self._state, packet, self._ahead(packets, index), otherwise)
+        if resumes and self._verifier.active:
+            self._remembered += LOOKAHEAD
+            verdict = self._verifier.verdict(self._state, packet, self._payloads_after(packets, index), default)
             if verdict is Verdict.OPEN:
                 return False
             if verdict is Verdict.CONTRADICTED:
-                self._disbelieve(packet, offset, size)
+                self._reject(packet, offset, size)
                 return True
-        again = self._step(payload, packet, offset)
-        return not again or self._stopped or self._unknown(packets, index, packet, otherwise)
+        retry = self._step(payload, packet, offset)
+        return not retry or self._stopped or self._decode_new(packets, index, packet, default)
 
     def _step(self, payload: bytes, packet: Packet, offset: int) -> bool:
         """True: the packet is to be looked at again, see `Result`."""
         state = self._state
-        result = self._automaton.step(state, packet, self._stack, self._tables)
+        result = self._step_function.step(state, packet, self._stack, self._tables)
         if packet.fields.get("denable"):
             self._has_data = True
         if packet.fields.get("dloss"):
@@ -327,49 +334,49 @@ class HartDecoder:
         if not self._forget_if_full() and self._limit and "time" not in packet.fields:
             self._remember(state, payload, packet, result)
         self._take(result.step, offset, packet.fields.get("time"))
-        return result.again
+        return result.retry
 
-    def _disbelieve(self, packet: Packet, offset: int, size: int) -> None:
+    def _reject(self, packet: Packet, offset: int, size: int) -> None:
         """What comes after *packet* contradicts it. Said once for each gap."""
         self._unused += size
         self._forget_if_full()
-        if not self._doubt.told or self._state.place.mode is not Mode.LOST:
-            self._doubt.told = True
-            self._lose(LossCause.CONTRADICTED, name(packet), offset)
+        if not self._verifier.reported or self._state.place.mode is not Mode.LOST:
+            self._verifier.reported = True
+            self._lose(LossCause.CONTRADICTED, packet_name(packet), offset)
 
     def _lose(self, cause: LossCause, detail: str, offset: int) -> None:
-        self._take(self._automaton.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
+        self._take(self._step_function.loss(self._state, EventKind.LOSS, Loss(cause, (detail,))), offset)
 
     def _forget_if_full(self) -> bool:
         """Without memory, too, states must not pile up."""
         if self._remembered <= (self._limit or MEMO_LIMIT):
             return False
-        self._automaton.forget()
+        self._step_function.forget()
         self._remembered = 0
         return True
 
     def _remember(self, state: State, payload: bytes, packet: Packet, result: Result) -> None:
         """*payload* has led from *state* through this step."""
-        step, lasting, guard, _ = result
+        step, cacheable, guard, _ = result
         if step.state.place.setup != state.place.setup:
             return
         taken = step.calls.taken if step.calls is not None else ()
         if len(taken) > _DEEPEST:
             return
-        known: dict[Any, Known] = state
+        known: dict[Any, CachedStep] = state
         key: Any = payload
         mode = state.place.mode
-        if not lasting or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
-            known[key] = Single(packet)
+        if not cacheable or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
+            known[key] = NotCached(packet)
             return
         if packet.format == Format.OPT_EXT and packet.subformat == Ext.JUMP_TARGET:
             index = packet.fields.get("index", 0)  # of a cache of one entry
             lookup = known.get(key)
-            if not isinstance(lookup, Lookup):
-                lookup = known[key] = Lookup(index)
+            if not isinstance(lookup, CacheFork):
+                lookup = known[key] = CacheFork(index)
             known, key = lookup, self._tables.targets.get(index)
         if guard:
-            known, key = _guarded(known, key, packet, guard), 0
+            known, key = _predictor_variant(known, key, packet, guard), 0
         for address in taken:
             fork = known.get(key)
             if not isinstance(fork, Fork):
@@ -404,7 +411,7 @@ class HartDecoder:
             return
         if setup.parameters != self._setup.parameters:
             self._tables = Tables(setup.parameters)
-            self._depth = Depth(setup.parameters).entries
+            self._depth = StackLimits(setup.parameters).entries
         self._setup = setup
         self._codec = self._codec_of(setup)
         self._data.configure(*setup)
@@ -415,24 +422,24 @@ class HartDecoder:
     def _report(self, reports: Sequence[Report], offset: int) -> None:
         if any(report.lost for report in reports):
             self._lost_at = offset
-            self._doubt.look(reports)
+            self._verifier.note_damage(reports)
         if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 
 
-def _guarded(
-    known: dict[Any, Known], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
-) -> dict[object, Known]:
+def _predictor_variant(
+    known: dict[Any, CachedStep], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
+) -> dict[object, CachedStep]:
     """Where a step is kept that depends on these states of the predictor's entries."""
     guarded = known.get(key)
-    if not isinstance(guarded, Guarded) or len(guarded) >= _VARIANTS:
-        guarded = known[key] = Guarded(packet)
+    if not isinstance(guarded, PredictorFork) or len(guarded) >= _VARIANTS:
+        guarded = known[key] = PredictorFork(packet)
     indices, states = zip(*guard, strict=True)
-    wanted = states if len(states) > 1 else states[0]
+    required = states if len(states) > 1 else states[0]
     for variant in guarded:
-        if variant.states == wanted and variant.indices == indices:
+        if variant.states == required and variant.indices == indices:
             return variant.known
-    variant = Variant(itemgetter(*indices), wanted, {}, indices)
+    variant = PredictorVariant(itemgetter(*indices), required, {}, indices)
     guarded.append(variant)
     return variant.known
 

@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.etrace.packet import Codec, codec, read_support
 from rvtrace_gdb.decode.history.builder import Lost
 from rvtrace_gdb.decode.program.instructions import Access
 
-_NONE = -1
+_NO_ADDRESS = -1
 
 
 class Setup(NamedTuple):
@@ -32,7 +32,7 @@ class Setup(NamedTuple):
     modes: Modes
 
 
-class Known:
+class SourceState:
     """Of one source.
 
     setup, codec  what its packets are read with
@@ -45,9 +45,9 @@ class Known:
         self._mask = (1 << xlen) - 1
         self._reference: int | None = None  # the last address it reported
         self._targets: dict[int, int] = {}  # its jump target cache
-        self._reported = _NONE  # an address that is in there, if no packet of format 3 follows
+        self._pending_target = _NO_ADDRESS  # an address that is in there, if no packet of format 3 follows
 
-    def copy(self) -> "Known":
+    def copy(self) -> "SourceState":
         """Another one, at the same place."""
         new = copy(self)
         new._targets = dict(self._targets)
@@ -57,11 +57,11 @@ class Known:
         """Packets are lost."""
         self._reference = None
         self._targets.clear()
-        self._reported = _NONE
+        self._pending_target = _NO_ADDRESS
 
     def address(self, packet: Packet) -> int | None:
         """The address *packet* stands for; None: it has none, or it is not known. To be asked once for each packet."""
-        return self._synchronized(packet) if packet.format == Format.SYNC else self._followed(packet)
+        return self._sync_address(packet) if packet.format == Format.SYNC else self._branch_address(packet)
 
     def set_up(self, packet: Packet) -> None:
         """What a support packet says."""
@@ -70,11 +70,11 @@ class Known:
         if self.setup != before:
             self.codec = codec(replace(self._options, parameters=said.parameters), said.modes)
 
-    def _synchronized(self, packet: Packet) -> int | None:
+    def _sync_address(self, packet: Packet) -> int | None:
         fields = packet.fields
         if packet.subformat == Sync.CONTEXT:
             return None
-        self._reported = _NONE
+        self._pending_target = _NO_ADDRESS
         self._targets.clear()
         if packet.subformat == Sync.SUPPORT:
             return None
@@ -87,16 +87,16 @@ class Known:
         self._reference = address
         return address
 
-    def _followed(self, packet: Packet) -> int | None:
+    def _branch_address(self, packet: Packet) -> int | None:
         """Formats 0 to 2.
 
         That one of these follows says of the address before that an uninferable discontinuity led there (2.0, "Format
         2 notify and updiscon fields"), so it is in the cache ("Jump target cache mode").
         """
         fields, modes = packet.fields, self.setup.modes
-        if self._reported >= 0:
-            self._targets[self._index(self._reported)] = self._reported
-            self._reported = _NONE
+        if self._pending_target >= 0:
+            self._targets[self._index(self._pending_target)] = self._pending_target
+            self._pending_target = _NO_ADDRESS
         if "index" in fields:
             # Whether targets that are not reported are in the cache, documents do not agree.
             unseen = modes.implicit_return or modes.sijump or modes.resync_disabled
@@ -111,7 +111,7 @@ class Known:
         if self._reference is None:
             self._targets.clear()  # any entry may be another now
         elif not fields.get("notify"):
-            self._reported = self._reference
+            self._pending_target = self._reference
         return self._reference
 
     def _index(self, address: int) -> int:
@@ -173,31 +173,31 @@ class Itemizer:
         self, options: Options, encapsulation: Encapsulation, xlen: int = 64, *, wrapped: bool = False
     ) -> None:
         self._deframer = encapsulation.deframer(wrapped=wrapped)
-        self._start = Known(options, xlen)
-        self._known: dict[int, Known] = {}
+        self._start = SourceState(options, xlen)
+        self._states: dict[int, SourceState] = {}
         self._accesses: dict[int, DataDecoder] = {}
         self._packets: dict[tuple[Codec, bytes], Packet] = {}  # few packets of a trace are distinct
-        self._held = b""  # not a whole slice yet
+        self._incomplete = b""  # not a whole slice yet
         self._idle: Item | None = None  # filling that may go on
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Itemizer":
         new = copy(self)
         new._deframer = deepcopy(self._deframer, memo)
-        new._known = {source: known.copy() for source, known in self._known.items()}
+        new._states = {source: known.copy() for source, known in self._states.items()}
         new._accesses = deepcopy(self._accesses, memo)
         return new
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """The items that are complete with *data*, in order."""
-        data = self._held + data
+        data = self._incomplete + data
         whole = len(data) - len(data) % _SLICE
-        self._held = data[whole:]
+        self._incomplete = data[whole:]
         for at in range(0, whole, _SLICE):
             yield from self._in_order(list(self._deframer.feed(data[at : at + _SLICE])))
 
     def finish(self) -> Iterator[Item]:
         """The end of the trace: what is left over."""
-        last, self._held = self._held, b""
+        last, self._incomplete = self._incomplete, b""
         yield from self._in_order([*self._deframer.feed(last), *self._deframer.finish()])
         yield from self._end_of_filling()
 
@@ -210,7 +210,7 @@ class Itemizer:
                 self._fill(piece)
                 continue
             yield from self._end_of_filling()
-            yield self._packet(piece) if isinstance(piece, _Piece) else self._lost(piece)
+            yield self._packet(piece) if isinstance(piece, _LocatedPacket) else self._lost(piece)
 
     def _fill(self, idle: Idle) -> None:
         before = self._idle
@@ -223,14 +223,14 @@ class Itemizer:
             yield idle
 
     def _lost(self, lost: Lost) -> Item:
-        for known in self._known.values():
+        for known in self._states.values():
             known.forget()
         for accesses in self._accesses.values():
             accesses.lost()
         return Item(lost.offset, lost.length, problem=lost.why or "the start of the buffer, inside a packet")
 
-    def _packet(self, piece: "_Piece") -> Item:
-        known = self._of(piece.source)
+    def _packet(self, piece: "_LocatedPacket") -> Item:
+        known = self._state_of(piece.source)
         item = Item(
             piece.offset, piece.length, piece.payload, None, None, "", piece.source, None, None, piece.time, known.setup
         )
@@ -243,10 +243,10 @@ class Itemizer:
             return item._replace(problem=str(error))
 
     def _data(self, item: Item, source: int) -> Item:
-        data, access = self._data_decoder(source).shown(item.raw)
+        data, access = self._data_decoder(source).decode_packet(item.raw)
         return item._replace(data=data, access=access)
 
-    def _instruction(self, item: Item, known: Known) -> Item:
+    def _instruction(self, item: Item, known: SourceState) -> Item:
         assert item.source is not None
         key = (known.codec, item.raw)
         packet = self._packets.get(key)
@@ -260,7 +260,7 @@ class Itemizer:
             self._synchronize(packet, known, item.source)
         return item._replace(packet=packet, address=address)
 
-    def _synchronize(self, packet: Packet, known: Known, source: int) -> None:
+    def _synchronize(self, packet: Packet, known: SourceState, source: int) -> None:
         """What packets of format 3 mean for data packets, and support packets for all."""
         accesses = self._accesses.get(source)
         if packet.subformat == Sync.SUPPORT:
@@ -270,20 +270,20 @@ class Itemizer:
         elif packet.subformat != Sync.CONTEXT and accesses is not None:
             accesses.synchronize(0)
 
-    def _of(self, source: int) -> Known:
-        known = self._known.get(source)
+    def _state_of(self, source: int) -> SourceState:
+        known = self._states.get(source)
         if known is None:
-            known = self._known[source] = self._start.copy()
+            known = self._states[source] = self._start.copy()
         return known
 
     def _data_decoder(self, source: int) -> DataDecoder:
         decoder = self._accesses.get(source)
         if decoder is None:
-            decoder = self._accesses[source] = DataDecoder(*self._of(source).setup)
+            decoder = self._accesses[source] = DataDecoder(*self._state_of(source).setup)
         return decoder
 
 
-class _Piece(NamedTuple):
+class _LocatedPacket(NamedTuple):
     """A packet where it is in the trace."""
 
     offset: int
@@ -294,11 +294,11 @@ class _Piece(NamedTuple):
     time: int | None
 
 
-def _pieces(found: Found) -> "Iterator[_Piece | Idle | Lost]":
+def _pieces(found: Found) -> "Iterator[_LocatedPacket | Idle | Lost]":
     if not isinstance(found, Packets):
         yield found
         return
     times = found.times or [None] * len(found.payloads)
     for place in zip(found.offsets, found.sizes, found.payloads, times, strict=True):
         offset, size, payload, time = place
-        yield _Piece(offset, size, found.source, found.kind, payload, time)
+        yield _LocatedPacket(offset, size, found.source, found.kind, payload, time)

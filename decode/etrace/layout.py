@@ -82,11 +82,11 @@ class Kind(Enum):
     """One bit that says something where it differs from the last one of the packet; *bits* are those of the address."""
 
 
-Given = Callable[[Modes, Mapping[str, int], int], bool]
+Condition = Callable[[Modes, Mapping[str, int], int], bool]
 """Whether a packet has a field: by modes, the fields before, and how many bits of the payload are left for it and what
 follows. In building, these are ANY if the field is to be sent (of a GATE: an address), else 0."""
 
-ANY = 1 << 16
+ANY_LENGTH = 1 << 16
 
 
 class Field(NamedTuple):
@@ -99,7 +99,7 @@ class Field(NamedTuple):
     name: str
     bits: Callable[[Parameters], int]
     kind: Kind = Kind.VALUE
-    given: Given | None = None
+    condition: Condition | None = None
 
 
 MAP_BITS = (31, 1, *[3] * 2, *[7] * 4, *[15] * 8, *[31] * 16)
@@ -139,9 +139,9 @@ def fixed(bits: int) -> Callable[[Parameters], int]:
     return lambda _: bits
 
 
-def gate(given: Given) -> Field:
+def gate(condition: Condition) -> Field:
     """The packet goes on only if..."""
-    return Field("", fixed(0), Kind.GATE, given)
+    return Field("", fixed(0), Kind.GATE, condition)
 
 
 def has_branches(_: Modes, fields: Mapping[str, int], left: int) -> bool:
@@ -203,7 +203,7 @@ STANDARD: Layout = {
     (Format.OPT_EXT, Ext.JUMP_TARGET): (
         Field("index", lambda p: p.cache_size),
         BRANCHES,
-        MAP._replace(given=has_branches),
+        MAP._replace(condition=has_branches),
         *_RETURNS,
     ),
     (Format.DIFF_DELTA, None): (BRANCHES, MAP, gate(has_branches), *_REPORTING),
@@ -214,8 +214,8 @@ STANDARD: Layout = {
         *WHERE,
         *CAUSE,
         Field("thaddr", fixed(1)),
-        ADDRESS._replace(given=_has_trap_address),
-        TVAL._replace(given=is_exception),
+        ADDRESS._replace(condition=_has_trap_address),
+        TVAL._replace(condition=is_exception),
     ),
     (Format.SYNC, Sync.CONTEXT): WHERE,
 }
@@ -225,7 +225,7 @@ class Malformed(Exception):
     """A payload that is no packet; the text says why."""
 
 
-def counted(size: int) -> str:
+def byte_count(size: int) -> str:
     """So many bytes."""
     return f"{size} byte{'' if size == 1 else 's'}"
 
@@ -243,7 +243,7 @@ class Packet(NamedTuple):
     fields: dict[str, int]
 
 
-class Place(NamedTuple):
+class PlacedField(NamedTuple):
     """A field of known width, and what is needed to read and write it.
 
     mask   as many ones as it has bits
@@ -256,7 +256,7 @@ class Place(NamedTuple):
     name: str
     bits: int
     mask: int
-    given: Given | None
+    condition: Condition | None
     lsb: int
     full: bool
     after: int
@@ -269,16 +269,18 @@ _FULL = {Kind.REPORTED: Kind.ADDRESS, Kind.BYTES_REPORTED: Kind.BYTES_ADDRESS}
 _WITHOUT_WIDTH = (Kind.GATE, Kind.SPARE, Kind.IMPLIED)
 
 
-def places(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[Place, ...]:
+def placed_fields(fields: Sequence[Field], parameters: Parameters, modes: Modes) -> tuple[PlacedField, ...]:
     """The fields that packets of such an encoder have."""
-    made: list[Place] = []
+    made: list[PlacedField] = []
     after = 0
     for field in reversed(fields):
         bits = field.bits(parameters)
         if bits or field.kind in _WITHOUT_WIDTH:
             kind = _FULL.get(field.kind, field.kind) if modes.full_address else field.kind
             lsb = parameters.iaddress_lsb
-            made.append(Place(kind, field.name, bits, (1 << bits) - 1, field.given, lsb, modes.full_address, after))
+            made.append(
+                PlacedField(kind, field.name, bits, (1 << bits) - 1, field.condition, lsb, modes.full_address, after)
+            )
         after += bits
     return tuple(reversed(made))
 
@@ -308,12 +310,12 @@ class Reader:
         self.at += width
         return value
 
-    def read(self, shape: Sequence[Place]) -> None:
+    def read(self, shape: Sequence[PlacedField]) -> None:
         """Reads these fields. Raises Malformed."""
         bits, at, fields = self.bits, self.at, self.fields
         for place in shape:
-            kind, name, width, mask, given, lsb, _, _ = place
-            if given is not None and not given(self._modes, fields, self.end - at):
+            kind, name, width, mask, condition, lsb, _, _ = place
+            if condition is not None and not condition(self._modes, fields, self.end - at):
                 if kind is _GATE:
                     break
                 continue
@@ -341,7 +343,7 @@ class Reader:
             at += width
         self.at = at
 
-    def _read_other(self, place: Place) -> None:
+    def _read_other(self, place: PlacedField) -> None:
         """Kinds that only some encoders have."""
         kind, name, width = place.kind, place.name, place.bits
         if kind is Kind.SPARE:
@@ -358,23 +360,23 @@ class Reader:
         elif kind in (Kind.BYTES_ADDRESS, Kind.BYTES_REPORTED):
             self._whole_bytes(place)
 
-    def _last(self, place: Place) -> None:
+    def _last(self, place: PlacedField) -> None:
         size = (self.end - self.at) // 8
         if size < 1:
-            raise Malformed(f"too short for an address: {counted(self.end // 8)}")
+            raise Malformed(f"too short for an address: {byte_count(self.end // 8)}")
         if size > (place.bits + 7) // 8:
-            raise Malformed(f"{counted(size)} for an address of {place.bits} bits")
+            raise Malformed(f"{byte_count(size)} for an address of {place.bits} bits")
         self.fields[place.name] = _signed(self.take(8 * size), 8 * size, place)
 
-    def _whole_bytes(self, place: Place) -> None:
+    def _whole_bytes(self, place: PlacedField) -> None:
         size = (self.end - self.at - place.after - 1) // 8
         if size < 1:
-            raise Malformed(f"too short for an address: {counted(self.end // 8)}")
+            raise Malformed(f"too short for an address: {byte_count(self.end // 8)}")
         width = 8 * min(size, (place.bits + 7) // 8) + 1
         self.fields[place.name] = _signed(self.take(width), width, place)
 
 
-def _signed(value: int, width: int, place: Place) -> int:
+def _signed(value: int, width: int, place: PlacedField) -> int:
     """An address that was sent in *width* bits, which may be more or fewer than it has."""
     value = value - (value >> width - 1 << width) & place.mask
     if not place.full and place.kind is not Kind.BYTES_ADDRESS:
@@ -408,16 +410,16 @@ class Writer:
         length = (bits if bits >= 0 else ~bits).bit_length() // 8 + 1 if compressed else (self.at + 7) // 8
         return bits.to_bytes(length, "little", signed=True)
 
-    def write(self, shape: Sequence[Place]) -> None:
+    def write(self, shape: Sequence[PlacedField]) -> None:
         """Writes these fields. Raises ValueError for one that is missing or does not fit."""
         for place in shape:
-            left = ANY if (place.name or "address") in self._fields else 0
-            if place.given is None or place.given(self._modes, self._fields, left):
+            left = ANY_LENGTH if (place.name or "address") in self._fields else 0
+            if place.condition is None or place.condition(self._modes, self._fields, left):
                 self._write(place)
             elif place.kind is Kind.GATE:
                 break
 
-    def _write(self, place: Place) -> None:
+    def _write(self, place: PlacedField) -> None:
         kind, name, width = place.kind, place.name, place.bits
         if kind is Kind.FLAG:
             self.put(name, self._fields.get(name, 0) ^ self._before(), 1)
@@ -437,7 +439,7 @@ class Writer:
         elif kind is not Kind.GATE:
             self.put(name, *self._address(place, name))
 
-    def _address(self, place: Place, name: str) -> tuple[int, int]:
+    def _address(self, place: PlacedField, name: str) -> tuple[int, int]:
         """An address as it is sent, and in how many bits."""
         kind, width = place.kind, place.bits
         value = self._given(name)
@@ -456,7 +458,7 @@ class Writer:
             width = 8 * size + 1
         return value & (1 << width) - 1, width
 
-    def _leave_out(self, place: Place) -> None:
+    def _leave_out(self, place: PlacedField) -> None:
         value = place.bits if place.kind is Kind.IMPLIED else 0
         if self._fields.get(place.name, value) != value:
             raise ValueError(f"{place.name} can only be {value} in these packets")

@@ -23,14 +23,14 @@ from rvtrace_gdb.decode.etrace.layout import (
     Key,
     Malformed,
     Packet,
-    Place,
+    PlacedField,
     Reader,
     Sync,
     Writer,
-    counted,
+    byte_count,
     f0s_width,
     fixed,
-    places,
+    placed_fields,
 )
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
 
@@ -47,24 +47,24 @@ class QualStatus(IntEnum):
     """Tracing ended; the packet before would have been sent anyway, for its updiscon."""
 
 
-class Said(NamedTuple):
-    """One field of a layout, and what of Parameters or Modes it tells; "": nothing of them."""
+class SupportField(NamedTuple):
+    """One field of a layout, and what of Parameters or Modes it setting; "": nothing of them."""
 
     name: str
     bits: int
-    tells: str = ""
+    setting: str = ""
 
 
 class SupportTable(NamedTuple):
     """A layout. *units*: of parameters that are not sent as they are."""
 
-    said: tuple[Said, ...]
+    entries: tuple[SupportField, ...]
     units: Mapping[str, int] = {}
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """In order of transmission."""
-        return tuple(Field(one.name, fixed(one.bits)) for one in self.said)
+        return tuple(Field(one.name, fixed(one.bits)) for one in self.entries)
 
 
 class Support(NamedTuple):
@@ -86,78 +86,78 @@ class Support(NamedTuple):
     modes: Modes
 
 
-_STATUS = (Said("ienable", 1), Said("encoder_mode", 1), Said("qual_status", 2))
+_STATUS = (SupportField("ienable", 1), SupportField("encoder_mode", 1), SupportField("qual_status", 2))
 
 LAYOUTS: Mapping[SupportLayout, SupportTable] = {
     SupportLayout.REFERENCE: SupportTable(
         (
             *_STATUS,
-            Said("implicit_return", 1, "implicit_return"),
-            Said("implicit_exception", 1, "implicit_exception"),
-            Said("full_address", 1, "full_address"),
-            Said("jump_target_cache", 1, "jump_target_cache"),
-            Said("branch_prediction", 1, "branch_prediction"),
-            Said("denable", 1),
-            Said("dloss", 1),
-            Said("no_address", 1, "data_no_address"),
-            Said("no_data", 1, "data_no_data"),
-            Said("full_daddress", 1, "data_full_address"),
-            Said("full_data", 1, "data_full_data"),
+            SupportField("implicit_return", 1, "implicit_return"),
+            SupportField("implicit_exception", 1, "implicit_exception"),
+            SupportField("full_address", 1, "full_address"),
+            SupportField("jump_target_cache", 1, "jump_target_cache"),
+            SupportField("branch_prediction", 1, "branch_prediction"),
+            SupportField("denable", 1),
+            SupportField("dloss", 1),
+            SupportField("no_address", 1, "data_no_address"),
+            SupportField("no_data", 1, "data_no_data"),
+            SupportField("full_daddress", 1, "data_full_address"),
+            SupportField("full_data", 1, "data_full_data"),
         )
     ),
     SupportLayout.STANDARD: SupportTable(
         (
-            Said("ienable", 1),
-            Said("encoder_mode", 2),
-            Said("qual_status", 2),
-            Said("sijump", 1, "sijump"),
-            Said("implicit_return", 1, "implicit_return"),
-            Said("branch_predictor", 1, "branch_prediction"),
-            Said("jump_target_cache", 1, "jump_target_cache"),
-            Said("implicit_except", 1, "implicit_exception"),
-            Said("full_iaddress", 1, "full_address"),
-            Said("resync_disabled", 1, "resync_disabled"),
-            Said("iret_ext", 1, "iret_ext"),
-            Said("time_width", 3, "time_width"),
-            Said("f0s_width", 2, "f0s_width"),
-            Said("return_stack_size", 3, "return_stack_size"),
-            Said("call_counter_size", 4, "call_counter_size"),
-            Said("bpred_size", 3, "bpred_size"),
-            Said("cache_size", 3, "cache_size"),
-            Said("denable", 1),
-            Said("dloss", 1),
-            Said("mmacas_ext", 1, "mmacas_ext"),
-            Said("noaddr", 1, "data_no_address"),
-            Said("nodata", 1, "data_no_data"),
-            Said("full_daddress", 1, "data_full_address"),
-            Said("full_data", 1, "data_full_data"),
+            SupportField("ienable", 1),
+            SupportField("encoder_mode", 2),
+            SupportField("qual_status", 2),
+            SupportField("sijump", 1, "sijump"),
+            SupportField("implicit_return", 1, "implicit_return"),
+            SupportField("branch_predictor", 1, "branch_prediction"),
+            SupportField("jump_target_cache", 1, "jump_target_cache"),
+            SupportField("implicit_except", 1, "implicit_exception"),
+            SupportField("full_iaddress", 1, "full_address"),
+            SupportField("resync_disabled", 1, "resync_disabled"),
+            SupportField("iret_ext", 1, "iret_ext"),
+            SupportField("time_width", 3, "time_width"),
+            SupportField("f0s_width", 2, "f0s_width"),
+            SupportField("return_stack_size", 3, "return_stack_size"),
+            SupportField("call_counter_size", 4, "call_counter_size"),
+            SupportField("bpred_size", 3, "bpred_size"),
+            SupportField("cache_size", 3, "cache_size"),
+            SupportField("denable", 1),
+            SupportField("dloss", 1),
+            SupportField("mmacas_ext", 1, "mmacas_ext"),
+            SupportField("noaddr", 1, "data_no_address"),
+            SupportField("nodata", 1, "data_no_data"),
+            SupportField("full_daddress", 1, "data_full_address"),
+            SupportField("full_data", 1, "data_full_data"),
         ),
         {"time_width": 16},
     ),
     SupportLayout.PULP: SupportTable(
         (
             *_STATUS,
-            Said("jump_target_cache", 1, "jump_target_cache"),
-            Said("branch_prediction", 1, "branch_prediction"),
-            Said("implicit_return", 1, "implicit_return"),
-            Said("sijump", 1, "sijump"),
-            Said("implicit_exception", 1, "implicit_exception"),
-            Said("full_address", 1, "full_address"),
-            Said("delta_address", 1),
+            SupportField("jump_target_cache", 1, "jump_target_cache"),
+            SupportField("branch_prediction", 1, "branch_prediction"),
+            SupportField("implicit_return", 1, "implicit_return"),
+            SupportField("sijump", 1, "sijump"),
+            SupportField("implicit_exception", 1, "implicit_exception"),
+            SupportField("full_address", 1, "full_address"),
+            SupportField("delta_address", 1),
         )
     ),
     SupportLayout.ET20: SupportTable(
         (
             *_STATUS,
-            Said("implicit_return", 1, "implicit_return"),
-            Said("implicit_exception", 1, "implicit_exception"),
-            Said("full_address", 1, "full_address"),
-            Said("jump_target_cache", 1, "jump_target_cache"),
-            Said("branch_prediction", 1, "branch_prediction"),
-            Said("sijump", 1, "sijump"),
+            SupportField("implicit_return", 1, "implicit_return"),
+            SupportField("implicit_exception", 1, "implicit_exception"),
+            SupportField("full_address", 1, "full_address"),
+            SupportField("jump_target_cache", 1, "jump_target_cache"),
+            SupportField("branch_prediction", 1, "branch_prediction"),
+            SupportField("sijump", 1, "sijump"),
         )
     ),
-    SupportLayout.PT10: SupportTable((Said("ienable", 1), Said("qual_status", 2))),
+    SupportLayout.PT10: SupportTable((SupportField("ienable", 1), SupportField("qual_status", 2))),
 }
 
 _MODES = frozenset(Modes.__dataclass_fields__)
@@ -170,11 +170,11 @@ def read_support(packet: Packet, options: Options) -> Support:
     modes: dict[str, bool] = {}
     parameters: dict[str, Any] = {}
     if not options.pinned:
-        for name, bits, tells in table.said:
-            if tells in _MODES:
-                modes[tells] = bool(fields[name])
-            elif tells in _PARAMETERS:
-                parameters[tells] = fields[name] * table.units.get(tells, 1) if bits > 1 else bool(fields[name])
+        for name, bits, setting in table.entries:
+            if setting in _MODES:
+                modes[setting] = bool(fields[name])
+            elif setting in _PARAMETERS:
+                parameters[setting] = fields[name] * table.units.get(setting, 1) if bits > 1 else bool(fields[name])
     return Support(
         bool(fields["ienable"]),
         fields.get("encoder_mode", 0),
@@ -192,7 +192,7 @@ def apply_support(packet: Packet, options: Options) -> tuple[Parameters, Modes]:
     return said.parameters, said.modes
 
 
-def fields_of(
+def support_fields(
     layout: SupportLayout,
     parameters: Parameters,
     modes: Modes,
@@ -216,21 +216,21 @@ def fields_of(
         "delta_address": int(not modes.full_address),
     }
     fields: dict[str, int] = {}
-    for name, bits, tells in table.said:
-        value = known[name] if not tells else _value(tells, parameters, modes)
-        unit = table.units.get(tells, 1)
+    for name, bits, setting in table.entries:
+        value = known[name] if not setting else _value(setting, parameters, modes)
+        unit = table.units.get(setting, 1)
         if value % unit or value // unit >> bits:
-            raise ValueError(f"{tells} {value} cannot be said in {bits} bits of a support packet ({layout.value})")
+            raise ValueError(f"{setting} {value} cannot be said in {bits} bits of a support packet ({layout.value})")
         fields[name] = value // unit
     return fields
 
 
-def _value(tells: str, parameters: Parameters, modes: Modes) -> int:
-    if tells in _MODES:
-        return int(getattr(modes, tells))
-    if tells == "f0s_width":
+def _value(setting: str, parameters: Parameters, modes: Modes) -> int:
+    if setting in _MODES:
+        return int(getattr(modes, setting))
+    if setting == "f0s_width":
         return f0s_width(parameters)
-    return int(getattr(parameters, tells))
+    return int(getattr(parameters, setting))
 
 
 def parse(payload: bytes, options: Options, modes: Modes) -> Packet:
@@ -269,7 +269,7 @@ class Codec:
         self._rules = dialects.RULES[dialect]
         self._f0s_width = layout.f0s_width(parameters)
         formats = {**self._rules.layout, (Format.SYNC, Sync.SUPPORT): LAYOUTS[supported].fields}
-        self._shapes = {key: places(fields, parameters, modes) for key, fields in formats.items()}
+        self._shapes = {key: placed_fields(fields, parameters, modes) for key, fields in formats.items()}
 
     def parse(self, payload: bytes) -> Packet:
         """The packet in *payload*. Raises Malformed."""
@@ -285,7 +285,7 @@ class Codec:
         if fields.get("branch_fmt") == layout.BranchFmt.RESERVED:
             raise Malformed("reserved branch_fmt 1")
         if self._rules.length_tells and format == Format.DIFF_DELTA:
-            dialects.settle(fields, uncounted=self._rules.uncounted)
+            dialects.settle_branches(fields, uncounted=self._rules.uncounted)
         return Packet(format, subformat, fields)
 
     def build(self, format: int, subformat: int | None, fields: Mapping[str, int], *, compress: bool = True) -> bytes:
@@ -309,7 +309,7 @@ class Codec:
         width = self._subformat_width(format)
         return format, read.take(width) if width else self._only_extension()
 
-    def _shape(self, format: int, subformat: int | None) -> tuple[Place, ...]:
+    def _shape(self, format: int, subformat: int | None) -> tuple[PlacedField, ...]:
         shape = self._shapes.get((format, subformat))
         if shape is None:
             what = f"format {format}" if subformat is None else f"format {format} subformat {subformat}"
@@ -343,9 +343,9 @@ class Codec:
         Bits up to a whole byte may be anything (e-trace-encap, "Packet Length"); whole bytes must not tell anything.
         """
         if not self._rules.compressed and read.at > read.end:
-            raise Malformed(f"{counted(read.end // 8)}, but its fields take {(read.at + 7) // 8}")
+            raise Malformed(f"{byte_count(read.end // 8)}, but its fields take {(read.at + 7) // 8}")
         if read.bits >> (read.at + 7 & ~7) not in (0, -1) and not open_ended:
-            raise Malformed(f"{counted(read.end // 8)}, of which {(read.at + 7) // 8} are fields")
+            raise Malformed(f"{byte_count(read.end // 8)}, of which {(read.at + 7) // 8} are fields")
 
 
 _codec = lru_cache(maxsize=256)(Codec)

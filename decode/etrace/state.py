@@ -30,11 +30,11 @@ from rvtrace_gdb.decode.stepping.control_flow import (
     pushed,
 )
 
-_ANY = 1 << 30
+_UNLIMITED_PEAK = 1 << 30
 """A peak no stack has room for."""
 
 
-class Depth:
+class StackLimits:
     """How deep the stack of an encoder is. *entries*: return addresses; *repeats*: of equal ones, in one entry."""
 
     __slots__ = ("entries", "repeats")
@@ -58,7 +58,7 @@ class ReturnStack(Calls):
 
     __slots__ = ("_limits", "depth", "first", "overflowed", "peak")
 
-    def __init__(self, stack: Stack, limits: Depth) -> None:
+    def __init__(self, stack: Stack, limits: StackLimits) -> None:
         super().__init__(stack)
         self._limits = limits
         self.depth = self.peak = self.first = _entries(stack, limits)
@@ -67,7 +67,7 @@ class ReturnStack(Calls):
     def push(self, address: int) -> None:
         """A call."""
         if self._limits.repeats:
-            self.peak = _ANY  # whether an entry has room depends on the whole stack
+            self.peak = _UNLIMITED_PEAK  # whether an entry has room depends on the whole stack
             if self._shares(address):
                 super().push(address)
                 return
@@ -130,7 +130,7 @@ class ReturnStack(Calls):
         return run % (self._limits.repeats + 1) != 0
 
 
-def _entries(stack: Stack, limits: Depth) -> int:
+def _entries(stack: Stack, limits: StackLimits) -> int:
     """How many entries an encoder has for these return addresses."""
     if stack is None or not limits.repeats:
         return stack[2] if stack is not None else 0
@@ -150,7 +150,7 @@ def _top_run(stack: tuple[int, Stack, int]) -> tuple[int, Stack, int]:
     return address, rest, run
 
 
-def exactly(stack: Stack) -> CallEffect:
+def replacement(stack: Stack) -> CallEffect:
     """What makes any stack this one."""
     return CallEffect((), _addresses(stack), True)
 
@@ -170,24 +170,24 @@ NOT_CACHED = -1
 _INITIAL = 0b01
 # "00: to 01 if prediction fails; 01: to 00 if it succeeds, else 11; 11: to 10 if it fails; 10: to 11 if it succeeds,
 # else 00." The high bit is the prediction, the low one the last outcome.
-_AFTER = (bytes((0b00, 0b00, 0b00, 0b10)), bytes((0b01, 0b11, 0b11, 0b11)))
+_SUCCESSORS = (bytes((0b00, 0b00, 0b00, 0b10)), bytes((0b01, 0b11, 0b11, 0b11)))
 
 Training = tuple[tuple[int, bytes], ...]
 """What branches do to the predictor: for each index, the state after each of the four states before."""
 
 
-Entries = tuple[tuple[int, int], ...]
+CacheEntries = tuple[tuple[int, int], ...]
 """Jump targets for the cache, each with its index."""
 
 
-class Effect(NamedTuple):
+class TableEffect(NamedTuple):
     """What a packet does to the tables: trains branches, enters jump targets, or resets both.
 
     *resets*: before *training*, which is then that of the instruction the synchronization reports.
     """
 
     training: Training = ()
-    targets: Entries = ()
+    targets: CacheEntries = ()
     resets: bool = False
 
 
@@ -208,7 +208,7 @@ class Tables:
         self.states[:] = bytes([_INITIAL]) * len(self.states)
         self.targets.clear()
 
-    def apply(self, effect: Effect) -> None:
+    def apply(self, effect: TableEffect) -> None:
         """What a packet does."""
         if effect.resets:
             self.reset()
@@ -225,7 +225,7 @@ class Tables:
         """The entry of the cache for a jump target."""
         return target >> self._lsb & self._jump_mask
 
-    def entries(self, targets: Iterable[int]) -> Entries:
+    def entries(self, targets: Iterable[int]) -> CacheEntries:
         """These jump targets with their indices."""
         return tuple((self.jump_index(target), target) for target in targets)
 
@@ -238,7 +238,7 @@ class Tables:
         index = self.branch_index(pc)
         state = self.states[index]
         before.setdefault(index, state)
-        self.states[index] = successor = _AFTER[taken][state]
+        self.states[index] = successor = _SUCCESSORS[taken][state]
         return state != successor
 
     def change(self, before: dict[int, int]) -> Training:
@@ -254,11 +254,11 @@ class Tables:
         for pc, taken in outcomes:
             index = self.branch_index(pc)
             before = known.get(index)
-            known[index] = _AFTER[taken] if before is None else before.translate(_TRANSLATE[taken])
+            known[index] = _SUCCESSORS[taken] if before is None else before.translate(_TRANSLATE[taken])
         return tuple(known.items())
 
 
-_TRANSLATE = tuple(successor + bytes(range(4, 256)) for successor in _AFTER)
+_TRANSLATE = tuple(successor + bytes(range(4, 256)) for successor in _SUCCESSORS)
 
 
 Part = tuple[int, ...] | Path | RepeatPath
@@ -299,14 +299,14 @@ class Walk:
     irets     implicit returns since the last branch
     outcomes  (address, taken) of the branches that were passed, where a predictor has to know them
     fault     why the code contradicts the trace, "" while it does not; *missing*: because it is not there
-    pair      the jump at `at`, whose target the instruction behind it determines
+    pair      the jump at `next_pc`, whose target the instruction behind it determines
     """
 
-    __slots__ = ("at", "behind", "calls", "fault", "irets", "missing", "outcomes", "pair", "parts")
+    __slots__ = ("calls", "fault", "irets", "last_pc", "missing", "next_pc", "outcomes", "pair", "parts")
 
-    def __init__(self, at: int, behind: int, calls: ReturnStack) -> None:
-        self.at = at
-        self.behind = behind
+    def __init__(self, next_pc: int, last_pc: int, calls: ReturnStack) -> None:
+        self.next_pc = next_pc
+        self.last_pc = last_pc
         self.calls = calls
         self.parts: list[Part] = []
         self.irets = 0
@@ -318,7 +318,7 @@ class Walk:
     @property
     def place(self) -> int:
         """Where a fault is: the next instruction if it is known, else the last one."""
-        return self.at if self.at != NOWHERE else self.behind
+        return self.next_pc if self.next_pc != NOWHERE else self.last_pc
 
     @property
     def path(self) -> Path | None:
@@ -360,7 +360,7 @@ class Setup(NamedTuple):
     modes: Modes
 
 
-class TrapSeen(NamedTuple):
+class PendingTrap(NamedTuple):
     """A trap that was reported without its handler. *epc*: -1 when it is not known.
 
     *address*: what the packet had for one; where it is not the EPC, 2.0.5 takes it for that of the next trap.
@@ -374,7 +374,7 @@ class TrapSeen(NamedTuple):
     untold: bool = False
 
 
-class Inferred(NamedTuple):
+class InferredAddress(NamedTuple):
     """The address of the last packet was found where the code leads anyway: it may have been meant for a jump there.
 
     *returns*: as in `Goal` of that packet; *irets*: implicit returns by then.
@@ -387,21 +387,21 @@ class Inferred(NamedTuple):
 class Place(NamedTuple):
     """Where decoding stands.
 
-    at         the next instruction, NOWHERE when that is not known: what retired before it is `behind`
+    next_pc    the next instruction, NOWHERE when that is not known: what retired before it is `last_pc`
     reference  the last address transmitted, which differences are relative to
     """
 
     mode: Mode
-    at: int
-    behind: int
+    next_pc: int
+    last_pc: int
     reference: int
-    inferred: Inferred | None
-    trap: TrapSeen | None
+    inferred: InferredAddress | None
+    trap: PendingTrap | None
     context: Context
     setup: Setup
 
 
-class State(dict[object, "Known"]):
+class State(dict[object, "CachedStep"]):
     """A place, and the steps already known from there, by payload."""
 
     __slots__ = ("place",)
@@ -424,7 +424,7 @@ class Step(NamedTuple):
     reports: tuple[Report, ...] = ()
     landing: Path | None = None
     calls: CallEffect | None = None
-    tables: Effect | None = None
+    tables: TableEffect | None = None
     synchronizes: bool = False
 
     def stack_after(self, stack: Stack) -> Stack:
@@ -435,11 +435,11 @@ class Step(NamedTuple):
         return pushed(None, calls.left) if calls.clears else after(stack, len(calls.taken), calls.left)
 
 
-class Fork(dict[int | None, "Known"]):
+class Fork(dict[int | None, "CachedStep"]):
     """In place of a step that depends on the call stack: what there is for each return address on top of it."""
 
 
-class Lookup(dict[int | None, "Known"]):
+class CacheFork(dict[int | None, "CachedStep"]):
     """In place of a step that depends on an entry of the jump target cache: what there is for each address in it."""
 
     __slots__ = ("index",)
@@ -449,22 +449,22 @@ class Lookup(dict[int | None, "Known"]):
         self.index = index
 
 
-class Single(NamedTuple):
+class NotCached(NamedTuple):
     """In place of a step that is not remembered: the packet, so that it is read once."""
 
     packet: Packet
 
 
-class Variant(NamedTuple):
+class PredictorVariant(NamedTuple):
     """What holds while some entries of the predictor are in these states. *known*: under 0."""
 
     entries: Callable[[bytearray], object]
     states: object
-    known: dict[object, "Known"]
+    known: dict[object, "CachedStep"]
     indices: tuple[int, ...]
 
 
-class Guarded(list[Variant]):
+class PredictorFork(list[PredictorVariant]):
     """In place of a step that depends on the predictor."""
 
     __slots__ = ("packet",)
@@ -474,4 +474,4 @@ class Guarded(list[Variant]):
         self.packet = packet
 
 
-Known = Step | Fork | Lookup | Single | Guarded
+CachedStep = Step | Fork | CacheFork | NotCached | PredictorFork

@@ -11,23 +11,23 @@ the causes in mcause, where a cause that is designated for custom or platform us
 
 from collections.abc import Callable
 
-from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, Flow, Result, landing, name
+from rvtrace_gdb.decode.etrace.branch_packets import STOPPED, Flow, Result, one_instruction, packet_name
 from rvtrace_gdb.decode.etrace.layout import Format, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Dialect, SupportLayout
 from rvtrace_gdb.decode.etrace.packet import QualStatus, apply_support
 from rvtrace_gdb.decode.etrace.state import (
     Arrival,
-    Effect,
     Goal,
     Mode,
+    PendingTrap,
     Place,
     Setup,
     State,
     Step,
+    TableEffect,
     Tables,
-    TrapSeen,
     Walk,
-    exactly,
+    replacement,
 )
 from rvtrace_gdb.decode.etrace.walk import Walker
 from rvtrace_gdb.decode.history.builder import Report
@@ -52,7 +52,7 @@ _LAST_EXCEPTION = 63
 _LAST_INTERRUPT = 4095
 
 
-def noise(packet: Packet, name: str) -> Loss | None:
+def impossible_value(packet: Packet, name: str) -> Loss | None:
     """What of a format 3 packet cannot be, None for nothing. *name*: what the packet is called."""
     fields = packet.fields
     if fields.get("privilege") in _PRIVILEGES:
@@ -70,18 +70,18 @@ def _is_reserved(cause: int, *, interrupt: bool) -> bool:
     return cause in _EXCEPTIONS or cause > _LAST_EXCEPTION
 
 
-class Automaton(Flow):
+class StepFunction(Flow):
     """The states and steps of one program under one set of options."""
 
     def step(self, state: State, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """What *packet* means in *state*. Contradictions between trace and program are reports, not exceptions."""
         if packet.format != Format.SYNC:
-            return self._flow(state.place, packet, stack, tables)
-        if impossible := noise(packet, name(packet)):
+            return self._branches(state.place, packet, stack, tables)
+        if impossible := impossible_value(packet, packet_name(packet)):
             return Result(self.loss(state, EventKind.LOSS, impossible))
         return _SYNCS[Sync(packet.subformat or 0)](self, state.place, packet, stack, tables)
 
-    def can_find(self, state: State, packet: Packet) -> bool:
+    def can_resume(self, state: State, packet: Packet) -> bool:
         """Whether a packet tells where the hart is, which is not known."""
         if state.place.mode is Mode.ADRIFT:
             return packet.format == Format.SYNC or "address" in packet.fields
@@ -89,7 +89,7 @@ class Automaton(Flow):
 
     def end(self, state: State) -> tuple[Report, ...]:
         """What is left to report at the end of the trace."""
-        return self._held_trap(state.place, None)
+        return self._pending_trap(state.place, None)
 
     # Format 3
 
@@ -100,31 +100,31 @@ class Automaton(Flow):
         there = place._replace(context=context)
         if place.mode is not Mode.ON:
             if self._walker(there).is_unknown(address):
-                return self._nowhere(there, packet, address, self._held_trap(place, address))
+                return self._sync_without_code(there, packet, address, self._pending_trap(place, address))
             return Result(self._resume(place, packet, address, context, stack), place.mode is not Mode.TRAPPED)
         walker = self._walker(place)
         same = place.context.prv is None or context.prv == place.context.prv
-        walk = self._before_start(place, walker, address if same else NOWHERE, stack)
-        repeats = address == place.behind
+        walk = self._walk_to_sync(place, walker, address if same else NOWHERE, stack)
+        repeats = address == place.last_pc
         blind = bool(walk.fault)
         arrival = Arrival.FAULT if blind else walker.reach(walk, Goal(address, inferable=same))
         if arrival is Arrival.FAULT and not (same or blind):
-            walk = self._before_start(place, walker, address, stack)
+            walk = self._walk_to_sync(place, walker, address, stack)
             arrival = walker.reach(walk, Goal(address))
-        told_again = repeats and self._options.dialect is Dialect.PULP
-        if told_again and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
+        reported_twice = repeats and self._options.dialect is Dialect.PULP
+        if reported_twice and (arrival is not Arrival.INFERRED or walker.is_branch(address)):
             arrival = Arrival.FAULT  # rv_tracer synchronizes at instructions it has reported before, branches with them
         if arrival is Arrival.FAULT and repeats:
-            walk = walker.start(place.at, place.behind, stack)
+            walk = walker.start(place.next_pc, place.last_pc, stack)
             walk.parts = []
         elif arrival is Arrival.FAULT:
-            return self._mismatch(place, packet, walk, walk.fault)._replace(lasting=False, again=True)
+            return self._mismatch(place, packet, walk, walk.fault)._replace(cacheable=False, retry=True)
         if self._walker(there).is_unknown(address):
-            return self._nowhere(there, packet, address, path=walk.before_last())
-        known = walk.at if arrival is Arrival.INFERRED else NOWHERE
+            return self._sync_without_code(there, packet, address, path=walk.before_last())
+        known = walk.next_pc if arrival is Arrival.INFERRED else NOWHERE
         targets = tables.entries((address,)) if arrival is Arrival.JUMPED else ()
         result = self._synchronized(place, packet, walk, address, context, known)
-        if told_again and place.at != NOWHERE and walker.is_branch(address):
+        if reported_twice and place.next_pc != NOWHERE and walker.is_branch(address):
             result = self._keeps_outcome(place, result)
         effect = result.step.tables
         if place.setup.modes.resync_disabled and effect is not None:
@@ -134,17 +134,17 @@ class Automaton(Flow):
     def _keeps_outcome(self, place: Place, result: Result) -> Result:
         """On where the branch led that is synchronized at again: rv_tracer's branch bit is not its outcome then."""
         step = result.step
-        return result._replace(step=step._replace(state=self._state(step.state.place._replace(at=place.at))))
+        return result._replace(step=step._replace(state=self._state(step.state.place._replace(next_pc=place.next_pc))))
 
-    def _before_start(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
+    def _walk_to_sync(self, place: Place, walker: Walker, address: int, stack: Stack) -> Walk:
         """The walk up to a synchronization at *address*, NOWHERE if the code cannot lead there (but by an xRET).
 
         An address that was reported because of it is one step before it. Where the last address is not, it was the
-        target of a jump there: as in `_continued`.
+        target of a jump there: as in `_start_walk`.
         """
-        if place.at in (NOWHERE, address):
+        if place.next_pc in (NOWHERE, address):
             place = place._replace(inferred=None)
-        return self._continued(place, walker, stack)[0]
+        return self._start_walk(place, walker, stack)[0]
 
     def _synchronized(
         self, place: Place, packet: Packet, walk: Walk, address: int, context: Context, known: int
@@ -152,18 +152,18 @@ class Automaton(Flow):
         """After a walk that came to the address of a synchronization. *known*: what is next, if the walk told."""
         keeps = place.setup.modes.resync_disabled
         settled, following, effect = self._settle(place, packet, address, context, keeps=keeps)
-        if known != NOWHERE and following.place.at == NOWHERE and not self._walker(place).is_branch(address):
-            following = self._state(following.place._replace(at=known))
+        if known != NOWHERE and following.place.next_pc == NOWHERE and not self._walker(place).is_branch(address):
+            following = self._state(following.place._replace(next_pc=known))
         reports = self._context_reports(place, context)
         splits = bool(walk.parts) and (bool(reports) or "time" in packet.fields)
-        path, last_one = (walk.before_last(), landing(address)) if splits else (walk.path, None)
+        path, last_one = (walk.before_last(), one_instruction(address)) if splits else (walk.path, None)
         calls = walk.calls.effect() if keeps else walk.calls.effect(clears=True, left=tuple(settled.calls.left))
         step = Step(path, following, reports, last_one, calls, effect, True)
         return Result(step, not (walk.calls.overflowed or keeps))
 
     def _settle(
         self, place: Place, packet: Packet, address: int, context: Context, *, keeps: bool, stack: Stack = None
-    ) -> tuple[Walk, State, Effect | None]:
+    ) -> tuple[Walk, State, TableEffect | None]:
         """Behind the instruction a synchronizing packet reports. *keeps*: predictor and cache are not reset.
 
         *stack*: of the calls that count any more.
@@ -171,23 +171,23 @@ class Automaton(Flow):
         place = place._replace(context=context)
         walker = self._walker(place)
         walk = walker.start(NOWHERE, address, stack)
-        walker.stand_at(walk, address, not packet.fields["branch"] if walker.is_branch(address) else None)
+        walker.retire_at(walk, address, not packet.fields["branch"] if walker.is_branch(address) else None)
         following = place._replace(
-            mode=Mode.ON, at=walk.at, behind=address, reference=address, inferred=None, trap=None
+            mode=Mode.ON, next_pc=walk.next_pc, last_pc=address, reference=address, inferred=None, trap=None
         )
         effect = None
         modes = place.setup.modes
         if modes.branch_prediction or modes.jump_target_cache:
-            effect = Effect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
+            effect = TableEffect(Tables(place.setup.parameters).training(walk.outcomes), (), not keeps)
         return walk, self._state(following), effect
 
     def _resume(self, place: Place, packet: Packet, address: int, context: Context, stack: Stack) -> Step:
         """Decoding starts at the address of a synchronizing packet."""
-        goes_on = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
-        kept = stack if goes_on else None
-        walk, following, effect = self._settle(place, packet, address, context, keeps=goes_on, stack=kept)
+        continues = place.mode is Mode.TRAPPED and place.setup.modes.resync_disabled
+        kept = stack if continues else None
+        walk, following, effect = self._settle(place, packet, address, context, keeps=continues, stack=kept)
         if place.mode is Mode.TRAPPED:
-            reports = tuple(report._replace(resumed=address) for report in self._held_trap(place, address))
+            reports = tuple(report._replace(resumed=address) for report in self._pending_trap(place, address))
         elif place.mode in STOPPED:
             elsewhere, untold = self._is_gap(place, address)
             start = Start(StartReason.TRACING_STARTS)
@@ -195,51 +195,55 @@ class Automaton(Flow):
         else:
             reports = (Report(EventKind.SYNC, Start(StartReason.UNTOLD), next_pc=address, resumed=address),)
         reports += self._context_reports(place, context)
-        return Step(None, following, reports, landing(address), exactly(walk.calls.stack()), effect, True)
+        return Step(None, following, reports, one_instruction(address), replacement(walk.calls.stack()), effect, True)
 
     def _trap(self, place: Place, packet: Packet, stack: Stack, tables: Tables) -> Result:
         """Subformat 1: an exception or interrupt."""
         fields = packet.fields
         interrupt = bool(fields["interrupt"])
         taken = Trap.of(fields["ecause"], fields.get("tval"), interrupt=interrupt)
-        told = fields["address"] & self._mask if "address" in fields else NOWHERE
-        epc = self._epc(place, fields["thaddr"], told, stack)
+        sent_address = fields["address"] & self._mask if "address" in fields else NOWHERE
+        epc = self._epc(place, fields["thaddr"], sent_address, stack)
         if not fields["thaddr"]:
             # Had it hit right where a filter ended, it would have been in the trace.
-            seen = TrapSeen(taken, epc, told, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE))
-            following = place._replace(mode=Mode.TRAPPED, at=NOWHERE, behind=NOWHERE, inferred=None, trap=seen)
-            reports = self._held_trap(place, None)
-            kept = self._behind_trap(place, stack)
-            calls = None if kept is stack else exactly(kept)
-            lasting = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
-            return Result(Step(None, self._state(following), reports, calls=calls), lasting)
-        handler = told
+            pending = PendingTrap(
+                taken, epc, sent_address, *self._is_gap(place, epc if place.mode is Mode.HALTED else NOWHERE)
+            )
+            following = place._replace(mode=Mode.TRAPPED, next_pc=NOWHERE, last_pc=NOWHERE, inferred=None, trap=pending)
+            reports = self._pending_trap(place, None)
+            kept = self._stack_after_trap(place, stack)
+            calls = None if kept is stack else replacement(kept)
+            cacheable = not place.setup.modes.resync_disabled  # else a return before it depends on the stack
+            return Result(Step(None, self._state(following), reports, calls=calls), cacheable)
+        handler = sent_address
         if handler == NOWHERE:
             known = self._options.trap_handlers.of(fields["ecause"], interrupt)
             if known is None:
                 trap = Report(EventKind.TRAP, taken, last_pc=None if epc < 0 else epc)
                 lost = Report(EventKind.LOSS, Loss(LossCause.UNKNOWN_HANDLER), lost=True)
-                reports = (*self._held_trap(place, None), trap, lost)
+                reports = (*self._pending_trap(place, None), trap, lost)
                 return Result(Step(None, self._lost(place), reports, calls=CLEARS))
             handler = known & self._mask
         context = self._context(place, packet)
         there = place._replace(context=context)
         if self._walker(there).is_unknown(handler):
             trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler)
-            return self._nowhere(there, packet, handler, (*self._held_trap(place, None), trap))
+            return self._sync_without_code(there, packet, handler, (*self._pending_trap(place, None), trap))
         starts = place.mode in (Mode.LOST, Mode.ADRIFT, *STOPPED)
         keeps = place.setup.modes.resync_disabled and not starts
-        kept = self._behind_trap(place, stack) if keeps else None
+        kept = self._stack_after_trap(place, stack) if keeps else None
         walk, state, effect = self._settle(place, packet, handler, context, keeps=keeps, stack=kept)
         resumed = handler if starts or place.mode is Mode.TRAPPED else None
         gap = self._is_gap(place, NOWHERE)
         trap = Report(EventKind.TRAP, taken, None if epc < 0 else epc, handler, False, *gap, resumed)
-        reports = (*self._held_trap(place, None), trap, *self._context_reports(place, context))
-        calls = exactly(walk.calls.stack())
-        told_by_stack = place.setup.modes.implicit_return and place.at == NOWHERE  # the EPC may be
-        return Result(Step(None, state, reports, landing(handler), calls, effect, True), not (keeps or told_by_stack))
+        reports = (*self._pending_trap(place, None), trap, *self._context_reports(place, context))
+        calls = replacement(walk.calls.stack())
+        epc_from_stack = place.setup.modes.implicit_return and place.next_pc == NOWHERE  # the EPC may be
+        return Result(
+            Step(None, state, reports, one_instruction(handler), calls, effect, True), not (keeps or epc_from_stack)
+        )
 
-    def _nowhere(
+    def _sync_without_code(
         self, place: Place, packet: Packet, address: int, before: tuple[Report, ...] = (), path: Path | None = None
     ) -> Result:
         """A synchronization where there is no code is a gap. *place*: with its context; *before*: what came first.
@@ -247,11 +251,11 @@ class Automaton(Flow):
         Of a program that is whole, nothing in it is believed.
         """
         report = self._contradiction(place, packet, address, self._walker(place).why_unknown(address))
-        following = self._unplaced(place._replace(reference=address, trap=None))
+        following = self._without_code(place._replace(reference=address, trap=None))
         reports = (report,) if report.kind is EventKind.MISMATCH else (*before, report)
         return Result(Step(path, following, reports, calls=CLEARS), path is None)
 
-    def _epc(self, place: Place, thaddr: int, told: int, stack: Stack) -> int:
+    def _epc(self, place: Place, thaddr: int, sent_address: int, stack: Stack) -> int:
         """Where a trap hit, NOWHERE when it is not known. *told*: the packet's address."""
         if place.mode is Mode.TRAPPED and place.trap is not None:
             # The second trap hit the first one's handler. 2.0 calls that packet's address undefined, 2.0.5 takes it.
@@ -259,27 +263,27 @@ class Automaton(Flow):
             other = place.trap.address != place.trap.epc
             return place.trap.address if extended and other else NOWHERE
         if place.mode is not Mode.ON:
-            return NOWHERE if thaddr else told  # "exception on the 1st traced instruction" (2.0.5)
-        if place.at != NOWHERE:
-            return place.at
+            return NOWHERE if thaddr else sent_address  # "exception on the 1st traced instruction" (2.0.5)
+        if place.next_pc != NOWHERE:
+            return place.next_pc
         walker = self._walker(place)
-        if walker.raises(place.behind):
-            return place.behind
-        if not walker.is_uninferable(place.behind):
+        if walker.raises(place.last_pc):
+            return place.last_pc
+        if not walker.is_uninferable(place.last_pc):
             return NOWHERE
         if not thaddr:
-            return told
-        implicit = place.setup.modes.implicit_return and walker.is_return(place.behind)
+            return sent_address
+        implicit = place.setup.modes.implicit_return and walker.is_return(place.last_pc)
         return stack[0] if implicit and stack is not None else NOWHERE
 
-    def _behind_trap(self, place: Place, stack: Stack) -> Stack:
+    def _stack_after_trap(self, place: Place, stack: Stack) -> Stack:
         """The call stack behind a trap, if it outlives synchronization.
 
         A call or return right before the trap retired, so the encoder has counted it; its way was not walked any more.
         """
-        if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.at != NOWHERE:
+        if not place.setup.modes.resync_disabled or place.mode is not Mode.ON or place.next_pc != NOWHERE:
             return stack
-        walk = self._walker(place).start(NOWHERE, place.behind, stack)
+        walk = self._walker(place).start(NOWHERE, place.last_pc, stack)
         self._walker(place).leave(walk)
         return walk.calls.stack() if walk.calls.taken or walk.calls.left else stack
 
@@ -301,26 +305,26 @@ class Automaton(Flow):
         if place.mode in STOPPED:
             return Result(Step(None, self._state(place), calls=CLEARS))
         walk = Walk(NOWHERE, NOWHERE, self._walker(place).start(NOWHERE, NOWHERE, stack).calls)
-        at = place.at if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
+        at = place.next_pc if place.mode is Mode.ON and qual_status != QualStatus.NO_CHANGE else NOWHERE
         if place.mode is Mode.ON and place.inferred is not None and qual_status == QualStatus.ENDED_NTR:
-            walk, _ = self._continued(place, self._walker(place), stack)
-            at = NOWHERE if walk.fault else walk.at
-        reports = self._held_trap(place, None)
+            walk, _ = self._start_walk(place, self._walker(place), stack)
+            at = NOWHERE if walk.fault else walk.next_pc
+        reports = self._pending_trap(place, None)
         if walk.fault:
             reports += (self._contradiction(place, packet, walk.place, walk.fault),)
         halted = self._options.unfiltered and bool(fields.get("ienable", 1))
-        untold = None if halted or walk.fault or at != NOWHERE else self._untold(place, qual_status)
+        untold = None if halted or walk.fault or at != NOWHERE else self._open_end(place, qual_status)
         reports += (Report(EventKind.TRACE_OFF, Stop(StopReason.UNTOLD, open=untold)),)
         mode = Mode.HALTED if halted else Mode.OFF
-        following = place._replace(mode=mode, at=at, behind=NOWHERE, inferred=None, trap=None)
+        following = place._replace(mode=mode, next_pc=at, last_pc=NOWHERE, inferred=None, trap=None)
         calls = walk.calls.effect(clears=True)
         return Result(Step(walk.path, self._state(following), reports, calls=calls), not walk.calls.overflowed)
 
-    def _untold(self, place: Place, qual_status: int) -> Open | None:
+    def _open_end(self, place: Place, qual_status: int) -> Open | None:
         """Why nobody knows what comes next where tracing stops."""
         if place.mode not in (Mode.ON, Mode.TRAPPED):
             return None
-        if place.mode is Mode.TRAPPED or self._walker(place).raises(place.behind):
+        if place.mode is Mode.TRAPPED or self._walker(place).raises(place.last_pc):
             return Open.TRAP
         return Open.PLACE if qual_status == QualStatus.NO_CHANGE else Open.JUMP
 
@@ -332,10 +336,10 @@ class Automaton(Flow):
         return place._replace(setup=Setup(parameters, modes))
 
 
-_Handler = Callable[[Automaton, Place, Packet, Stack, Tables], Result]
+_Handler = Callable[[StepFunction, Place, Packet, Stack, Tables], Result]
 _SYNCS: dict[Sync, _Handler] = {
-    Sync.START: Automaton._start,
-    Sync.TRAP: Automaton._trap,
-    Sync.CONTEXT: Automaton._context_change,
-    Sync.SUPPORT: Automaton._support,
+    Sync.START: StepFunction._start,
+    Sync.TRAP: StepFunction._trap,
+    Sync.CONTEXT: StepFunction._context_change,
+    Sync.SUPPORT: StepFunction._support,
 }

@@ -1,7 +1,7 @@
 """The walk over the program under E-Trace: over the branches whose outcomes a packet reports, then up to its address.
 
-A walk stands *before* the instruction that retires next (`at`), or, where only the next packet tells what that is,
-*after* the last one that did (`behind`). `Code` says what instructions are to E-Trace, as far as the flow is concerned.
+A walk knows the instruction that retires next (`Walk.next_pc`) or, where only the next packet determines that, the last
+one that retired (`Walk.last_pc`).
 
 Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 """
@@ -9,7 +9,7 @@ Source: Efficient Trace for RISC-V 2.0, "Decoder"; 2.0.5 for `irets`.
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
-from rvtrace_gdb.decode.etrace.state import Arrival, Depth, Goal, ReturnStack, Tables, Walk
+from rvtrace_gdb.decode.etrace.state import Arrival, Goal, ReturnStack, StackLimits, Tables, Walk
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import sequential_target
@@ -65,16 +65,16 @@ class Code:
         segment = self._segments.at(address)
         return len(segment.pcs) == 1 and segment.kind not in (BRANCH, JUMP, DIRECT, CONTINUES, MISSING)
 
-    def pair(self, behind: int, at: int) -> Segment | None:
-        """The jump at *at* as a segment with a target, if the instruction right before it loads its register."""
-        segment = self._segments.known.get(at) or self._segments.at(at)
-        if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(behind):
+    def pair(self, last_pc: int, next_pc: int) -> Segment | None:
+        """The jump at *next_pc* as a segment with a target, if the instruction right before it loads its register."""
+        segment = self._segments.known.get(next_pc) or self._segments.at(next_pc)
+        if segment.kind != JUMP or len(segment.pcs) > 1 or segment.taken != NOWHERE or self.is_unknown(last_pc):
             return None
-        before, jump = self.image.instruction(behind), self.image.instruction(at)
-        target = sequential_target(before, behind, jump, self.image.xlen)
-        if target is None or behind + before.length != at:
+        before, jump = self.image.instruction(last_pc), self.image.instruction(next_pc)
+        target = sequential_target(before, last_pc, jump, self.image.xlen)
+        if target is None or last_pc + before.length != next_pc:
             return None
-        paired = Segment(JUMP, [at], [jump.length // 2], segment.fall, target)
+        paired = Segment(JUMP, [next_pc], [jump.length // 2], segment.fall, target)
         paired.calls, paired.returns = segment.calls, segment.returns
         return paired
 
@@ -95,7 +95,7 @@ class Run(NamedTuple):
     """What RUN_BITS outcomes lead over. *taken*, *left*, *peak*: as in `ReturnStack`; *outcomes*: as in `Walk`."""
 
     path: Path
-    at: int
+    next_pc: int
     taken: tuple[int | None, ...]
     left: tuple[int, ...]
     peak: int
@@ -107,7 +107,7 @@ class Walker(Code):
 
     def __init__(self, image: Image, parameters: Parameters, modes: Modes) -> None:
         super().__init__(image, modes)
-        self._limits = Depth(parameters)
+        self._limits = StackLimits(parameters)
         self._counts_all = parameters.iret_ext  # irets; else irdepth
         self._stacked = modes.implicit_return
         self._sequential = modes.sijump
@@ -119,11 +119,11 @@ class Walker(Code):
         self._segments.forget()
         self._runs.clear()
 
-    def start(self, at: int, behind: int, stack: Stack) -> Walk:
+    def start(self, next_pc: int, last_pc: int, stack: Stack) -> Walk:
         """A walk from here on."""
-        walk = Walk(at, behind, ReturnStack(stack, self._limits))
-        if self._sequential and at != NOWHERE and behind != NOWHERE:
-            walk.pair = self.pair(behind, at)
+        walk = Walk(next_pc, last_pc, ReturnStack(stack, self._limits))
+        if self._sequential and next_pc != NOWHERE and last_pc != NOWHERE:
+            walk.pair = self.pair(last_pc, next_pc)
         return walk
 
     # Over branches
@@ -134,42 +134,42 @@ class Walker(Code):
         steps, marked, mark = 0, NOWHERE, _NO_MARK  # since the last branch
         first = len(parts)
         while count:
-            at = walk.at
-            if count >= RUN_BITS and runs and at != NOWHERE and walk.pair is None:
-                run = self._run(at, bits & _RUN_MASK, calls)
+            next_pc = walk.next_pc
+            if count >= RUN_BITS and runs and next_pc != NOWHERE and walk.pair is None:
+                run = self._remembered_run(next_pc, bits & _RUN_MASK, calls)
                 if run is not None and calls.follow(run.taken, run.left, run.peak):
                     parts.append(run.path)
                     walk.outcomes += run.outcomes
-                    walk.at = run.at
+                    walk.next_pc = run.next_pc
                     walk.irets = 0
                     bits >>= RUN_BITS
                     count -= RUN_BITS
                     steps, marked, first = 0, NOWHERE, len(parts)
                     continue
-            plain = at != NOWHERE and walk.pair is None
-            segment = (known.get(at) or self._segments.at(at)) if plain else self._next(walk)
-            if at != NOWHERE:
+            plain = next_pc != NOWHERE and walk.pair is None
+            segment = (known.get(next_pc) or self._segments.at(next_pc)) if plain else self._next(walk)
+            if next_pc != NOWHERE:
                 parts.append(segment.pcs)
             if segment.kind == BRANCH:
                 taken = not bits & 1
                 if trains:
                     walk.outcomes.append((segment.pcs[-1], taken))
-                walk.at = segment.taken if taken else segment.fall
+                walk.next_pc = segment.taken if taken else segment.fall
                 walk.irets = 0
                 bits >>= 1
                 count -= 1
                 steps, marked, first = 0, NOWHERE, len(parts)
                 continue
-            if not self._pass(walk, segment):
-                walk.fault = _undecided(segment, f"{_branches(count)} left")
+            if not self._advance(walk, segment):
+                walk.fault = _stop_reason(segment, f"{_outcomes_are(count)} left")
                 return
             steps += 1
-            if (walk.at == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
-                walk.fault = f"{_branches(count)} left, and the code has none"
+            if (walk.next_pc == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
+                walk.fault = f"{_outcomes_are(count)} left, and the code has none"
                 del parts[first:]  # nothing says how often that ran
                 return
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
-                marked, mark = walk.at, calls.mark()
+                marked, mark = walk.next_pc, calls.mark()
 
     def predict(self, walk: Walk, tables: Tables, count: int, before: dict[int, int]) -> None:
         """Goes on over *count* branches that went as *tables* predicted; trains these. *before*: as for `train`."""
@@ -179,8 +179,8 @@ class Walker(Code):
         # Where everything comes again as it was - place, predictor, calls - the rest of the count is whole rounds.
         marked, first, since, depth, mark, settled = NOWHERE, 0, 0, 0, _NO_MARK, False
         while done < count:
-            at = walk.at
-            if steps == 0 and at == marked and settled and done > since and calls.depth == depth:
+            next_pc = walk.next_pc
+            if steps == 0 and next_pc == marked and settled and done > since and calls.depth == depth:
                 rounds = calls.rounds(mark, (count - done) // (done - since))
                 if rounds:
                     parts.append(RepeatPath(Path(parts[first:]), rounds))
@@ -189,22 +189,22 @@ class Walker(Code):
                     marked = NOWHERE
                     continue
             if steps == 0 and done >= _MARKED_AFTER and done & done - 1 == 0:
-                marked, first, since, depth, mark, settled = at, len(parts), done, calls.depth, calls.mark(), True
+                marked, first, since, depth, mark, settled = next_pc, len(parts), done, calls.depth, calls.mark(), True
             segment = self._next(walk)
-            if at != NOWHERE:
+            if next_pc != NOWHERE:
                 parts.append(segment.pcs)
             if segment.kind == BRANCH:
                 taken = tables.predicts(segment.pcs[-1])
                 if tables.train(segment.pcs[-1], taken, before):
                     settled = False
-                walk.at = segment.taken if taken else segment.fall
+                walk.next_pc = segment.taken if taken else segment.fall
                 walk.irets = 0
                 done += 1
                 steps = 0
                 continue
             steps += 1
-            if not self._pass(walk, segment) or steps > _STEPS_AT_MOST:
-                walk.fault = _undecided(segment, f"{_branches(count - done)} left")
+            if not self._advance(walk, segment) or steps > _STEPS_AT_MOST:
+                walk.fault = _stop_reason(segment, f"{_outcomes_are(count - done)} left")
                 return
 
     # Up to an address
@@ -225,7 +225,7 @@ class Walker(Code):
         steps, marked, mark = 0, NOWHERE, _NO_MARK
         first = 0  # instruction of a segment the walk may end at
         while True:
-            known = walk.at != NOWHERE
+            known = walk.next_pc != NOWHERE
             segment = self._next(walk)
             pcs = segment.pcs if known else ()
             if goal.inferable and address in pcs[first:] and self._may_stop(walk, goal):
@@ -237,26 +237,26 @@ class Walker(Code):
                     )
                     return Arrival.FAULT
                 walk.parts.append(pcs[:last])
-                self._stand(walk, segment, last)
+                self._retire(walk, segment, last)
                 return Arrival.INFERRED
             walk.parts.append(pcs)
             if address is None and segment.kind == BRANCH:
-                walk.at, walk.behind = NOWHERE, segment.pcs[-1]
+                walk.next_pc, walk.last_pc = NOWHERE, segment.pcs[-1]
                 return Arrival.INFERRED
             reported = self._is_reported(walk, segment, goal)
             returned = calls.top() if segment.kind == JUMP and segment.returns and calls.depth else None
             if reported and self._counts_all:
                 calls.pop()
-            if reported or not self._pass(walk, segment):
+            if reported or not self._advance(walk, segment):
                 return self._jump(walk, segment, address, returned)
             # irets does not count a return whose target is reported, so what an implicit one leads to is not meant.
             first = int(returned is not None and goal.counted and goal.returns is not None)
             steps += 1
-            if (walk.at == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
+            if (walk.next_pc == marked and calls.rounds(mark, _FOR_EVER) == _FOR_EVER) or steps > _STEPS_AT_MOST:
                 walk.fault = f"the code never comes to 0x{address or 0:x}"
                 return Arrival.FAULT
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
-                marked, mark = walk.at, calls.mark()
+                marked, mark = walk.next_pc, calls.mark()
 
     def _comes_again(self, walk: Walk, segment: Segment, last: int, goal: Goal) -> bool:
         """Whether the instruction reported is a return to itself: irets tells of both times alike."""
@@ -264,37 +264,37 @@ class Walker(Code):
         return is_return and goal.counted and goal.returns is not None and walk.calls.top() == goal.address
 
     def is_ambiguous(self, walk: Walk, goal: Goal) -> bool:
-        """Whether irdepth fits the first return on the way, and another one, or the address, behind it.
+        """Whether irdepth fits the first return on the ahead, and another one, or the address, behind it.
 
         2.0's decoder takes the first; its encoders mean any of them (issue 254 of the specification).
         """
-        way = Walk(walk.at, walk.behind, ReturnStack(walk.calls.stack(), self._limits))
+        ahead = Walk(walk.next_pc, walk.last_pc, ReturnStack(walk.calls.stack(), self._limits))
         found = False
         for _ in range(_LOOKED_AHEAD):
-            known = way.at != NOWHERE
-            segment = self._next(way)
-            if goal.inferable and known and goal.address in segment.pcs and self._may_stop(way, goal):
+            known = ahead.next_pc != NOWHERE
+            segment = self._next(ahead)
+            if goal.inferable and known and goal.address in segment.pcs and self._may_stop(ahead, goal):
                 return found
-            if self._is_reported(way, segment, goal):
+            if self._is_reported(ahead, segment, goal):
                 if found:
                     return True
                 found = True
-            if not self._pass(way, segment):
-                return found and segment.kind == JUMP and way.calls.depth == goal.returns
+            if not self._advance(ahead, segment):
+                return found and segment.kind == JUMP and ahead.calls.depth == goal.returns
         return False
 
-    def stand_at(self, walk: Walk, address: int, outcome: bool | None) -> None:
+    def retire_at(self, walk: Walk, address: int, outcome: bool | None) -> None:
         """The instruction at *address* has retired; *outcome*: whether it was taken, of a branch."""
-        walk.behind, walk.at = address, NOWHERE
+        walk.last_pc, walk.next_pc = address, NOWHERE
         segment = self._segments.at(address)
         if segment.kind == BRANCH and len(segment.pcs) == 1 and outcome is not None:
             if self._trains:
                 walk.outcomes.append((address, outcome))
-            walk.at = segment.taken if outcome else segment.fall
+            walk.next_pc = segment.taken if outcome else segment.fall
         elif segment.pcs:
-            self._stand(walk, segment, 1)
-        if self._sequential and walk.at != NOWHERE:
-            walk.pair = self.pair(walk.behind, walk.at)
+            self._retire(walk, segment, 1)
+        if self._sequential and walk.next_pc != NOWHERE:
+            walk.pair = self.pair(walk.last_pc, walk.next_pc)
 
     def leave(self, walk: Walk) -> None:
         """Only what the instruction the walk stands behind does to the call stack, wherever it leads."""
@@ -307,38 +307,38 @@ class Walker(Code):
     # What they have in common
 
     def _next(self, walk: Walk) -> Segment:
-        """The code the walk comes to, or the undecided instruction it stands behind."""
+        """The code the walk comes to, or the undecided instruction it stands last_pc."""
         if walk.pair is not None:
             pair, walk.pair = walk.pair, None
             return pair
-        at = walk.at if walk.at != NOWHERE else walk.behind
-        return self._segments.known.get(at) or self._segments.at(at)
+        next_pc = walk.next_pc if walk.next_pc != NOWHERE else walk.last_pc
+        return self._segments.known.get(next_pc) or self._segments.at(next_pc)
 
-    def _pass(self, walk: Walk, segment: Segment) -> bool:
+    def _advance(self, walk: Walk, segment: Segment) -> bool:
         """Goes on behind a segment's last instruction, which is no branch. False: only a packet can tell where."""
         kind, calls = segment.kind, walk.calls
         if kind == DIRECT:
             if segment.calls:
                 calls.push(segment.returns_to)
-            walk.at = segment.fall
+            walk.next_pc = segment.fall
         elif kind == CONTINUES:
-            walk.at = segment.fall
+            walk.next_pc = segment.fall
         elif kind == JUMP and segment.taken != NOWHERE:
             if segment.returns and self._counts_all:
                 calls.pop()
             if segment.calls:
                 calls.push(segment.fall)
-            walk.at = segment.taken
+            walk.next_pc = segment.taken
         elif kind == JUMP and segment.returns:
             address = calls.pop()
             if address is None:
-                walk.at, walk.behind = NOWHERE, segment.pcs[-1]
+                walk.next_pc, walk.last_pc = NOWHERE, segment.pcs[-1]
                 return False
             walk.irets += 1
-            walk.at = address
+            walk.next_pc = address
         else:
-            walk.behind = segment.pcs[-1] if segment.pcs else walk.behind
-            walk.at = segment.fall if kind == MISSING else NOWHERE
+            walk.last_pc = segment.pcs[-1] if segment.pcs else walk.last_pc
+            walk.next_pc = segment.fall if kind == MISSING else NOWHERE
             walk.missing = kind == MISSING
             return False
         return True
@@ -347,25 +347,25 @@ class Walker(Code):
         """The end of a segment only a packet can tell the successor of: it does, for a jump."""
         if segment.kind != JUMP or address is None:
             missing = "cannot resolve the branch: the packet has no outcome for it" if segment.kind == BRANCH else ""
-            walk.fault = missing or _undecided(segment, "the next branch is reported" if address is None else "")
+            walk.fault = missing or _stop_reason(segment, "the next branch is reported" if address is None else "")
             if segment.kind == BRANCH:
-                walk.at, walk.behind = NOWHERE, segment.pcs[-1]
+                walk.next_pc, walk.last_pc = NOWHERE, segment.pcs[-1]
             return Arrival.FAULT
         if segment.calls:
             walk.calls.push(segment.fall)
         walk.parts.append((address,))
-        self.stand_at(walk, address, None)
+        self.retire_at(walk, address, None)
         return Arrival.RETURNED if returned == address else Arrival.JUMPED
 
-    def _stand(self, walk: Walk, segment: Segment, retired: int) -> None:
+    def _retire(self, walk: Walk, segment: Segment, retired: int) -> None:
         """The first *retired* instructions of a segment have retired: what is next, if that is decided."""
-        walk.behind = segment.pcs[retired - 1]
+        walk.last_pc = segment.pcs[retired - 1]
         if retired < len(segment.pcs):
-            walk.at = segment.pcs[retired]
+            walk.next_pc = segment.pcs[retired]
         elif segment.kind == DIRECT or segment.kind == CONTINUES or (segment.taken != NOWHERE and segment.kind == JUMP):
-            self._pass(walk, segment)
+            self._advance(walk, segment)
         else:
-            walk.at = segment.fall if segment.kind == MISSING else NOWHERE
+            walk.next_pc = segment.fall if segment.kind == MISSING else NOWHERE
 
     def _may_stop(self, walk: Walk, goal: Goal) -> bool:
         """Whether the count of implicit returns is what the packet reports, if it does."""
@@ -383,27 +383,27 @@ class Walker(Code):
             return False
         return goal.returns == (walk.irets if self._counts_all else walk.calls.depth)
 
-    def _run(self, at: int, outcomes: int, calls: ReturnStack) -> Run | None:
-        """What these outcomes lead over from *at* on, None where that is no plain run."""
-        key = (at, outcomes, calls.top() if self._stacked else None)
+    def _remembered_run(self, next_pc: int, outcomes: int, calls: ReturnStack) -> Run | None:
+        """What these outcomes lead over from *next_pc* on, None where that is no plain run."""
+        key = (next_pc, outcomes, calls.top() if self._stacked else None)
         if key in self._runs:
             return self._runs[key]
         if len(self._runs) >= _RUNS_AT_MOST:
             self._runs.clear()
-        walk = self.start(at, NOWHERE, calls.stack())
+        walk = self.start(next_pc, NOWHERE, calls.stack())
         self.spend(walk, outcomes, RUN_BITS, runs=False)
         run = None
-        if not walk.fault and walk.at != NOWHERE and not walk.calls.overflowed:
+        if not walk.fault and walk.next_pc != NOWHERE and not walk.calls.overflowed:
             used = walk.calls
             run = Run(
-                Path(walk.parts), walk.at, tuple(used.taken), tuple(used.left), used.peak - used.first,
+                Path(walk.parts), walk.next_pc, tuple(used.taken), tuple(used.left), used.peak - used.first,
                 tuple(walk.outcomes),
             )  # fmt: skip
         self._runs[key] = run
         return run
 
 
-def _undecided(segment: Segment, what: str) -> str:
+def _stop_reason(segment: Segment, what: str) -> str:
     """Why a walk cannot go on behind a segment."""
     if segment.kind == MISSING:
         return segment.why
@@ -411,5 +411,5 @@ def _undecided(segment: Segment, what: str) -> str:
     return f"{what} at {end}" if what else f"the code goes on at {end}"
 
 
-def _branches(count: int) -> str:
+def _outcomes_are(count: int) -> str:
     return "1 branch outcome is" if count == 1 else f"{count} branch outcomes are"

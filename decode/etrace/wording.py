@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.etrace import packet
 from rvtrace_gdb.decode.etrace.data.codec import Mode, modes_of, response_mode
 from rvtrace_gdb.decode.etrace.data.packet import Content, DataOptions, DataPacket, Form
-from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_counts
+from rvtrace_gdb.decode.etrace.dialects import is_uncounted, possible_branch_counts
 from rvtrace_gdb.decode.etrace.items import Item, Setup
 from rvtrace_gdb.decode.etrace.layout import LEAST_BRANCH_COUNT, PRIVILEGES, BranchFmt, Ext, Format, Key, Packet, Sync
 from rvtrace_gdb.decode.etrace.options import Modes, Options
@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.program.instructions import MULTIPLE, Access
 _COUNTS = frozenset({"size", "lrid", "diff", "resp", "data_len", "op_len"})
 """Fields shown in decimal; the others are patterns of bits."""
 
-_HOW = {Mode.FULL: "full", Mode.XOR: "XOR-compressed", Mode.DIFFERENCE: "differential"}
+_ENCODINGS = {Mode.FULL: "full", Mode.XOR: "XOR-compressed", Mode.DIFFERENCE: "differential"}
 
 
 def data_columns(packet: DataPacket) -> list[str]:
@@ -36,20 +36,20 @@ def data_meaning(packet: DataPacket, options: DataOptions) -> str:
     form, _, fields = packet
     if form in (Form.SPLIT_DATA, Form.SPLIT_ATOMIC_DATA):
         whose = f"data of load ID {fields['lrid']}"
-        return f"{whose}: {_told_data(fields['resp'], options)}" if fields["resp"] else f"{whose}: the load failed"
-    parts = [_what(packet)]
+        return f"{whose}: {_data_encoding(fields['resp'], options)}" if fields["resp"] else f"{whose}: the load failed"
+    parts = [_operation(packet)]
     by_address, by_value = modes_of(fields["diff"], form, options)
     if "address" in fields or (form is Form.CSR and options.content is Content.ADDRESS):
-        parts.append(f"{_HOW[by_address]} address")
+        parts.append(f"{_ENCODINGS[by_address]} address")
     if "data" in fields or "operand" in fields:
         names = [name for name in ("data", "operand") if name in fields]
-        parts.append(f"{_HOW[by_value]} {'/'.join(names)}")
+        parts.append(f"{_ENCODINGS[by_value]} {'/'.join(names)}")
     if "lrid" in fields:
         parts.append(f"its data follows as load ID {fields['lrid']}")
     return ", ".join(parts)
 
 
-def _what(packet: DataPacket) -> str:
+def _operation(packet: DataPacket) -> str:
     """E.g. "unaligned load of 4 bytes"."""
     form, code, fields = packet
     alignment = "" if code.aligned else "unaligned "
@@ -61,8 +61,8 @@ def _what(packet: DataPacket) -> str:
     return f"{alignment}{code.kind}{operation} of {1 << fields['size']} byte{'s' if fields['size'] else ''}"
 
 
-def _told_data(resp: int, options: DataOptions) -> str:
-    return f"{_HOW[response_mode(resp, options)]} data"
+def _data_encoding(resp: int, options: DataOptions) -> str:
+    return f"{_ENCODINGS[response_mode(resp, options)]} data"
 
 
 _FLAGS = frozenset({"notify", "updiscon", "irreport"})
@@ -84,13 +84,13 @@ class _Words(NamedTuple):
     """What an instruction trace packet is in words by itself. *packet* keeps the key of what is remembered alive.
 
     head     kind and fields
-    meant    columns behind addr
+    columns    columns behind addr
     missing  why its address may not be known; "" if it has none
     """
 
     packet: Packet
     head: str
-    meant: str
+    columns: str
     missing: str
     meaning: str
 
@@ -107,13 +107,13 @@ class Wording:
         source = "" if not item.source else f" source={item.source}"
         if item.packet is not None and item.setup is not None:
             words = self._of(item.packet, item.setup)
-            line = words.head + source + _address(item, words) + words.meant
+            line = words.head + source + _address(item, words) + words.columns
             meaning = words.meaning
             if words.missing and item.address is None:
                 meaning += f"; {words.missing}"
         elif item.data is not None and item.setup is not None:
             sent = " ".join((f"kind={item.data.code.kind}", *data_columns(item.data)))
-            line = f"te_data {sent}{source}{_accessed(item.access)}"
+            line = f"te_data {sent}{source}{_access_columns(item.access)}"
             meaning = data_meaning(item.data, DataOptions.of(*item.setup))
             if item.access is not None and item.access.notes:
                 meaning += f"; {note_words(item.access)}"
@@ -138,10 +138,10 @@ class Wording:
         if words is None:
             if len(self._words) >= _REMEMBERED:
                 self._words.clear()
-            words = self._words[id(packet)] = self._say(packet, setup)
+            words = self._words[id(packet)] = self._describe(packet, setup)
         return words
 
-    def _say(self, packet: Packet, setup: Setup) -> _Words:
+    def _describe(self, packet: Packet, setup: Setup) -> _Words:
         key = (packet.format, packet.subformat)
         fields = packet.fields
         kind = f"te_inst format={packet.format}" + ("" if key[1] is None else f" subformat={key[1]}")
@@ -182,7 +182,7 @@ def _address(item: Item, words: _Words) -> str:
 def _branches(fields: Mapping[str, int]) -> str:
     """The outcomes in branch_map, first branch first: T taken, N not taken; ..: there may be more."""
     uncounted = is_uncounted(fields)
-    count = possible_counts(fields)[0] if uncounted else fields["branches"] or 31
+    count = possible_branch_counts(fields)[0] if uncounted else fields["branches"] or 31
     return "".join("N" if fields["branch_map"] >> i & 1 else "T" for i in range(count)) + (".." if uncounted else "")
 
 
@@ -204,19 +204,19 @@ def _flags(fields: Mapping[str, int]) -> Iterator[str]:
     if fields.get("updiscon"):
         yield "behind an uninferable discontinuity"
     if fields.get("irets") is not None:
-        yield f"{_many(fields['irets'], 'implicit return')} since the last branch or packet"
+        yield f"{_plural(fields['irets'], 'implicit return')} since the last branch or packet"
     elif fields.get("irdepth") is not None:
         yield f"return stack depth {fields['irdepth']}"
     elif fields.get("irreport"):
         yield "a return that was not predicted, or the last one before a trap or synchronization"
 
 
-def _many(count: int, what: str) -> str:
+def _plural(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 'es' if what.endswith('ch') else 's'}"
 
 
 def _branch_count(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
-    count = _many(fields["branch_count"] + LEAST_BRANCH_COUNT, "branch")
+    count = _plural(fields["branch_count"] + LEAST_BRANCH_COUNT, "branch")
     yield f"{count} as predicted"
     if fields["branch_fmt"] == BranchFmt.NO_ADDR:
         yield "the next one not"
@@ -228,16 +228,16 @@ def _branch_count(fields: Mapping[str, int], setup: Setup, options: Options) -> 
 def _jump_target(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
     yield f"to entry {fields['index']} of the jump target cache"
     if fields["branches"]:
-        yield _many(fields["branches"], "branch")
+        yield _plural(fields["branches"], "branch")
     yield from _flags(fields)
 
 
 def _diff_delta(fields: Mapping[str, int], setup: Setup, options: Options) -> Iterator[str]:
     if is_uncounted(fields):
-        least = possible_counts(fields)[0]
+        least = possible_branch_counts(fields)[0]
         yield "30 branches" if least == 30 else f"{least} to 30 branches: their number was not sent"
     else:
-        yield _many(fields["branches"], "branch") if fields["branches"] else "31 branches, branch map full"
+        yield _plural(fields["branches"], "branch") if fields["branches"] else "31 branches, branch map full"
     yield from _flags(fields)
 
 
@@ -289,7 +289,7 @@ _MEANING: Mapping[Key, Meaning] = {
 }
 
 
-def _accessed(access: Access | None) -> str:
+def _access_columns(access: Access | None) -> str:
     """What a data packet stands for, as columns."""
     if access is None:
         return ""

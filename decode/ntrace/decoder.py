@@ -1,4 +1,4 @@
-"""N-Trace bytes to histories: of one hart, or of several harts, whose messages are sorted by their SRC field.
+"""Decoders from N-Trace bytes to histories: of one hart, or of several harts, distinguished by the SRC field.
 
 Source: N-Trace 1.0, "Decoding trace from multiple harts".
 """
@@ -10,7 +10,7 @@ from itertools import accumulate
 from rvtrace_gdb.decode.history.builder import Builders, Losses, Lost, Streams, whole
 from rvtrace_gdb.decode.history.events import Accounting, Note
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, fault, faults, is_idle, remark
+from rvtrace_gdb.decode.ntrace.framing import Batch, Framer, faulty_frames, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.hart import MEMO_LIMIT, HartDecoder
 from rvtrace_gdb.decode.ntrace.messages import MAX_SRC_BITS, MDO_BITS, TCODE_BITS
 from rvtrace_gdb.decode.ntrace.options import Options
@@ -31,10 +31,12 @@ def decode_streams(
     wrapped: bool = False,
     progress: Progress = silent,
 ) -> Streams:
-    """The histories of all harts in *data*. *programs*: what each runs, by SRC; others are skipped. Or one for all.
+    """Decode the histories of all harts in *data*.
 
-    *wrapped*: the trace comes from a ring buffer that wrapped, oldest byte first. No bytes make it fail. Raises only
-    what *progress* raises.
+    programs  the program of each hart by SRC (messages of other harts are skipped), or one program for all harts
+    wrapped   whether the trace comes from a ring buffer that wrapped, oldest byte first
+
+    Any bytes are accepted. Raises only what *progress* raises.
     """
     decoder = StreamDecoder(programs, options, progress, wrapped=wrapped, total=len(data))
     decoder.feed(data)
@@ -42,10 +44,12 @@ def decode_streams(
 
 
 class StreamDecoder:
-    """Decodes the traces of several harts, fed in pieces of any size.
+    """Decodes the traces of several harts, fed in pieces of any size. See `decode_streams`.
 
-    *split*: by SRC; else all messages are taken for one hart's. *total*: bytes to expect, for *progress* only.
-    *memo_limit*: steps to remember at most for each hart, 0 for none. *builders*: what collects the histories, by SRC.
+    total       number of bytes to expect, used only for *progress*
+    memo_limit  greatest number of steps to remember for each hart; 0: none
+    split       whether messages are distributed by SRC; else all belong to one hart
+    builders    creates the builder of a history for a SRC
     """
 
     def __init__(
@@ -66,30 +70,30 @@ class StreamDecoder:
         self._expected = total
         self._memo_limit = memo_limit
         self._builders = builders
-        nobody = isinstance(programs, Mapping) and 0 not in programs  # who could have sent what has no SRC
-        self._split = (split and options.src_bits > 0) or nobody
+        no_default = isinstance(programs, Mapping) and 0 not in programs  # no hart for messages without SRC
+        self._split = (split and options.src_bits > 0) or no_default
         self._framer = Framer(wrapped=wrapped)
         self._harts: dict[int, HartDecoder] = {}
         self._idle = self._skipped = 0
         self._walkers = Walkers(options)
-        self._sources: dict[bytes, int] = {}  # by the head of a frame
+        self._sources: dict[bytes, int] = {}  # SRC by the head of a frame
         self._losses = Losses()
-        self._remark: tuple[int, Note] | None = None  # on the filling, not said yet
-        self._remarked = False
+        self._pending_note: tuple[int, Note] | None = None  # on idle bytes, not reported yet
+        self._idle_noted = False
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the trace. Raises only what *progress* raises."""
+        """Decode the next bytes of the trace. Raises only what *progress* raises."""
         for item in self._framer.feed(data):
             if isinstance(item, Lost):
                 self._lose(item)
             elif self._split:
-                self._sort(item)
+                self._distribute(item)
             else:
                 self._hart(0).run(item.frames, _Consecutive(item.frames, item.offset))
             self._progress("decoding", self._framer.total, self._expected)
 
     def finish(self) -> Streams:
-        """The end of the trace."""
+        """End the trace and return the histories."""
         if not self._split:
             self._hart(0)
         for src in self._harts:
@@ -111,26 +115,29 @@ class StreamDecoder:
         )
 
     def expect(self, src: int) -> None:
-        """There is a history of this hart, even if it said nothing."""
+        """Make sure that there is a history of this hart, even if it sent nothing."""
         self._hart(src)
 
-    def _sort(self, batch: Batch) -> None:
-        """Each hart gets its frames of the batch, in order, up to where all may have lost something."""
+    def _distribute(self, batch: Batch) -> None:
+        """Pass the frames of the batch to their harts, in order.
+
+        At a damaged frame every hart may have lost a message.
+        """
         start, offset = 0, batch.offset
-        for damaged in faults(batch.frames):
+        for damaged in faulty_frames(batch.frames):
             self._run(batch.frames[start:damaged], offset)
             frame = batch.frames[damaged]
             offset += sum(map(len, batch.frames[start:damaged]))
-            self._lose(Lost(offset, len(frame), fault(frame) or ""))
+            self._lose(Lost(offset, len(frame), frame_fault(frame) or ""))
             start, offset = damaged + 1, offset + len(frame)
         self._run(batch.frames[start:], offset)
 
     def _run(self, frames: list[bytes], offset: int) -> None:
-        """Undamaged frames from *offset* on."""
+        """Decode undamaged frames; the first one is at *offset*."""
         sources = self._sources_of(frames)
-        if self._cut_at_filling(frames, sources, offset):
+        if self._note_filling(frames, sources, offset):
             return
-        if len(set(sources)) == 1 and self._is_ours(sources[0]):
+        if len(set(sources)) == 1 and self._is_decoded(sources[0]):
             self._hart(sources[0]).run(frames, _Consecutive(frames, offset))
             return
         offsets = list(accumulate(map(len, frames), initial=offset))
@@ -138,29 +145,33 @@ class StreamDecoder:
         for i, src in enumerate(sources):
             indices[src].append(i)
         for src, own in indices.items():
-            if self._is_ours(src):
+            if self._is_decoded(src):
                 self._hart(src).run([frames[i] for i in own], _Scattered(offsets, own))
             elif src == _FILLING:
                 self._idle += sum(len(frames[i]) for i in own)
             else:
                 self._skipped += sum(len(frames[i]) for i in own)
 
-    def _cut_at_filling(self, frames: list[bytes], sources: list[int], offset: int) -> bool:
-        """What there is to say of filling is said once, to the first hart that speaks after it: whether it was cut."""
-        if self._remarked or _FILLING not in sources:
+    def _note_filling(self, frames: list[bytes], sources: list[int], offset: int) -> bool:
+        """Keep the note on non-standard idle bytes for the hart that sends the next message. True: *frames* were
+        decoded.
+
+        Such a note is made only once in a trace.
+        """
+        if self._idle_noted or _FILLING not in sources:
             return False
         for i, frame in enumerate(frames):
-            note = remark(frame) if sources[i] == _FILLING else None
+            note = idle_note(frame) if sources[i] == _FILLING else None
             if note is not None:
                 self._run(frames[:i], offset)
                 offset += sum(map(len, frames[:i]))
-                self._remark, self._remarked = (offset, note), True
+                self._pending_note, self._idle_noted = (offset, note), True
                 self._run(frames[i:], offset)
                 return True
         return False
 
     def _sources_of(self, frames: list[bytes]) -> list[int]:
-        """The SRC of each frame, or _FILLING."""
+        """Return the SRC of each frame, or _FILLING."""
         known, heads = self._sources, [frame[:_HEAD] for frame in frames]
         try:
             return [known[head] for head in heads]
@@ -171,13 +182,13 @@ class StreamDecoder:
                 known[head] = _FILLING if is_idle(head) else source_of(head, self._options.src_bits)
             return [known[head] for head in heads]
 
-    def _is_ours(self, src: int) -> bool:
+    def _is_decoded(self, src: int) -> bool:
         if src == _FILLING or (self._options.src_id is not None and src != self._options.src_id):
             return False
         return not isinstance(self._programs, Mapping) or src in self._programs
 
     def _hart(self, src: int) -> HartDecoder:
-        """A hart's decoder, which knows what was lost so far."""
+        """Return the decoder of a hart, after reporting pending losses and notes to it."""
         if src not in self._harts:
             program = self._programs[src] if isinstance(self._programs, Mapping) else self._programs
             self._harts[src] = HartDecoder(
@@ -186,13 +197,16 @@ class StreamDecoder:
         missed = self._losses.missed(src)
         if missed is not None:
             self._harts[src].lose(missed)
-        if self._remark is not None:
-            self._harts[src].note(*self._remark)
-            self._remark = None
+        if self._pending_note is not None:
+            self._harts[src].note(*self._pending_note)
+            self._pending_note = None
         return self._harts[src]
 
     def _lose(self, lost: Lost) -> None:
-        """Bytes no hart can use, and any may have sent. Not worth a word at the start of a wrapped buffer."""
+        """Record bytes that no hart can use and any hart may have sent.
+
+        At the start of a wrapped buffer this is no loss.
+        """
         self._skipped += lost.length
         if lost.why:
             self._losses.add(lost)
@@ -205,7 +219,7 @@ class StreamDecoder:
 
 
 def source_of(frame: bytes, src_bits: int) -> int:
-    """The SRC field of a message, at most 12 bits wide. High bits that are missing are 0."""
+    """Return the SRC field of a message, at most 12 bits wide. Missing high bits are 0."""
     value = 0
     for i, byte in enumerate(frame[:_HEAD]):
         value |= byte >> 2 << MDO_BITS * i
@@ -215,7 +229,7 @@ def source_of(frame: bytes, src_bits: int) -> int:
 
 
 class _Consecutive:
-    """Byte offsets of frames one after the other: asked for where something is reported, mostly in rising order."""
+    """The byte offsets of consecutive frames. They are needed only for reports, mostly in ascending order."""
 
     def __init__(self, frames: Sequence[bytes], offset: int) -> None:
         self._frames = frames
@@ -223,7 +237,7 @@ class _Consecutive:
         self._offset = offset
 
     def of(self, index: int) -> int:
-        """The offset of frame *index*."""
+        """Return the offset of frame *index*."""
         if index < self._index:
             self._offset -= sum(map(len, self._frames[index : self._index]))
         else:
@@ -233,23 +247,23 @@ class _Consecutive:
 
 
 class _Scattered:
-    """Byte offsets of those of all frames that a hart sent."""
+    """The byte offsets of the frames of one hart among those of all harts."""
 
     def __init__(self, offsets: Sequence[int], own: Sequence[int]) -> None:
         self._offsets = offsets
         self._own = own
 
     def of(self, index: int) -> int:
-        """The offset of the hart's frame *index*."""
+        """Return the offset of the hart's frame *index*."""
         return self._offsets[self._own[index]]
 
 
 def decode(
     data: bytes, program: Program, options: Options, *, wrapped: bool = False, progress: Progress = silent
 ) -> History:
-    """The history of a whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
+    """Decode a whole trace. *wrapped*: it comes from a ring buffer that wrapped, oldest byte first.
 
-    No bytes make it fail: what cannot be decoded is in the history as events and gaps. Raises only what *progress*
+    Any bytes are accepted: what cannot be decoded becomes events and gaps of the history. Raises only what *progress*
     raises.
     """
     decoder = Decoder(program, options, progress, wrapped=wrapped, total=len(data))
@@ -258,9 +272,10 @@ def decode(
 
 
 class Decoder:
-    """Decodes one hart's trace, fed in pieces of any size: that of `Options.src_id`, or whatever there is.
+    """Decodes the trace of one hart, fed in pieces of any size: of the hart `Options.src_id`, or of the only hart.
 
-    *total*: bytes to expect, for *progress* only. *memo_limit*: steps to remember at most, 0 for none.
+    total       number of bytes to expect, used only for *progress*
+    memo_limit  greatest number of steps to remember; 0: none
     """
 
     def __init__(
@@ -287,11 +302,11 @@ class Decoder:
         )
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the trace. Raises only what *progress* raises."""
+        """Decode the next bytes of the trace. Raises only what *progress* raises."""
         self._stream.feed(data)
 
     def finish(self) -> History:
-        """The end of the trace: what is left is decoded as far as it is determined; the account is of all bytes."""
+        """End the trace and return its history. The history's accounting covers all bytes, including other harts'."""
         if self._source is not None:
             self._stream.expect(self._source)
         histories, accounting = self._stream.finish()

@@ -40,8 +40,8 @@ def _any_of(*mseo: int) -> bytes:
     return b"[" + b"".join(b"\\x%02x" % byte for byte in range(256) if byte & 0b11 in mseo) + b"]"
 
 
-_GOES_ON, _INNER, _END, _NOT_END = _any_of(0b00), _any_of(0b00, 0b01), _any_of(0b11), _any_of(0b00, 0b01, 0b10)
-_MESSAGE = re.compile(_GOES_ON + _INNER + b"{0,%d}" % (MAX_FRAME - 2) + _END)
+_CONTINUE, _INNER, _END, _NOT_END = _any_of(0b00), _any_of(0b00, 0b01), _any_of(0b11), _any_of(0b00, 0b01, 0b10)
+_MESSAGE = re.compile(_CONTINUE + _INNER + b"{0,%d}" % (MAX_FRAME - 2) + _END)
 _FRAME = re.compile(_MESSAGE.pattern + rb"|\xff+|" + _END + b"|" + _NOT_END + b"+" + _END)
 
 _UNDAMAGED = re.compile(b"(?:" + _MESSAGE.pattern + b"|" + _END + b")*+")
@@ -59,12 +59,12 @@ def is_idle(frame: bytes) -> bool:
     return frame[0] & 0b11 == 0b11
 
 
-def remark(frame: bytes) -> Note | None:
+def idle_note(frame: bytes) -> Note | None:
     """What there is to say of filling that is not the standard's, None of that which is."""
     return None if frame[0] == 0xFF else Note(NoteCause.ODD_IDLE, (frame[0],))
 
 
-def fault(frame: bytes) -> str | None:
+def frame_fault(frame: bytes) -> str | None:
     """Why a frame that is not idle cannot be a message; None when it can."""
     if _MESSAGE.fullmatch(frame):
         return None
@@ -75,11 +75,11 @@ def fault(frame: bytes) -> str | None:
     return "bytes that do not start a message"
 
 
-def faults(frames: Sequence[bytes]) -> list[int]:
+def faulty_frames(frames: Sequence[bytes]) -> list[int]:
     """Which frames are neither a message nor filling."""
     if _UNDAMAGED.fullmatch(b"".join(frames)):
         return []
-    return [i for i, frame in enumerate(frames) if not is_idle(frame) and fault(frame)]
+    return [i for i, frame in enumerate(frames) if not is_idle(frame) and frame_fault(frame)]
 
 
 class Framer:
@@ -140,26 +140,29 @@ class Framer:
 
 
 _LONGEST = 16  # bytes; 11 hold the 64 bits that TSTAMP has at most ("Maximum Field Sizes")
-_CACHED = 1 << 16  # numbers remembered at most
+_CACHE_LIMIT = 1 << 16  # numbers remembered at most
 
-_MSEO_GOES_ON, _MSEO_FIELD, _MSEO_END = (0b00,), (0b01,), (0b11,)
+_MSEO_CONTINUE, _MSEO_FIELD, _MSEO_END = (0b00,), (0b01,), (0b11,)
 
 
-def _bytes(mseo: Iterable[int], fits: Callable[[int], bool] = lambda mdo: True) -> bytes:
+def _byte_class(mseo: Iterable[int], fits: Callable[[int], bool] = lambda mdo: True) -> bytes:
     """A pattern of one byte with one of these MSEO and an MDO that fits."""
     return b"[" + b"".join(b"\\x%02x" % byte for byte in range(256) if byte & 3 in mseo and fits(byte >> 2)) + b"]"
 
 
-_INNER_FIELD = b"%s*%s" % (_bytes(_MSEO_GOES_ON), _bytes(_MSEO_FIELD))  # a field that is not the last of its message
+_INNER_FIELD = b"%s*%s" % (
+    _byte_class(_MSEO_CONTINUE),
+    _byte_class(_MSEO_FIELD),
+)  # a field that is not the last of its message
 _LAST_FIELD = b"%s*%s" % (
-    _bytes(_MSEO_GOES_ON),
-    _bytes(_MSEO_FIELD + _MSEO_END),
+    _byte_class(_MSEO_CONTINUE),
+    _byte_class(_MSEO_FIELD + _MSEO_END),
 )  # one that may be the last but for TSTAMP
 _TSTAMP = b"(?<=%s)%s{0,%d}%s" % (
-    _bytes(_MSEO_FIELD),
-    _bytes(_MSEO_GOES_ON + _MSEO_FIELD),
+    _byte_class(_MSEO_FIELD),
+    _byte_class(_MSEO_CONTINUE + _MSEO_FIELD),
     _LONGEST - 1,
-    _bytes(_MSEO_END),
+    _byte_class(_MSEO_END),
 )
 
 
@@ -170,7 +173,7 @@ class Clock:
         self.now: int | None = None
         self._bits = options.timestamp_bits
         self._xor = options.dialect.xor_timestamps
-        self._known: dict[bytes, int] = {}
+        self._cached: dict[bytes, int] = {}
         layouts = tuple(options.dialect.layouts.values())
         self._syncs = bytes(layout.tcode << 2 for layout in layouts if layout.synchronizes)
         self._frame = _pattern(layouts, options.src_bits)
@@ -191,13 +194,13 @@ class Clock:
         times: list[int | None] = []
         for sync in [i for i, body in enumerate(bodies) if body[0] in self._syncs and stamps[i]]:
             times += self._relative(values[len(times) : sync])
-            times.append(self.take(bodies[sync][0], stamps[sync]))
+            times.append(self.advance(bodies[sync][0], stamps[sync]))
         times += self._relative(values[len(times) :])
         if b"" in stamps:
             times = [time if stamp else None for time, stamp in zip(times, stamps, strict=True)]
         return bodies, times
 
-    def take(self, first: int, tstamp: bytes) -> int | None:
+    def advance(self, first: int, tstamp: bytes) -> int | None:
         """The time after a message that begins with the byte *first* and has this TSTAMP; None while it is unknown."""
         if first in self._syncs:
             self.now = self._unwrapped(_number(tstamp), self.now)
@@ -206,12 +209,12 @@ class Clock:
         return self.now
 
     def _values(self, stamps: Sequence[bytes]) -> list[int]:
-        known = self._known
+        known = self._cached
         try:
             return [known[stamp] for stamp in stamps]
         except KeyError:
             new = set(stamps).difference(known)
-        if len(known) + len(new) > _CACHED:
+        if len(known) + len(new) > _CACHE_LIMIT:
             known.clear()
             new = set(stamps)
         known.update((stamp, _number(stamp)) for stamp in new)
@@ -237,29 +240,31 @@ class Clock:
 @cache
 def _pattern(layouts: tuple[Layout, ...], src_bits: int) -> re.Pattern[bytes]:
     """Frames as `framing` has them, in two parts: a message of the table and its TSTAMP, or anything else whole."""
-    kinds = [kind for layout in layouts for kind in _kinds(layout, src_bits)]
-    whole = rb"\xff+|%s*%s" % (_bytes((0b00, 0b01, 0b10)), _bytes(_MSEO_END))
-    return re.compile(rb"(%s|%s)((?:%s)?)(?<=%s)" % (b"|".join(kinds), whole, _TSTAMP, _bytes(_MSEO_END)))
+    kinds = [kind for layout in layouts for kind in _message_patterns(layout, src_bits)]
+    whole = rb"\xff+|%s*%s" % (_byte_class((0b00, 0b01, 0b10)), _byte_class(_MSEO_END))
+    return re.compile(rb"(%s|%s)((?:%s)?)(?<=%s)" % (b"|".join(kinds), whole, _TSTAMP, _byte_class(_MSEO_END)))
 
 
-def _kinds(layout: Layout, src_bits: int) -> Iterator[bytes]:
+def _message_patterns(layout: Layout, src_bits: int) -> Iterator[bytes]:
     """Patterns of a message without TSTAMP: one, or two where a field decides whether the last one is there."""
     first, groups = b"\\x%02x" % (layout.tcode << 2), len(layout.variable)
     decides = next((field.when for field in layout.variable if field.when is not None), None)
     if decides is None:
         yield first + _INNER_FIELD * (groups - 1) + _LAST_FIELD
         return
-    low, bits = _place(layout, decides[0], src_bits)
-    before = first + _bytes(_MSEO_GOES_ON) * (low // MDO_BITS - 1)
+    low, bits = _field_position(layout, decides[0], src_bits)
+    before = first + _byte_class(_MSEO_CONTINUE) * (low // MDO_BITS - 1)
     for present in (True, False):
-        behind = groups - 2 + present  # groups behind the first one
-        ends = _MSEO_FIELD if behind else _MSEO_FIELD + _MSEO_END
-        goes_on, stops = (_deciding(low % MDO_BITS, bits, decides[1], present, mseo) for mseo in (_MSEO_GOES_ON, ends))
-        rest = _INNER_FIELD * (behind - 1) + _LAST_FIELD if behind else b""
-        yield before + b"(?:%s%s*%s|%s)" % (goes_on, _bytes(_MSEO_GOES_ON), _bytes(ends), stops) + rest
+        following = groups - 2 + present  # groups behind the first one
+        ends = _MSEO_FIELD if following else _MSEO_FIELD + _MSEO_END
+        continued, stops = (
+            _deciding_field(low % MDO_BITS, bits, decides[1], present, mseo) for mseo in (_MSEO_CONTINUE, ends)
+        )
+        rest = _INNER_FIELD * (following - 1) + _LAST_FIELD if following else b""
+        yield before + b"(?:%s%s*%s|%s)" % (continued, _byte_class(_MSEO_CONTINUE), _byte_class(ends), stops) + rest
 
 
-def _deciding(shift: int, bits: int, value: int, present: bool, mseo: Iterable[int]) -> bytes:
+def _deciding_field(shift: int, bits: int, value: int, present: bool, mseo: Iterable[int]) -> bytes:
     """Bytes that hold a field, from bit *shift* of the first one on: it has this *value*, or (not *present*) another.
 
     There are one or two of them; *mseo*: of the last one.
@@ -273,14 +278,14 @@ def _deciding(shift: int, bits: int, value: int, present: bool, mseo: Iterable[i
         return (mdo ^ value >> here) & (1 << bits - here) - 1 == 0
 
     if here == bits:
-        return _bytes(mseo, lambda mdo: low(mdo) is present)
+        return _byte_class(mseo, lambda mdo: low(mdo) is present)
     if present:
-        return _bytes(_MSEO_GOES_ON, low) + _bytes(mseo, high)
-    others = _bytes(_MSEO_GOES_ON, lambda mdo: not low(mdo)) + _bytes(mseo)
-    return b"(?:%s%s|%s)" % (_bytes(_MSEO_GOES_ON, low), _bytes(mseo, lambda mdo: not high(mdo)), others)
+        return _byte_class(_MSEO_CONTINUE, low) + _byte_class(mseo, high)
+    others = _byte_class(_MSEO_CONTINUE, lambda mdo: not low(mdo)) + _byte_class(mseo)
+    return b"(?:%s%s|%s)" % (_byte_class(_MSEO_CONTINUE, low), _byte_class(mseo, lambda mdo: not high(mdo)), others)
 
 
-def _place(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
+def _field_position(layout: Layout, name: str, src_bits: int) -> tuple[int, int]:
     """Where a fixed field is in its message: the lowest bit, and how many."""
     low = TCODE_BITS + src_bits
     for field in layout.fixed:
@@ -309,12 +314,14 @@ _SYNCS = re.compile(b"[" + re.escape(_SYNC_BYTES) + b"]")
 _ENDS = re.escape(bytes(range(0b11, 256, 4)))
 _LATER_SYNC = re.compile(b"[" + re.escape(_SYNC_BYTES) + b"](?<=[" + _ENDS + b"].)", re.DOTALL)
 _IDLE = bytes(byte & 0b11 == 0b11 for byte in range(256))
-_TELLING = re.compile(b"[" + re.escape(bytes(byte for byte in range(0, 256, 4) if byte != _OWNERSHIP)) + b"]")
+_OTHER_THAN_OWNERSHIP = re.compile(
+    b"[" + re.escape(bytes(byte for byte in range(0, 256, 4) if byte != _OWNERSHIP)) + b"]"
+)
 _FIRST = itemgetter(0)
 _HEADS_REMEMBERED = 1 << 12
 
 
-class Short(NamedTuple):
+class ShortStretch(NamedTuple):
     """A stretch with too few *messages*, from the synchronizing one at byte *start* to that at *end*.
 
     *at*: the frame, of those looked at, before which that is to be told.
@@ -326,41 +333,41 @@ class Short(NamedTuple):
     at: int
 
 
-class Stretches:
+class SyncPeriodChecker:
     """Counts one hart's messages, whose encoder synchronizes after *period* of them."""
 
     def __init__(self, period: int, src_bits: int) -> None:
         self._judge = Judge(period)
         self._src_bits = src_bits
         self._count: int | None = None  # since the last synchronizing message, None before the first one
-        self._telling = 0  # of these, those that are no Ownership
-        self._opened: tuple[Offsets, int] | None = None  # where that message is; asked for only when it is needed
-        self._pending: Short | None = None  # if no other synchronization follows at once
-        self._known: dict[bytes, int] = {}
+        self._flow_messages = 0  # of these, those that are no Ownership
+        self._last_sync: tuple[Offsets, int] | None = None  # where that message is; asked for only when it is needed
+        self._pending: ShortStretch | None = None  # if no other synchronization follows at once
+        self._cached: dict[bytes, int] = {}
 
-    def look(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[Short]:
+    def check(self, frames: Sequence[bytes], offsets: Offsets) -> Iterator[ShortStretch]:
         """The stretches that lack messages, as far as that is known with *frames*."""
-        if not frames or self._are_whole(frames, offsets):
+        if not frames or self._count_complete(frames, offsets):
             return
         heads = bytes(map(_FIRST, frames))
         idle = heads.translate(_IDLE)
         first = -1  # the last synchronizing message in *frames*
-        yield from self._settled(heads, 0)
+        yield from self._confirmed(heads, 0)
         for found in _SYNCS.finditer(heads):
             at = found.start()
             self._add(heads, idle, first + 1, at)
-            if self._count is not None and self._telling and self._is_short(self._count, frames[at]):
-                where, index = (offsets, first) if first >= 0 or self._opened is None else self._opened
+            if self._count is not None and self._flow_messages and self._is_short(self._count, frames[at]):
+                where, index = (offsets, first) if first >= 0 or self._last_sync is None else self._last_sync
                 start = where.of(index)
-                self._pending = Short(start, offsets.of(at), self._count, at)
-                yield from self._settled(heads, at + 1)
-            self._count = self._telling = 0
+                self._pending = ShortStretch(start, offsets.of(at), self._count, at)
+                yield from self._confirmed(heads, at + 1)
+            self._count = self._flow_messages = 0
             first = at
         self._add(heads, idle, first + 1, len(frames))
         if first >= 0:
-            self._opened = offsets, first
+            self._last_sync = offsets, first
 
-    def _are_whole(self, frames: Sequence[bytes], offsets: Offsets) -> bool:
+    def _count_complete(self, frames: Sequence[bytes], offsets: Offsets) -> bool:
         """Counts all messages at once if there is nothing to look at closely: no filling, and no stretch too short."""
         raw = b"".join(frames)
         ends = raw.translate(_IDLE)
@@ -378,14 +385,14 @@ class Stretches:
             return False
         self._judge.add(len(periodic), periodic.count(self._judge.least))
         if syncs:
-            self._count = self._telling = 0
-            self._opened = offsets, len(frames) - others[-1]
+            self._count = self._flow_messages = 0
+            self._last_sync = offsets, len(frames) - others[-1]
         rest = frames[len(frames) - others[-1] + 1 :] if syncs else frames
         heads = bytes(map(_FIRST, rest))
         self._add(heads, bytes(len(heads)), 0, len(heads))
         return True
 
-    def finish(self) -> Iterator[Short]:
+    def finish(self) -> Iterator[ShortStretch]:
         """The end of the trace."""
         if self._pending is not None:
             yield self._pending
@@ -395,13 +402,13 @@ class Stretches:
         if self._count is not None:
             messages = stop - start - idle.count(1, start, stop)
             self._count += messages
-            self._telling += messages - heads.count(_OWNERSHIP, start, stop)
+            self._flow_messages += messages - heads.count(_OWNERSHIP, start, stop)
 
-    def _settled(self, heads: bytes, start: int) -> Iterator[Short]:
+    def _confirmed(self, heads: bytes, start: int) -> Iterator[ShortStretch]:
         """What is pending, if the next message does not synchronize. (Two in a row are no periodic ones: a trap right
         after a trap return has them, "Corner Cases".)
         """
-        following = _TELLING.search(heads, start) if self._pending is not None else None
+        following = _OTHER_THAN_OWNERSHIP.search(heads, start) if self._pending is not None else None
         if following is not None and self._pending is not None:
             pending, self._pending = self._pending, None
             if following[0] not in _SYNC_BYTES:
@@ -414,10 +421,10 @@ class Stretches:
     def _sync_of(self, frame: bytes) -> int:
         """SYNC of a synchronizing message."""
         head = frame[:_HEAD]
-        known = self._known.get(head)
+        known = self._cached.get(head)
         if known is None:
-            if len(self._known) >= _HEADS_REMEMBERED:
-                self._known.clear()
+            if len(self._cached) >= _HEADS_REMEMBERED:
+                self._cached.clear()
             bits = sum((byte >> 2) << MDO_BITS * i for i, byte in enumerate(head))
-            known = self._known[head] = bits >> TCODE_BITS + self._src_bits & (1 << _SYNC_BITS) - 1
+            known = self._cached[head] = bits >> TCODE_BITS + self._src_bits & (1 << _SYNC_BITS) - 1
         return known

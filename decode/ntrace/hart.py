@@ -14,11 +14,11 @@ from typing import Any
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, Later, Lost, Offsets, Report, record
 from rvtrace_gdb.decode.history.events import Accounting, EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
-from rvtrace_gdb.decode.ntrace.framing import Clock, Short, Stretches, fault, is_idle, remark
+from rvtrace_gdb.decode.ntrace.framing import Clock, ShortStretch, SyncPeriodChecker, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, MAX_REPEAT_BITS, Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Fork, Mode, State, Step
-from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES, Automaton
+from rvtrace_gdb.decode.ntrace.step import SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping.control_flow import Calls, Stack, after, pushed
@@ -30,15 +30,15 @@ _DEEPEST = 64  # return addresses a remembered step takes; more are too rare to 
 _ONE_STEP = 64  # pointers
 
 
-class Memo:
-    """What is remembered for one automaton. *limit*: steps at most, 0 for none."""
+class StepCache:
+    """What is remembered for one step_function. *limit*: steps at most, 0 for none."""
 
-    def __init__(self, automaton: Automaton, limit: int) -> None:
-        self._automaton = automaton
+    def __init__(self, step_function: StepFunction, limit: int) -> None:
+        self._step_function = step_function
         self._limit = limit
         self._size = 0
 
-    def known(self, state: State, message: bytes, ahead: int, stack: Stack) -> Step | None:
+    def lookup(self, state: State, message: bytes, ahead: int, stack: Stack) -> Step | None:
         """The step remembered for a message. (The hot paths of `hart` do the same in place.)"""
         step = state.get(message)
         if ahead and (step is None or step.counted or ahead < 0):
@@ -52,7 +52,7 @@ class Memo:
         taken = step.calls.taken if step.calls is not None else ()
         self._size += _size(message, step)
         if self._size > (self._limit or MEMO_LIMIT):  # without memory, too, states must not pile up
-            self._automaton.forget()
+            self._step_function.forget()
             self._size = 0
         elif self._limit and len(taken) <= _DEEPEST:
             known: dict[Any, Step | Fork] = state
@@ -98,61 +98,61 @@ class HartDecoder:
     ) -> None:
         self._options = options
         self._layouts = options.dialect.layouts
-        self._automaton = Automaton(program, options, walkers)
+        self._step_function = StepFunction(program, options, walkers)
         self._builder = builder or HistoryBuilder()
         self._clock = Clock(options)
-        self._state = self._automaton.lost
+        self._state = self._step_function.lost
         self._ahead = 0
         self._stack: Stack = None
         self._branch: bytes | None = None  # the last message about the flow, if it is a branch that can be repeated
-        self._looked_at = 0  # frames of this batch which that is true of
-        self._memo = Memo(self._automaton, memo_limit)
+        self._searched = 0  # frames of this batch which that is true of
+        self._cache = StepCache(self._step_function, memo_limit)
         self._total = self._idle = self._unused = 0
         self._stopped = False
-        self._unstamped = not options.timestamps
+        self._notes_timestamp = not options.timestamps
         period = options.sync_period
-        self._stretches = Stretches(period, options.src_bits) if period else None
+        self._period_checker = SyncPeriodChecker(period, options.src_bits) if period else None
         self._lost_at = -1  # the byte of the last loss, if messages are counted
-        self._stampless: bool | None = None  # not known before the first synchronizing message
-        self._remarked = False
+        self._syncs_lack_timestamps: bool | None = None  # not known before the first synchronizing message
+        self._idle_noted = False
 
     def run(self, frames: list[bytes], offsets: Offsets) -> None:
         """The next messages, one frame each."""
         self._total += sum(map(len, frames))
         if self._stopped:
             self._unused += sum(map(len, frames))
-        elif self._stretches is not None:
-            self._run_counted(self._stretches, frames, offsets)
+        elif self._period_checker is not None:
+            self._run_checked(self._period_checker, frames, offsets)
         else:
-            self._run_any(frames, offsets)
+            self._run_frames(frames, offsets)
         self._builder.flush()
         if self._builder.position > _LONGEST and not self._stopped:
             self._stopped = True
             self.note(offsets.of(len(frames) - 1), Note(NoteCause.TOO_LONG, (self._builder.position,)))
 
-    def _run_any(self, frames: list[bytes], offsets: Offsets) -> None:
+    def _run_frames(self, frames: list[bytes], offsets: Offsets) -> None:
         if self._options.timestamps:
             self._run_timed(frames, offsets)
         else:
             self._run(frames, offsets)
 
-    def _run_counted(self, stretches: Stretches, frames: list[bytes], offsets: Offsets) -> None:
+    def _run_checked(self, checker: SyncPeriodChecker, frames: list[bytes], offsets: Offsets) -> None:
         """The same, where it is known how many messages there have to be."""
         done = 0
-        for short in stretches.look(frames, offsets):
-            self._run_any(frames[done : short.at], Later(offsets, done))
+        for short in checker.check(frames, offsets):
+            self._run_frames(frames[done : short.at], Later(offsets, done))
             done = short.at
             if self._stopped:
                 break
-            self._miss(short)
+            self._report_missing(short)
         if self._stopped:
             self._abandon(frames, done)
         elif done:
-            self._run_any(frames[done:], Later(offsets, done))
+            self._run_frames(frames[done:], Later(offsets, done))
         else:
-            self._run_any(frames, offsets)
+            self._run_frames(frames, offsets)
 
-    def _miss(self, short: Short) -> None:
+    def _report_missing(self, short: ShortStretch) -> None:
         """Messages are missing, unless a gap in that stretch tells it already."""
         if self._lost_at > short.start:
             return
@@ -177,9 +177,9 @@ class HartDecoder:
 
     def finish(self) -> History:
         """The end of the trace: what is left is decoded as far as it is determined."""
-        for short in self._stretches.finish() if self._stretches is not None and not self._stopped else ():
-            self._miss(short)
-        tail = None if self._stopped else self._automaton.tail(self._state, self._ahead, self._stack)
+        for short in self._period_checker.finish() if self._period_checker is not None and not self._stopped else ():
+            self._report_missing(short)
+        tail = None if self._stopped else self._step_function.tail(self._state, self._ahead, self._stack)
         if tail is not None:
             self._builder.append(tail)
         if self._ahead < 0 and self._clock.now is not None:
@@ -208,7 +208,7 @@ class HartDecoder:
             if step is None:
                 index = len(frames) - length_hint(left) - 1
                 self._state, self._ahead, self._stack = state, ahead, stack
-                self._unknown(frame, frame, frames, index, offsets)
+                self._decode_new(frame, frame, frames, index, offsets)
                 if self._stopped:
                     return self._abandon(frames, index + 1)
                 state, ahead, stack = self._state, self._ahead, self._stack
@@ -249,7 +249,7 @@ class HartDecoder:
             if step is None:
                 self._state, self._ahead, self._stack = state, ahead, stack
                 index = len(frames) - length_hint(left) - 1
-                self._unknown(frames[index], body, frames, index, offsets)
+                self._decode_new(frames[index], body, frames, index, offsets)
                 state, ahead, stack = self._state, self._ahead, self._stack
             else:
                 path, state, change, reports, _, calls = step
@@ -283,13 +283,13 @@ class HartDecoder:
 
     # What is not
 
-    def _unknown(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> None:
+    def _decode_new(self, frame: bytes, body: bytes, frames: Sequence[bytes], index: int, offsets: Offsets) -> None:
         """A frame without a remembered step. *body*: it without TSTAMP; *frames*: it is the one at *index*."""
         if is_idle(frame):
             self._idle += len(frame)
-            note = None if self._remarked else remark(frame)
+            note = None if self._idle_noted else idle_note(frame)
             if note is not None:
-                self._remarked = True
+                self._idle_noted = True
                 self.note(offsets.of(index), note)
             return
         offset = offsets.of(index)
@@ -298,20 +298,20 @@ class HartDecoder:
             return
         if message.tcode not in LAYOUTS:
             self._unused += len(frame)
-            self.note(offset, _ignored(message))
-        elif self._state.mode is Mode.LOST and not self._automaton.can_leave_lost(message):
+            self.note(offset, _ignored_message(message))
+        elif self._state.mode is Mode.LOST and not self._step_function.can_leave_lost(message):
             self._unused += len(frame)
         elif message.tcode == Tcode.REPEAT_BRANCH:
             self._repeat(message, self._branch_before(frames, index), offset)
-        elif self._is_stamped_alone(message):
+        elif self._has_stray_timestamp(message):
             self._fail(Loss(LossCause.FIELD_TOO_MANY, (message.name,)), offset)
         else:
-            self._check_stamp(message, offset)
+            self._note_timestamp(message, offset)
             self._take(self._step(body, message), offset)
 
     def _parsed(self, frame: bytes, offset: int) -> Message | None:
         """The message in a frame. When there is none, the flow is lost."""
-        why = fault(frame)
+        why = frame_fault(frame)
         if why is not None:
             self._unused += len(frame)
             self.lose(Lost(offset, len(frame), why))
@@ -326,39 +326,39 @@ class HartDecoder:
 
     def _step(self, key: bytes, message: Message) -> Step:
         """What *message* means here; remembered under *key*."""
-        step = self._automaton.step(self._state, message, self._ahead, self._stack)
-        self._memo.remember(self._state, key, self._ahead, step)
+        step = self._step_function.step(self._state, message, self._ahead, self._stack)
+        self._cache.remember(self._state, key, self._ahead, step)
         return step
 
-    def _is_stamped_alone(self, message: Message) -> bool:
+    def _has_stray_timestamp(self, message: Message) -> bool:
         """Whether it has a field too many in a trace without timestamps: where there are any, all syncs have one."""
-        if self._stampless is None and message.tcode in SYNC_TCODES:
-            self._stampless = not self._options.timestamps and message.tstamp is None
-        return bool(self._stampless) and message.tstamp is not None
+        if self._syncs_lack_timestamps is None and message.tcode in SYNC_TCODES:
+            self._syncs_lack_timestamps = not self._options.timestamps and message.tstamp is None
+        return bool(self._syncs_lack_timestamps) and message.tstamp is not None
 
-    def _check_stamp(self, message: Message, offset: int) -> None:
+    def _note_timestamp(self, message: Message, offset: int) -> None:
         """Says once that there is a field nothing was said of."""
-        if self._unstamped and message.tstamp is not None:
-            self._unstamped = False
+        if self._notes_timestamp and message.tstamp is not None:
+            self._notes_timestamp = False
             self.note(offset, Note(NoteCause.FIELD_TOO_MANY, (message.name,)))
 
     # RepeatBranch
 
     def _branch_before(self, frames: Sequence[bytes], index: int) -> bytes | None:
         """The branch message a RepeatBranch at *index* repeats; others, not about the flow, may stand between them."""
-        for i in range(index - 1, self._looked_at - 1, -1):
+        for i in range(index - 1, self._searched - 1, -1):
             frame = frames[i]
             if frame[0] in _BRANCHES or frame[0] in _NO_BRANCHES:
                 self._branch = frame if frame[0] in _BRANCHES else None
                 break
-        self._looked_at = index
+        self._searched = index
         if self._branch is None or not self._options.timestamps:
             return self._branch
         return self._clock.split([self._branch])[0][0]
 
     def _remember_branch(self, frames: Sequence[bytes]) -> None:
         self._branch_before(frames, len(frames))
-        self._looked_at = 0
+        self._searched = 0
 
     def _repeat(self, message: Message, branch: bytes | None, offset: int) -> None:
         """The branch message again, to the same target: the address it sent was relative to the one before."""
@@ -371,9 +371,9 @@ class HartDecoder:
             detail = (message.name, "B-CNT", times.bit_length(), MAX_REPEAT_BITS)
             self._fail(Loss(LossCause.TOO_MANY_BITS, detail), offset)
         else:
-            self._repeat_known(branch, times, offset)
+            self._repeat_branch(branch, times, offset)
 
-    def _repeat_known(self, branch: bytes, times: int, offset: int) -> None:
+    def _repeat_branch(self, branch: bytes, times: int, offset: int) -> None:
         """The places it leads to come again sooner or later, so any number takes few steps (see `repeats`)."""
         paths: list[Path] = []
         calls = Calls(self._stack)
@@ -398,7 +398,7 @@ class HartDecoder:
                 if done == times:
                     break
             steps += 1
-            step = self._repeated(branch)
+            step = self._repeated_step(branch)
             self._take(step, offset)
             done += 1
             if step.path is not None:
@@ -408,10 +408,10 @@ class HartDecoder:
             reported |= bool(step.reports)
         return None
 
-    def _repeated(self, branch: bytes) -> Step:
+    def _repeated_step(self, branch: bytes) -> Step:
         """The step of a branch message that is repeated: U-ADDR is not applied again."""
         key = _AGAIN + branch
-        step = self._memo.known(self._state, key, self._ahead, self._stack)
+        step = self._cache.lookup(self._state, key, self._ahead, self._stack)
         if step is not None:
             return step
         options = self._options
@@ -423,16 +423,16 @@ class HartDecoder:
     # What is said
 
     def _fail(self, why: Loss, offset: int) -> None:
-        self._take(self._automaton.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
+        self._take(self._step_function.loss(self._state, self._ahead, self._stack, EventKind.LOSS, why), offset)
 
     def _report(self, reports: Sequence[Report], offset: int) -> None:
-        if self._stretches is not None and any(report.lost for report in reports):
+        if self._period_checker is not None and any(report.lost for report in reports):
             self._lost_at = offset
         if record(self._builder, reports, offset, stop_at_error=self._options.stop_at_error):
             self._stopped = True
 
 
-def _ignored(message: Message) -> Note:
+def _ignored_message(message: Message) -> Note:
     """What there is to say of a message that is not about the flow."""
     fields = [part for name, value in message.fields.items() for part in (name.upper(), value)]
     return Note(NoteCause.IGNORED, (message.name, *fields))

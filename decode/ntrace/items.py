@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.builder import Lost
 from rvtrace_gdb.decode.history.event_wording import words
-from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, fault, is_idle, remark
+from rvtrace_gdb.decode.ntrace.framing import MAX_FRAME, Batch, Clock, Framer, frame_fault, idle_note, is_idle
 from rvtrace_gdb.decode.ntrace.messages import Malformed, Message, Tcode, parse
 from rvtrace_gdb.decode.ntrace.options import Options
 
@@ -74,19 +74,19 @@ class _Addresses(NamedTuple):
     reference: int | None
 
 
-class Known(NamedTuple):
+class SourceState(NamedTuple):
     """The last address and the last time a source transmitted. None: not known."""
 
     reference: int | None = None
     time: int | None = None
 
 
-_NOTHING = Known()
+_NOTHING = SourceState()
 _REMEMBERED = 1 << 15  # frames
 _SHORT = 64  # bytes; longer ones are rare, and not remembered
 
 
-class _Read(NamedTuple):
+class _ParsedFrame(NamedTuple):
     """A frame by itself: its message or why there is none, TSTAMP as bytes, and the address field."""
 
     message: Message | None
@@ -109,20 +109,20 @@ class Itemizer:
         *,
         wrapped: bool = False,
         offset: int = 0,
-        known: dict[int, Known] | None = None,
+        known: dict[int, SourceState] | None = None,
     ) -> None:
-        self.known: dict[int, Known] = dict(known or {})
+        self.known: dict[int, SourceState] = dict(known or {})
         """By SRC."""
         self._options = options
         self._layouts = options.dialect.layouts
         self._mask = (1 << xlen) - 1
         self._sign = 1 << options.sent_address_bits - 1 if 0 < options.sent_address_bits < xlen else 0
         self._clock = Clock(options)
-        self._frames: dict[bytes, _Read] = {}
+        self._frames: dict[bytes, _ParsedFrame] = {}
         self._framer = Framer(wrapped=wrapped)
         self._start = offset
         self._idle: Item | None = None  # filling that may go on
-        self._remarked = False
+        self._idle_noted = False
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """The items that are complete with *data*."""
@@ -148,9 +148,9 @@ class Itemizer:
     def _fill(self, offset: int, frame: bytes) -> None:
         """Filling, one item as long as it goes on; what there is to say of it is said once in a trace."""
         before = self._idle or Item(offset, 0)
-        note = None if self._remarked else remark(frame)
+        note = None if self._idle_noted else idle_note(frame)
         said = "" if note is None else words(note)
-        self._remarked |= bool(said)
+        self._idle_noted |= bool(said)
         self._idle = before._replace(length=before.length + len(frame), remark=before.remark or said)
 
     def _lost(self, lost: Lost) -> Iterator[Item]:
@@ -165,7 +165,7 @@ class Itemizer:
             yield idle
 
     def _item(self, offset: int, frame: bytes) -> Item:
-        read = self._frames.get(frame) or self._read(frame)
+        read = self._frames.get(frame) or self._parsed_frame(frame)
         message = read.message
         if message is None:
             self.known.clear()
@@ -173,32 +173,32 @@ class Itemizer:
         before = self.known.get(message.src) or _NOTHING
         time = self._time(frame, read.stamp, before.time) if read.stamp else None
         address, target, reference = self._addresses(read.sent, message, before.reference)
-        self.known[message.src] = Known(reference, before.time if message.tstamp is None else time)
+        self.known[message.src] = SourceState(reference, before.time if message.tstamp is None else time)
         return Item(offset, len(frame), frame, message, "", address, target, time)
 
-    def _read(self, frame: bytes) -> "_Read":
+    def _parsed_frame(self, frame: bytes) -> "_ParsedFrame":
         """What does not depend on the messages before; remembered, because few messages of a trace are distinct."""
-        read = self._parsed(frame)
+        read = self._parse(frame)
         if len(frame) <= _SHORT:
             if len(self._frames) >= _REMEMBERED:
                 self._frames.clear()
             self._frames[frame] = read
         return read
 
-    def _parsed(self, frame: bytes) -> "_Read":
-        why = fault(frame)
+    def _parse(self, frame: bytes) -> "_ParsedFrame":
+        why = frame_fault(frame)
         if why is not None:
-            return _Read(None, why)
+            return _ParsedFrame(None, why)
         try:
             message = parse(frame, self._options.src_bits, self._layouts)
         except Malformed as error:
-            return _Read(None, str(error))
+            return _ParsedFrame(None, str(error))
         stamp = b"" if message.tstamp is None else self._clock.split([frame])[0][1]
-        return _Read(message, "", stamp, self._sent(frame, message))
+        return _ParsedFrame(message, "", stamp, self._sent_address(frame, message))
 
     def _time(self, frame: bytes, stamp: bytes, before: int | None) -> int | None:
         self._clock.now = before
-        return self._clock.take(frame[0], stamp)
+        return self._clock.advance(frame[0], stamp)
 
     def _addresses(self, sent: int | None, message: Message, reference: int | None) -> _Addresses:
         if sent is not None:
@@ -221,7 +221,7 @@ class Itemizer:
         target = self._address(fields["ckdata1"], address)
         return _Addresses(address, target, target)
 
-    def _sent(self, frame: bytes, message: Message) -> int | None:
+    def _sent_address(self, frame: bytes, message: Message) -> int | None:
         """The address field, if any, with the high bits an encoder may leave out (trTeInstExtendAddrMSB)."""
         name = "faddr" if "faddr" in message.fields else "uaddr"
         if self._options.extend_addr_msb and name in message.fields:

@@ -1,13 +1,13 @@
-"""The messages of N-Trace: their fields, order and widths, declared once, and how they are read from bytes and written.
+"""The messages of N-Trace: their fields, with order and widths, and functions that parse and build them.
 
-A message is a row of groups, each ended by a byte with MSEO 01 (11 for the last); a group is one number, six bits a
-byte, lowest first. The first group holds TCODE, SRC, the fixed fields and the first variable field; every other group
-is one variable field (N-Trace 1.0.0-rc7, 3.1 to 3.3).
+A message is a sequence of groups. Each group ends with a byte whose MSEO is 01, the last one with a byte whose MSEO is
+11. A group is one number, sent six bits per byte, lowest bits first. The first group holds TCODE, SRC, the fixed fields
+and the first variable-length field; every other group is one variable-length field (N-Trace 1.0.0-rc7, 3.1 to 3.3).
 
 Source: RISC-V N-Trace 1.0.0-rc7, table 8 (fields in messages), chapters 6 and 7 (their meaning), table 25 (SYNC). The
 ratified 1.0 has the same layouts. The PROCESS field: N-Trace 1.0, "Ownership Message": PROCESS = {CONTEXT, V[0],
-PRV[1:0], FORMAT[1:0]}; high bits that are 0 may be left out, V included. The messages only SiFive's encoders send are
-from IEEE-ISTO 5001 and their captures.
+PRV[1:0], FORMAT[1:0]}; high bits that are 0 may be left out, including V. The messages that only SiFive's encoders
+send come from IEEE-ISTO 5001 and from captures of these encoders.
 """
 
 from collections.abc import Mapping
@@ -20,48 +20,53 @@ VAR = 0
 
 TCODE_BITS = 6
 MDO_BITS = 6
-"""Message bits in one byte; the other two are MSEO."""
+"""The message bits (MDO) in one byte; the other two bits are MSEO."""
 
 MAX_ICNT_BITS = 22
 MAX_SRC_BITS = 12
-"""Table 10. "Not limiting hardware in any way": I-CNT may be larger where HIST leads over the code that far."""
+"""The limits of table 10.
+
+They are "not limiting hardware in any way": I-CNT may be larger where HIST covers the code.
+"""
 
 MAX_REPEAT_BITS = 18
-"""B-CNT and HREPEAT (1.0, "Maximum Field Sizes"). Nothing tells a larger one from noise: in a loop any number fits."""
+"""The limit of B-CNT and HREPEAT (1.0, "Maximum Field Sizes"). A larger value cannot be told from noise: in a loop any
+number of repetitions fits the program."""
 MAX_RUN_BITS = 22
-"""Branches with one outcome in a row (SiFive). Not published; its captures have 13 bits. I-CNT counts each, too."""
+"""The limit of a run of branches with the same outcome (SiFive). It is not published; captures have 13 bits. I-CNT
+counts the instructions of these branches too."""
 
 
 class Tcode(IntEnum):
-    """Table 8, and those of SiFive's encoders."""
+    """The message codes of table 8, and those of SiFive's encoders."""
 
     OWNERSHIP = 2
     DIRECT_BRANCH = 3
     INDIRECT_BRANCH = 4
     DATA_ACQUISITION = 7
-    """SiFive (a Nexus message N-Trace leaves out): data written by the program."""
+    """SiFive: data that the program wrote (a Nexus message that N-Trace leaves out)."""
     ERROR = 8
     PROG_TRACE_SYNC = 9
     DIRECT_BRANCH_SYNC = 11
     INDIRECT_BRANCH_SYNC = 12
     AUX_ACCESS_WRITE = 23
-    """SiFive: as DATA_ACQUISITION, of older encoders."""
+    """SiFive: the same as DATA_ACQUISITION, sent by older encoders."""
     RESOURCE_FULL = 27
     INDIRECT_BRANCH_HIST = 28
     INDIRECT_BRANCH_HIST_SYNC = 29
     REPEAT_BRANCH = 30
     PROG_TRACE_CORRELATION = 33
     IN_CIRCUIT_TRACE = 34
-    """SiFive: an event; with ..._WS the message also synchronizes."""
+    """SiFive: an event. IN_CIRCUIT_TRACE_WS also synchronizes."""
     IN_CIRCUIT_TRACE_WS = 35
 
 
 VENDOR_TCODES = range(56, 63)
-"""Table 8."""
+"""The codes that table 8 leaves to vendors."""
 
 
 class Sync(IntEnum):
-    """Table 25: why a synchronizing message was sent."""
+    """The values of SYNC (table 25): why a synchronizing message was sent."""
 
     EXTERNAL_TRIGGER = 0
     EXIT_FROM_RESET = 1
@@ -75,11 +80,11 @@ class Sync(IntEnum):
 
 
 VENDOR_SYNCS = range(14, 16)
-"""Table 25."""
+"""The SYNC values that table 25 leaves to vendors."""
 
 
 class BType(IntEnum):
-    """Table 9: why the flow left the code's own path."""
+    """The values of B-TYPE (table 9): why execution left the path that the code determines."""
 
     JUMP = 0
     TRAP = 1
@@ -88,7 +93,7 @@ class BType(IntEnum):
 
 
 class Rcode(IntEnum):
-    """Table 19: which resource a ResourceFull reports."""
+    """The values of RCODE (table 19): which resource a ResourceFull message reports."""
 
     ICNT = 0
     HIST = 1
@@ -96,7 +101,7 @@ class Rcode(IntEnum):
 
 
 class Evcode(IntEnum):
-    """Table 23: why tracing stopped."""
+    """The values of EVCODE (table 23): why tracing stopped."""
 
     DEBUG_MODE = 0
     LOW_POWER = 1
@@ -104,9 +109,11 @@ class Evcode(IntEnum):
 
 
 class Field(NamedTuple):
-    """One field: bits, or VAR. A field with *when* is there only if that earlier field has that value.
+    """One field of a message.
 
-    *address*: F-ADDR or U-ADDR, whose high bits may be left out (trTeInstExtendAddrMSB).
+    bits     its width; VAR: variable-length
+    when     (name, value): the field is present only if this earlier field has this value; None: always
+    address  whether it is F-ADDR or U-ADDR, whose high bits may be left out (trTeInstExtendAddrMSB)
     """
 
     name: str
@@ -116,7 +123,7 @@ class Field(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its name in the specification, e.g. "F-ADDR"."""
+        """The name of the field in the specification, e.g. "F-ADDR"."""
         return _TITLES.get(self.name, self.name.upper())
 
 
@@ -124,9 +131,10 @@ _TITLES = {"b_type": "B-TYPE", "icnt": "I-CNT", "faddr": "F-ADDR", "uaddr": "U-A
 
 
 class Layout(NamedTuple):
-    """One message: the fields after TCODE and SRC, in order. Fixed ones come first, as the standard always has it.
+    """The layout of one message: the fields after TCODE and SRC, in order. Fixed fields always come before variable
+    ones.
 
-    TSTAMP, which may end any message, is not listed.
+    TSTAMP is not listed: it may end any message.
     """
 
     tcode: Tcode
@@ -136,12 +144,12 @@ class Layout(NamedTuple):
 
     @property
     def synchronizes(self) -> bool:
-        """Whether its TSTAMP is absolute."""
+        """Whether the message synchronizes, so that its TSTAMP is absolute."""
         return self.tcode == Tcode.IN_CIRCUIT_TRACE_WS or any(field.name == "sync" for field in self.fixed)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All of them."""
+        """All fields, in order."""
         return self.fixed + self.variable
 
 
@@ -189,7 +197,7 @@ LAYOUTS: dict[int, Layout] = {
         ),
     )
 }
-"""The messages by TCODE."""
+"""The messages of N-Trace by TCODE."""
 
 _IN_CIRCUIT = (Field("cksrc", 4), Field("ckdf", 2), Field("ckdata0"), Field("ckdata1", when=("ckdf", 1)))
 
@@ -202,12 +210,15 @@ SIFIVE_LAYOUTS: dict[int, Layout] = LAYOUTS | {
         _layout(Tcode.IN_CIRCUIT_TRACE_WS, "InCircuitTraceWS", *_IN_CIRCUIT),
     )
 }
-"""With the messages SiFive's encoders send besides."""
+"""The messages of N-Trace and those that only SiFive's encoders send, by TCODE."""
 assert set(SIFIVE_LAYOUTS) == set(Tcode)
 
 
 class Message(NamedTuple):
-    """A parsed message. *layout* is None for a TCODE outside the table; *tstamp* None when there is none."""
+    """A parsed message.
+
+    *layout* is None if TCODE is not in the table, *tstamp* is None if the message has no TSTAMP.
+    """
 
     tcode: int
     src: int
@@ -217,23 +228,23 @@ class Message(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As table 8 calls it."""
+        """The name in table 8."""
         if self.layout is not None:
             return self.layout.name
         return f"{'vendor defined' if self.tcode in VENDOR_TCODES else 'reserved'} message (TCODE {self.tcode})"
 
 
 class Malformed(Exception):
-    """The bytes are framed like a message and are none; caught by the decoder, which reports it."""
+    """The bytes are framed like a message but are none. The decoder catches this error and reports a loss."""
 
 
 def parse(
     raw: bytes, src_bits: int, layouts: Mapping[int, Layout] = LAYOUTS, *, extend_addr_msb: bool = False
 ) -> Message:
-    """The message in *raw*, one complete frame. High bits an encoder left out are 0. Raises Malformed.
+    """Parse the message in *raw*, one complete frame. High bits that the encoder left out are 0. Raises Malformed.
 
-    *extend_addr_msb*: an address whose highest transmitted bit is 1 becomes a negative number, to be cut to XLEN (1.0,
-    "Virtual Addresses Optimization").
+    With *extend_addr_msb*, an address whose highest transmitted bit is 1 becomes a negative number; the caller
+    truncates it to XLEN bits (1.0, "Virtual Addresses Optimization").
     """
     groups, lengths = _groups(raw)
     first = groups[0]
@@ -259,7 +270,7 @@ def parse(
 
 
 def _groups(raw: bytes) -> tuple[list[int], list[int]]:
-    """The numbers in a frame, and how many bytes each took."""
+    """Return the numbers in a frame, and the size of each in bytes."""
     groups, lengths = [], []
     value = shift = 0
     for byte in raw:
@@ -278,7 +289,7 @@ _REMEMBERED = 1 << 14  # messages: programs repeat themselves, so their messages
 
 
 def build(layout: Layout, src_bits: int, src: int, **fields: int) -> bytes:
-    """The bytes of a message, shortest form. A conditional field is written when the field it depends on says so."""
+    """Return the bytes of a message in its shortest form. Conditional fields are written if their condition holds."""
     names = [f.name for f in layout.fixed]
     names += [f.name for f in layout.variable if f.when is None or fields[f.when[0]] == f.when[1]]
     return pack(layout.tcode.value, src_bits, src, *[int(fields[name]) for name in names])
@@ -286,19 +297,19 @@ def build(layout: Layout, src_bits: int, src: int, **fields: int) -> bytes:
 
 @lru_cache(maxsize=_REMEMBERED)
 def pack(tcode: int, src_bits: int, src: int, *values: int) -> bytes:
-    """As `build`, the values in the order of the layout."""
+    """Return the same as `build` for field values in the order of the layout."""
     return Packer(LAYOUTS, src_bits, src).pack(tcode, *values)
 
 
 class Packer:
-    """Packs the messages of one encoder.
+    """Builds the bytes of one encoder's messages.
 
-    layouts        the messages by TCODE; of a TCODE outside them all values are variable-length fields
+    layouts        the messages by TCODE; for a TCODE that is not in it, all values are variable-length fields
     src_bits, src  width and value of SRC
-    address_bits   width of an address without its bit 0; its identical high bits are left out (1.0, "Virtual Addresses
-                   Optimization"). 0: only zeros are
-    empty_fields   a variable-length field that is 0 and needs no byte of its own has 0 bits
-    padding        bytes added to each variable-length field beyond what its value needs
+    address_bits   width of an address without its bit 0. Its identical high bits are left out (1.0, "Virtual Addresses
+                   Optimization"). 0: only high bits that are 0 are left out
+    empty_fields   whether a variable-length field that is 0 and needs no byte of its own has 0 bits
+    padding        number of bytes added to each variable-length field beyond what its value needs
     """
 
     def __init__(
@@ -317,10 +328,10 @@ class Packer:
         self._least = 0 if empty_fields else 1
         self._padding = padding
         self.pack = lru_cache(maxsize=_REMEMBERED)(self._pack)
-        """The bytes of a message of this TCODE, the values of its fields in the order of the layout."""
+        """Return the bytes of a message: its TCODE, then the values of its fields in the order of the layout."""
 
     def stamp(self, raw: bytes, tstamp: int) -> bytes:
-        """The message *raw* with TSTAMP at its end."""
+        """Return the message *raw* with TSTAMP appended."""
         last = _group(tstamp, 1, self._padding)
         last[-1] |= _END_OF_MESSAGE
         return raw[:-1] + bytes([raw[-1] & ~_END_OF_MESSAGE | _END_OF_FIELD]) + last
@@ -341,14 +352,14 @@ class Packer:
         return bytes(out)
 
     def _field(self, layout: Layout | None, index: int, value: int) -> bytearray:
-        """The bytes of the variable-length field *index* of the layout, which begins a byte."""
+        """Return the bytes of variable-length field *index* of the layout, which starts on a byte boundary."""
         if self._address_bits and layout is not None and layout.variable[index].address:
             return _address(value, self._address_bits, self._padding)
         return _group(value, 1, self._padding)
 
 
 def _group(value: int, minimum: int, padding: int = 0) -> bytearray:
-    """The bytes of one group of at least *minimum* bits, and *padding* bytes of 0."""
+    """Return the bytes of one group of at least *minimum* bits, followed by *padding* bytes of 0."""
     return _bytes(value, -(-max(value.bit_length(), minimum) // MDO_BITS) + padding)
 
 
@@ -362,7 +373,7 @@ def _bytes(value: int, count: int) -> bytearray:
 
 
 def _address(value: int, bits: int, padding: int) -> bytearray:
-    """An address of *bits*: the highest bit sent stands for all above it, so it is equal to them or the top one."""
+    """Return the bytes of an address of *bits* bits. The highest bit sent stands for all bits above it."""
     top = value >> (bits - 1)
     significant = (value ^ -top & (1 << bits) - 1).bit_length() + 1
     count = -(-significant // MDO_BITS)
@@ -373,17 +384,17 @@ def _address(value: int, bits: int, padding: int) -> bytearray:
 
 
 class ProcessFormat(IntEnum):
-    """Why it was sent, and what CONTEXT is."""
+    """The sub-field FORMAT of PROCESS: why the message was sent, and what CONTEXT contains."""
 
     PRIVILEGE = 0
-    """V or PRV changed; no CONTEXT."""
+    """V or PRV changed; there is no CONTEXT."""
     RESERVED = 1
     SCONTEXT = 2
     HCONTEXT = 3
 
 
 class Process(NamedTuple):
-    """The sub-fields. *prv* and *v*: as the ISA encodes privilege modes."""
+    """The sub-fields of PROCESS. *prv* and *v* are encoded as in the ISA's privilege modes."""
 
     format: ProcessFormat
     prv: int
@@ -392,5 +403,5 @@ class Process(NamedTuple):
 
     @classmethod
     def of(cls, field: int) -> "Process":
-        """The sub-fields of PROCESS."""
+        """Split PROCESS into its sub-fields."""
         return cls(ProcessFormat(field & 3), field >> 2 & 3, field >> 4 & 1, field >> 5)

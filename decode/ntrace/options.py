@@ -1,11 +1,11 @@
-"""How an N-Trace trace is made: the dialect, what a decoder must know to read it, and how an encoder is built.
+"""The options of N-Trace: the dialect, what a decoder must know to read a trace, and how an encoder is built.
 
-A `Dialect` is what differs between the published N-Trace and what was built before it: one named, complete description
-each. `EncoderOptions` has what the registers turn on, the sizes of the encoder's counters, and one named option for
-each freedom the rules leave.
+A `Dialect` describes one generation of encoders completely: the published N-Trace, or one that was built before it.
+`EncoderOptions` contains the features that registers enable, the sizes of the encoder's counters, and one named option
+for each choice that the specification leaves to the encoder.
 
 Sources: RISC-V N-Trace 1.0 (ratified 2024-11-21, the default) and 1.0.0-rc7 of 2023-07-06, table 25; for the SiFive
-encoders that came before the standard, their captures and the fields seen in them. Chapters are called by their titles,
+encoders that came before the standard, their captures and the fields seen in them. Chapters are cited by their titles
 because the two documents number them differently.
 """
 
@@ -42,18 +42,19 @@ _MARKERS = frozenset({Sync.EXTERNAL_TRIGGER, Sync.SEQUENTIAL_INSTRUCTION_COUNTER
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one generation of encoders speaks.
+    """The messages of one generation of encoders.
 
     layouts           the messages by TCODE
-    keeps_state       SYNC values that leave the encoder's state (its call stack, pending HIST) as it is
-    xor_timestamps    TSTAMP of other messages is the XOR with the last time, not the difference (8.7)
+    keeps_state       SYNC values that leave the encoder's state (its call stack, the pending HIST) as it is
+    xor_timestamps    relative TSTAMPs are the XOR with the last time, not the difference (8.7)
     address_bits      addresses have this many bits, bit 0 included, and are sign-extended on RV64; 0: all of XLEN
-    run_rcodes        ResourceFull with this RCODE counts branches with this outcome
-    jump_ends_branch  DirectBranch may report a direct jump too
+    run_rcodes        the RCODEs of ResourceFull that count a run of branches, with the outcome of these branches
+    jump_ends_branch  DirectBranch may also report a direct jump
     scontext_first    the Ownership message with scontext comes before the one with hcontext
-    omits_empty_hist  ProgTraceCorrelation has CDF=0 in HTM too, while HIST is empty
-    recounts_branch   a sync right after a sync may count the branch before that one again, with the bit it lacked
-    starts, stops, traps   what SYNC, EVCODE and B-TYPE stand for
+    omits_empty_hist  ProgTraceCorrelation has CDF=0 while HIST is empty, also in HTM
+    recounts_branch   a synchronizing message right after another one may count the branch before that one again, with
+                      the HIST bit that the first message lacked
+    starts, stops, traps   the meaning of the values of SYNC, EVCODE and B-TYPE
     """
 
     name: str
@@ -88,13 +89,14 @@ SIFIVE = Dialect(
 )
 
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (RATIFIED, RC7, SIFIVE)}
-"""By name, as users choose them."""
+"""The dialects by the names under which users select them."""
 
 
 class ImplicitReturn(IntEnum):
-    """trTeInstImplicitReturnMode while trTeInstEnImplicitReturn is set, else OFF.
+    """The value of trTeInstImplicitReturnMode while trTeInstEnImplicitReturn is set, else OFF.
 
-    A decoder reads all but OFF alike: it keeps all return addresses, and I-CNT says which returns were not reported.
+    The decoder treats all modes but OFF alike: it keeps all return addresses, and I-CNT shows which returns were not
+    reported.
     """
 
     OFF = 0
@@ -105,21 +107,22 @@ class ImplicitReturn(IntEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of the encoder as read back from its registers. Defaults: everything off, N-Trace 1.0.
+    """The encoder settings that a decoder needs, as read from its registers. By default all is off; the dialect is 1.0.
 
     src_bits         width of SRC (trTeSrcBits), 0 when trTeInhibitSrc is set
-    src_id           only messages of this SRC are decoded; None: all of them
-    timestamps       messages may end with TSTAMP (trTsEnable)
+    src_id           SRC of the messages to decode; None: all messages
+    timestamps       whether messages may end with TSTAMP (trTsEnable)
     timestamp_bits   width of the timestamp counter (trTsWidth), for its wrap-around; 0: it does not wrap
-    btm              Branch Trace Messaging (trTeInstMode 3) in place of HTM (6)
+    btm              whether the mode is Branch Trace Messaging (trTeInstMode 3) instead of HTM (6)
     implicit_return  trTeInstImplicitReturnMode
     sequential_jump  trTeInstEnSequentialJump
     all_jumps        trTeInstEnAllJumps
     extend_addr_msb  trTeInstExtendAddrMSB
-    address_bits     significant bits of an address where an encoder sends fewer than XLEN; None: as the dialect has it
-    sync_period      messages after which it synchronizes (trTeInstSyncMode 1, trTeInstSyncMax); None: not known
-    dialect          which generation of encoders
-    stop_at_error    give up at the first loss instead of going on at the next synchronizing message
+    address_bits     significant bits of an address if the encoder sends fewer than XLEN; None: the dialect's default
+    sync_period      number of messages after which the encoder synchronizes (trTeInstSyncMode 1, trTeInstSyncMax);
+                     None: not known
+    dialect          the generation of encoders
+    stop_at_error    whether to stop at the first loss instead of resuming at the next synchronizing message
     """
 
     src_bits: int = 0
@@ -138,16 +141,16 @@ class Options:
 
     @property
     def sent_address_bits(self) -> int:
-        """As `address_bits`, 0 for full addresses."""
+        """The significant bits of a transmitted address; 0 for full addresses."""
         return self.dialect.address_bits if self.address_bits is None else self.address_bits
 
 
 MIN_HIST_LIMIT = 2
-"""The stop bit and one branch ("ResourceFull Message": HIST of at least 2 bits)."""
+"""The smallest HIST register: the stop bit and one branch ("ResourceFull Message": HIST of at least 2 bits)."""
 
 
 class SyncMode(IntEnum):
-    """trTeInstSyncMode: what the period of synchronizing messages is counted in."""
+    """The values of trTeInstSyncMode: the unit in which the period of synchronizing messages is counted."""
 
     OFF = 0
     MESSAGES = 1
@@ -156,10 +159,12 @@ class SyncMode(IntEnum):
 
 
 class SyncPlacement(Enum):
-    """Where a synchronizing message goes that is due ("Examples of Synchronizing Messages", case 6 and notes 1 to 3).
+    """Where the encoder sends a synchronizing message that is due.
 
-    AT_ONCE      at the next block boundary; a branch message that goes out there anyway becomes its ...Sync form
-    SEPARATE     at the next block boundary, always in a message of its own
+    Source: "Examples of Synchronizing Messages", case 6 and notes 1 to 3.
+
+    AT_ONCE      at the next block boundary; a branch message sent there anyway takes its ...Sync form
+    SEPARATE     at the next block boundary, always as a separate message
     NEXT_BRANCH  with the next branch message, in its ...Sync form
     """
 
@@ -178,69 +183,71 @@ _LINEAR_SYNCS = (
 
 @dataclass(frozen=True)
 class EncoderOptions:
-    """How the encoder is built and configured. Raises ValueError for what no encoder can be.
+    """How the encoder is built and configured. Raises ValueError for a combination that no encoder can have.
 
-    What the registers say
+    Register settings
     src_bits, src_id          width and value of SRC (trTeSrcBits, trTeSrcID); width 0: no SRC
-    btm                       Branch Trace Messaging (trTeInstMode 3) in place of HTM (6)
+    btm                       whether the mode is Branch Trace Messaging (trTeInstMode 3) instead of HTM (6)
     sync_mode, sync_max       synchronize after every 2**(sync_max + 4) units (trTeInstSyncMode, trTeInstSyncMax)
     implicit_return           trTeInstImplicitReturnMode, while trTeInstEnImplicitReturn is set
     sequential_jump           trTeInstEnSequentialJump
-    repeated_history          trTeInstEnRepeatedHistory: ResourceFull with RCODE 2 (SIFIVE: 8 and 9)
-    all_jumps                 trTeInstEnAllJumps: direct jumps and calls are reported like taken branches
+    repeated_history          trTeInstEnRepeatedHistory: send ResourceFull with RCODE 2 (SIFIVE: 8 and 9)
+    all_jumps                 trTeInstEnAllJumps: report direct jumps and calls like taken branches
     extend_addr_msb           trTeInstExtendAddrMSB
-    context                   trTeContext: Ownership messages
-    timestamps                messages end with TSTAMP (trTsEnable)
+    context                   trTeContext: send Ownership messages
+    timestamps                trTsEnable: end messages with TSTAMP
 
-    How it is built
-    dialect                   which generation of encoders
-    xlen                      of the hart, 32 or 64
+    Construction
+    dialect                   the generation of encoders
+    xlen                      XLEN of the hart, 32 or 64
     icnt_limit                I-CNT at which the counter is full, in halfwords
-    hist_limit                bits of the HIST register, stop bit included ("Maximum Field Sizes": at most 32)
-    return_depth              entries of the return stack; of COUNTER, its highest value
+    hist_limit                bits of the HIST register, including the stop bit ("Maximum Field Sizes": at most 32)
+    return_depth              entries of the return stack; for COUNTER, the highest count
     partial_bits              low bits of a return address that PARTIAL_STACK keeps
-    repeat_branch             RepeatBranch in place of identical branch messages
+    repeat_branch             send RepeatBranch instead of identical branch messages
     hrepeat_limit, bcnt_limit highest HREPEAT and B-CNT ("Maximum Field Sizes": 18 bits)
     timestamp_bits            width of the timestamp counter (trTsWidth); 0: it does not wrap
 
-    Where the rules leave freedom
-    full_at_once              report a register in the moment it is full ("HIST Field Full"); else when the next
+    Choices that the specification leaves to the encoder
+    full_at_once              report a register as soon as it is full ("HIST Field Full"); else when the next
                               instruction does not fit
-    icnt_full_sync            report a full I-CNT by SYNC=4 in place of ResourceFull ("I-CNT Details": BTM only; in rc7,
+    icnt_full_sync            report a full I-CNT by SYNC=4 instead of ResourceFull ("I-CNT Details": BTM only; in rc7,
                               8.4.4: in HTM while HIST is not empty)
-    icnt_by_block             a full I-CNT is noticed at the end of a block only, so it may be reported bigger ("I-CNT
-                              Details"); else after every instruction
-    hist_full_first           an I-CNT that gets full with a branch or jump waits for what that one itself sends: HIST
-                              goes first if it is full too, and a branch message takes the I-CNT along; else I-CNT
-                              goes at once
-    hist_chunks               HIST is reported after this many branches, in turn, the last number for ever; () for a
-                              full register only ("ResourceFull Message": any quantity of bits)
-    repeat_trims              a full HIST that differs from the one before may still hold a pattern this many bits
-                              shorter, tried in this order: (3, 1) are the 28 and 30 of 31 the reference encoder knows
-    repeat_shortest           the shortest pattern a full HIST is made of is counted in place of all of it ("Repeated
-                              History Optimization", last example)
-    repeat_broken_by_icnt     the count of a repeated HIST is sent before a full I-CNT is; else it goes on
-    run_minimum               SIFIVE: branches in a row with one outcome that are counted in place of their HIST
-    b_type_extended           tell exceptions (2) from interrupts (3); else both are 1
-    indirect_without_hist     IndirectBranch(Sync) in place of IndirectBranchHist(Sync) while HIST is empty ("Rules of
-                              Generating Messages", rule 4)
-    correlation_without_hist  CDF=0 in place of an empty HIST in ProgTraceCorrelation: what the reference encoder does
-                              and SIFIVE always, against "ProgTraceCorrelation Message"
-    sync_placement            where a synchronizing message goes
-    linear_sync               the message that synchronizes where no branch message is due; None: ProgTraceSync in BTM,
-                              IndirectBranchHistSync in HTM. One without HIST is sent after a ResourceFull with it
-    marks_keep_hist           rc7: a synchronizing message that keeps the state and has no HIST leaves it in its
-                              register; else it is sent before, as ever
-    trap_return_sync          a trap right after a trap return: both places are sent in synchronizing messages ("Corner
-                              Cases", last row), with SYNC=2
-    ownership_full            a mere change of privilege is reported with scontext and hcontext too (FORMAT 2, 3), as
+    icnt_by_block             detect a full I-CNT only at the end of a block, so that the reported count may exceed the
+                              limit ("I-CNT Details"); else after every instruction
+    hist_full_first           if I-CNT becomes full with a branch or jump, send the message for that instruction first:
+                              a full HIST precedes I-CNT, and a branch message contains I-CNT; else send I-CNT at once
+    hist_chunks               report HIST after these numbers of branches, in turn; the last number is used from then
+                              on. (): report only a full register ("ResourceFull Message": any quantity of bits)
+    repeat_trims              if a full HIST differs from the one before, look for patterns that are shorter by these
+                              numbers of bits, in this order; (3, 1) are the patterns of 28 and 30 bits of 31 that the
+                              reference encoder looks for
+    repeat_shortest           count the shortest pattern that a full HIST consists of instead of the whole HIST
+                              ("Repeated History Optimization", last example)
+    repeat_broken_by_icnt     send the count of a repeated HIST before a full I-CNT; else continue counting
+    run_minimum               SIFIVE: the shortest run of branches with the same outcome that is counted instead of
+                              being sent as HIST
+    b_type_extended           distinguish exceptions (2) from interrupts (3); else both are 1
+    indirect_without_hist     send IndirectBranch(Sync) instead of IndirectBranchHist(Sync) while HIST is empty ("Rules
+                              of Generating Messages", rule 4)
+    correlation_without_hist  send CDF=0 instead of an empty HIST in ProgTraceCorrelation, as the reference encoder and
+                              SIFIVE do, contrary to "ProgTraceCorrelation Message"
+    sync_placement            where to send a synchronizing message that is due
+    linear_sync               the synchronizing message to send where no branch message is due; None: ProgTraceSync in
+                              BTM, IndirectBranchHistSync in HTM. A message without HIST is sent after a ResourceFull
+                              with HIST
+    marks_keep_hist           rc7: a synchronizing message that keeps the state and has no HIST field leaves HIST in its
+                              register; else HIST is sent first
+    trap_return_sync          for a trap right after a trap return, report both addresses in synchronizing messages with
+                              SYNC=2 ("Corner Cases", last row)
+    ownership_full            report a change of only the privilege mode with scontext and hcontext (FORMAT 2, 3), as
                               after a synchronizing message; an scontext that does not exist is sent as 0
-    exact_context             I-CNT and HIST are reported before an Ownership that no message with an address precedes,
-                              so that the place of the change can be told
-    timestamp_sparse          every this many messages carry TSTAMP, synchronizing ones always
-    empty_fields              a variable-length field that is 0 and ends in the byte of the fields before it may have 0
-                              bits; else at least 1 ("Fields in Messages")
-    field_padding             bytes of 0 (VAO: of the address's own high bit) added to each variable-length field
+    exact_context             report I-CNT and HIST before an Ownership message that does not follow a message with an
+                              address, so that a decoder knows the exact instruction of the change
+    timestamp_sparse          one of this many messages has a TSTAMP; synchronizing messages always have one
+    empty_fields              a variable-length field that is 0 and ends in the byte of the fields before it has 0 bits;
+                              else at least 1 ("Fields in Messages")
+    field_padding             bytes of 0 (VAO: of the address's high bit) added to each variable-length field
     idle_bytes                idle bytes after each message
     idle_before_sync          idle bytes before a synchronizing message ("PIB Idle Cycles Explained")
     """
@@ -323,12 +330,12 @@ class EncoderOptions:
 
     @property
     def branch_runs(self) -> bool:
-        """Branches in a row with one outcome are counted: the dialect's form of repeated history."""
+        """Whether runs of branches with the same outcome are counted: the dialect's form of repeated history."""
         return self.repeated_history and bool(self.dialect.run_rcodes)
 
     @property
     def address_mask(self) -> int:
-        """What of an address is sent, bit 0 left out."""
+        """The mask of the transmitted bits of an address without its bit 0."""
         bits = self.xlen - 1
         if self.dialect.address_bits:
             bits = min(bits, self.dialect.address_bits - 1)
@@ -353,7 +360,7 @@ _LOWEST = {
 
 
 def is_plain_htm(options: EncoderOptions) -> bool:
-    """Whether `_run` knows all that is asked for."""
+    """Whether the fast path of the encoder (`Encoder._run`) implements all of *options*."""
     follows = options.sequential_jump or options.all_jumps or options.implicit_return is not ImplicitReturn.OFF
     varies = bool(options.hist_chunks) or options.hist_full_first or options.branch_runs or options.repeat_branch
     tells = options.timestamps or options.context

@@ -1,4 +1,4 @@
-"""The states of the decoder's automaton, the steps between them, and what there is to report on the way."""
+"""The states of the N-Trace decoder, the steps between them, and the reports that steps make."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -13,26 +13,28 @@ from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, CallEffect
 
 
 class Mode(Enum):
-    """Whether the decoder knows where the hart is."""
+    """Whether the decoder knows the pc of the hart."""
 
     LOST = "lost"
-    """Not until the next synchronizing message."""
+    """The pc is unknown until the next synchronizing message."""
     ON = "on"
     OFF = "off"
-    """Tracing was stopped: what runs now is missing. `pc` is where it stopped, -1 when that is not known."""
+    """Tracing is stopped, and the hart may run untraced. `pc` is where tracing stopped, -1 if that is not known."""
     HALTED = "halted"
-    """The same because the hart was stopped: nothing runs meanwhile."""
+    """Tracing is stopped because the hart is halted: nothing runs meanwhile."""
 
 
 STOPPED = (Mode.OFF, Mode.HALTED)
 
 
 class State(dict[object, "Step | Fork"]):
-    """Where decoding stands, and the steps already known from here.
+    """A state of the decoder, and the remembered steps from this state.
 
-    *pc*: the next instruction. *reference*: the last address transmitted, which U-ADDR is relative to (8.1). *context*:
-    which program runs, as far as Ownership messages told. *branch*: the one that a synchronizing message came at, and
-    had no bit for, if the next message may count it again (a switch of the dialect), else NOWHERE.
+    pc         the address of the next instruction
+    reference  the last transmitted address, to which U-ADDR is relative (8.1)
+    context    the context of the hart as reported by Ownership messages
+    branch     the address of a branch at which a synchronizing message was sent without a HIST bit for it, if the next
+               message may count it again (`Dialect.recounts_branch`); else NOWHERE
     """
 
     __slots__ = ("branch", "context", "mode", "pc", "reference")
@@ -47,11 +49,10 @@ class State(dict[object, "Step | Fork"]):
 
 
 class Step(NamedTuple):
-    """What a message does: the code that ran, the next state, the change of `ahead`, what to report.
+    """The effect of a message: the code that ran, the next state, the change of `ahead`, and the reports.
 
-    counted  it depends on `ahead`
-             (for a message that does not, every step from the same state holds for any `ahead` >= 0)
-    calls    what it does to the call stack; it holds only for a stack with `calls.taken` on top. None: nothing
+    counted  whether the step depends on `ahead`; if not, it is valid for any `ahead` >= 0
+    calls    the effect on the call stack; the step is valid only for a stack with `calls.taken` on top. None: no effect
     """
 
     path: Path | None
@@ -63,9 +64,9 @@ class Step(NamedTuple):
 
 
 class Fork(dict[int | None, "Step | Fork"]):
-    """In place of a step that depends on the call stack: what there is for each return address on top of it.
+    """The remembered steps of a message that depends on the call stack, by the return address on top of the stack.
 
-    *counted*: as of the steps.
+    *counted* has the same meaning as in `Step`.
     """
 
     __slots__ = ("counted",)
@@ -76,23 +77,23 @@ class Fork(dict[int | None, "Step | Fork"]):
 
 
 STARTS = frozenset({Sync.EXIT_FROM_DEBUG, Sync.TRACE_ENABLE})
-"""Reasons of a synchronization that begins tracing."""
+"""The SYNC values of a synchronization at which tracing starts."""
 
 
 def start_of(message: Message, dialect: Dialect) -> Start:
-    """Why a synchronizing message was sent."""
+    """Return the reason of a synchronizing message."""
     sync = message.fields["sync"]
     return Start(dialect.starts.get(sync, StartReason.OTHER), sync)
 
 
 def stop_of(message: Message, dialect: Dialect) -> Stop:
-    """Why tracing stopped."""
+    """Return the reason of a ProgTraceCorrelation message."""
     evcode = message.fields["evcode"]
     return Stop(dialect.stops.get(evcode, StopReason.OTHER), evcode)
 
 
-def resumed(message: Message, pc: int, dialect: Dialect) -> tuple[Report, ...]:
-    """What there is to say when decoding starts at a synchronizing message."""
+def resumption_reports(message: Message, pc: int, dialect: Dialect) -> tuple[Report, ...]:
+    """Return the reports for decoding that starts at a synchronizing message."""
     kind = EventKind.TRACE_ON if message.fields["sync"] in STARTS else EventKind.SYNC
     b_type = message.fields.get("b_type", BType.JUMP)
     first = Report(kind, start_of(message, dialect), next_pc=pc, resumed=pc)
@@ -100,7 +101,7 @@ def resumed(message: Message, pc: int, dialect: Dialect) -> tuple[Report, ...]:
 
 
 def trap_reports(b_type: int, epc: int, handler: int, dialect: Dialect) -> tuple[Report, ...]:
-    """The trap a message with this B-TYPE reports, if any. *epc*: -1 when it is not known."""
+    """Return the report of the trap for a message with this B-TYPE, or nothing. *epc* is -1 if it is not known."""
     if b_type == BType.JUMP:
         return ()
     return (Report(EventKind.TRAP, Trap(dialect.traps[b_type]), None if epc < 0 else epc, handler),)

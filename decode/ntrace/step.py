@@ -30,7 +30,17 @@ from rvtrace_gdb.decode.ntrace.messages import (
     Tcode,
 )
 from rvtrace_gdb.decode.ntrace.options import Options
-from rvtrace_gdb.decode.ntrace.state import STARTS, STOPPED, Mode, State, Step, resumed, start_of, stop_of, trap_reports
+from rvtrace_gdb.decode.ntrace.state import (
+    STARTS,
+    STOPPED,
+    Mode,
+    State,
+    Step,
+    resumption_reports,
+    start_of,
+    stop_of,
+    trap_reports,
+)
 from rvtrace_gdb.decode.ntrace.walk import Walk, Walker, Walkers, walk_repeated
 from rvtrace_gdb.decode.program.csrs import Context
 from rvtrace_gdb.decode.program.image import Program
@@ -60,7 +70,7 @@ _HALTS = frozenset({Evcode.DEBUG_MODE, Evcode.LOW_POWER})
 _UNKNOWN = Context()
 
 
-class Automaton:
+class StepFunction:
     """The states and steps of one program under one set of options. *walkers*: those of other harts, to be shared."""
 
     def __init__(self, program: Program, options: Options, walkers: Walkers | None = None) -> None:
@@ -72,7 +82,7 @@ class Automaton:
         sent = options.sent_address_bits
         self._sign = 1 << (sent - 1) if 0 < sent < program.xlen else 0
         self._walkers = walkers or Walkers(options)
-        self._walker_in: dict[Context, Walker] = {}
+        self._walker_of_context: dict[Context, Walker] = {}
         self._states: dict[tuple[Mode, int, int, Context, int], State] = {}
         self.lost = self._lost(_UNKNOWN)
 
@@ -82,11 +92,11 @@ class Automaton:
             state.clear()
         self._states = {(Mode.LOST, NOWHERE, 0, _UNKNOWN, NOWHERE): self.lost}
         self._walkers.forget()
-        self._walker_in.clear()
+        self._walker_of_context.clear()
 
     def step(self, state: State, message: Message, ahead: int, stack: Stack = None) -> Step:
         """What *message* means in *state*. Contradictions between trace and program are reports, not exceptions."""
-        why = _absurd(message, ahead) or _reserved(message)
+        why = _excessive_icnt(message, ahead) or _reserved_value(message)
         if why is not None:
             return self.loss(state, ahead, stack, EventKind.LOSS, why)
         if message.tcode == Tcode.ERROR:
@@ -116,7 +126,7 @@ class Automaton:
         """The flow is lost here, for a reason outside the automaton or in a message; what is certain still ran."""
         certain = self._certain(state, ahead, stack)
         report = Report(kind, why, lost=True)
-        return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_cleared(certain))
+        return Step(certain.path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(certain))
 
     def _certain(self, state: State, ahead: int, stack: Stack) -> Walk:
         """The walk of what `tail` tells."""
@@ -140,21 +150,21 @@ class Automaton:
 
     def _walker(self, state: State) -> Walker:
         """Who walks the code of the state's context."""
-        walker = self._walker_in.get(state.context)
+        walker = self._walker_of_context.get(state.context)
         if walker is None:
             walker = self._walkers.of(self._program.image_of(state.context))
-            self._walker_in[state.context] = walker
+            self._walker_of_context[state.context] = walker
         return walker
 
     def _full_address(self, faddr: int) -> int:
         """The address F-ADDR stands for (8.1)."""
-        return self._signed(faddr << 1 & self._mask)
+        return self._sign_extended(faddr << 1 & self._mask)
 
     def _unique_address(self, state: State, uaddr: int) -> int:
         """The address U-ADDR stands for (8.1)."""
-        return self._signed((state.reference ^ uaddr << 1) & self._mask)
+        return self._sign_extended((state.reference ^ uaddr << 1) & self._mask)
 
-    def _signed(self, address: int) -> int:
+    def _sign_extended(self, address: int) -> int:
         """Of an address sent without its upper bits, all of it."""
         if not self._sign:
             return address
@@ -184,14 +194,14 @@ class Automaton:
         return Step(None, following, 0, (report,), counted=ahead < 0, calls=calls if taken else None)
 
     def _direct_branch(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        walk = self._covered(state, message, ahead, stack)
-        pc = self._branched(state, walk)
+        walk = self._walk_message(state, message, ahead, stack)
+        pc = self._branch_target(state, walk)
         if walk.fault or pc == NOWHERE:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault or "there is no branch to take")
         following = self._state(Mode.ON, pc, state.reference, state.context)
         return Step(walk.path, following, -ahead, calls=effect(walk.calls))
 
-    def _branched(self, state: State, walk: Walk) -> int:
+    def _branch_target(self, state: State, walk: Walk) -> int:
         """Where the branch at the end of a walk goes when taken, or the direct jump where those are reported too."""
         if walk.last is not None:
             return walk.last.taken if walk.last.kind == BRANCH else NOWHERE
@@ -201,14 +211,14 @@ class Automaton:
         return NOWHERE
 
     def _indirect_branch(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        walk = self._covered(state, message, ahead, stack)
+        walk = self._walk_message(state, message, ahead, stack)
         pc = self._unique_address(state, message.fields["uaddr"])
         b_type = message.fields["b_type"]
         fault = walk.fault or self._branch_without_bit(walk)
         if not fault and b_type == BType.JUMP and not self._can_jump(state, walk):
             fault = "there is no indirect jump"
         epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
-        fault = fault or self._untold_jump(walk, epc, b_type)
+        fault = fault or self._unreported_jump(walk, epc, b_type)
         if fault:
             return self._mismatch(state, message, ahead, stack, walk, fault)
         reports = trap_reports(b_type, epc, pc, self._dialect)
@@ -226,24 +236,24 @@ class Automaton:
         b_type = message.fields.get("b_type", BType.JUMP)
         following = self._on(pc, state.context)
         start = start_of(message, self._dialect)
-        resumption = resumed(message, pc, self._dialect)
+        resumption = resumption_reports(message, pc, self._dialect)
         if sync == Sync.RESTART_FROM_FIFO_OVERRUN:
             step = self.loss(state, ahead, stack, EventKind.OVERFLOW, Loss(LossCause.FIFO_OVERRUN))
             return step._replace(state=following, reports=step.reports + resumption)
-        walk = self._covered(state, message, ahead, stack)
+        walk = self._walk_message(state, message, ahead, stack)
         fault = walk.fault or self._broken_flow(state, walk, message, pc, b_type)
         if sync in self._dialect.keeps_state and "hist" not in message.fields and self._branch_without_bit(walk):
-            return self._marked(state, message, ahead, stack)
-        if fault and (again := self._recounted(state, message)) is not None:
+            return self._marker_sync(state, message, ahead, stack)
+        if fault and (again := self._recounted_branch(state, message)) is not None:
             return again
         if fault and sync in STARTS:
             step = self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.NO_STOP, start=start))
             return step._replace(state=following, reports=step.reports + resumption)
         if fault and self._lacks_hist(message, walk):
             report = Report(EventKind.LOSS, Loss(LossCause.NO_HIST, start=start), lost=True)
-            return Step(walk.path, following, -ahead, (report, *resumption), calls=_cleared(walk))
+            return Step(walk.path, following, -ahead, (report, *resumption), calls=_clearing_effect(walk))
         epc = NOWHERE if fault else self._resumption(walk, trapped=b_type != BType.JUMP)
-        fault = fault or self._untold_jump(walk, epc, b_type)
+        fault = fault or self._unreported_jump(walk, epc, b_type)
         if fault:
             step = self._mismatch(state, message, ahead, stack, walk, fault)
             if self._is_noise(state, sync, pc):
@@ -253,12 +263,12 @@ class Automaton:
         if sync not in _SILENT:
             kind = EventKind.TRACE_ON if sync in STARTS else EventKind.SYNC
             reports += (Report(kind, start, next_pc=pc),)
-        kept = effect(walk.calls) if sync in self._dialect.keeps_state else _cleared(walk)
+        kept = effect(walk.calls) if sync in self._dialect.keeps_state else _clearing_effect(walk)
         if self._dialect.recounts_branch and self._branch_without_bit(walk):
             following = self._state(Mode.ON, pc, pc, state.context, walk.last_pc or NOWHERE)
         return Step(walk.path, following, -ahead, reports, calls=kept)
 
-    def _recounted(self, state: State, message: Message) -> Step | None:
+    def _recounted_branch(self, state: State, message: Message) -> Step | None:
         """A sync right after one at a branch, which counts that branch again and has the bit the first one lacked.
 
         None where it does not.
@@ -279,11 +289,11 @@ class Automaton:
         note = Note(NoteCause.BRANCH_AGAIN, (message.name, state.branch))
         return step._replace(reports=(Report(EventKind.NOTE, note), *step.reports))
 
-    def _marked(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
+    def _marker_sync(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         """A marker in the middle of HIST, which goes on (rc7): its bits are to come."""
         pc = self._full_address(message.fields["faddr"])
         report = Report(EventKind.SYNC, start_of(message, self._dialect), next_pc=pc)
-        step = self._counted(state, message, ahead, stack, message.fields["icnt"])
+        step = self._walk_icnt(state, message, ahead, stack, message.fields["icnt"])
         if step.state.mode is not Mode.ON:
             return step
         return step._replace(
@@ -293,18 +303,18 @@ class Automaton:
     def _resource_full(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
         rcode, value = message.fields["rcode"], message.fields["rdata"]
         if rcode == Rcode.ICNT:
-            return self._counted(state, message, ahead, stack, value)
+            return self._walk_icnt(state, message, ahead, stack, value)
         if rcode == Rcode.HIST:
-            return self._outcomes(state, message, ahead, stack, value, 1)
+            return self._walk_hist(state, message, ahead, stack, value, 1)
         if rcode == Rcode.REPEATED_HIST:
             times = message.fields["hrepeat"]
-            return self._outcomes(state, message, ahead, stack, value, times, most=MAX_REPEAT_BITS)
+            return self._walk_hist(state, message, ahead, stack, value, times, most=MAX_REPEAT_BITS)
         if rcode in self._dialect.run_rcodes:
             hist = 0b10 | self._dialect.run_rcodes[rcode]
-            return self._outcomes(state, message, ahead, stack, hist, value, most=MAX_RUN_BITS)
+            return self._walk_hist(state, message, ahead, stack, hist, value, most=MAX_RUN_BITS)
         return self.loss(state, ahead, stack, EventKind.LOSS, Loss(LossCause.UNDEFINED_RCODE, (rcode,)))
 
-    def _counted(self, state: State, message: Message, ahead: int, stack: Stack, icnt: int) -> Step:
+    def _walk_icnt(self, state: State, message: Message, ahead: int, stack: Stack, icnt: int) -> Step:
         """I-CNT alone: as far as the code leads without an outcome."""
         if icnt <= ahead:
             return Step(None, state, -icnt)
@@ -314,7 +324,7 @@ class Automaton:
         following = self._state(Mode.ON, walk.pc, state.reference, state.context)
         return Step(walk.path, following, walk.halfwords - icnt, calls=effect(walk.calls))
 
-    def _outcomes(
+    def _walk_hist(
         self, state: State, message: Message, ahead: int, stack: Stack, hist: int, times: int, *, most: int = 1
     ) -> Step:
         """*times* times the same outcomes, and what I-CNT had told of more. *most*: bits *times* can have."""
@@ -338,18 +348,18 @@ class Automaton:
         return Step(walk.path, following, walk.halfwords, counted=ahead < 0, calls=effect(walk.calls))
 
     def _correlation(self, state: State, message: Message, ahead: int, stack: Stack) -> Step:
-        walk = self._covered(state, message, ahead, stack)
+        walk = self._walk_message(state, message, ahead, stack)
         if walk.fault:
             return self._mismatch(state, message, ahead, stack, walk, walk.fault)
         mode = Mode.HALTED if message.fields["evcode"] in _HALTS else Mode.OFF
         pc = self._resumption(walk, trapped=mode is Mode.OFF)  # a jump that need not be reported was none to report
         if walk.last is not None and walk.last.kind in (DIRECT, STOP):  # a jump HIST has no bit for; a trap follows
             pc = walk.last.fall if walk.last.kind == DIRECT else NOWHERE
-        untold = self._untold(walk) if pc == NOWHERE and mode is Mode.OFF else None
+        untold = self._open_end(walk) if pc == NOWHERE and mode is Mode.OFF else None
         report = Report(EventKind.TRACE_OFF, stop_of(message, self._dialect)._replace(open=untold))
-        return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_cleared(walk))
+        return Step(walk.path, self._state(mode, pc, 0, state.context), -ahead, (report,), calls=_clearing_effect(walk))
 
-    def _untold(self, walk: Walk) -> Open:
+    def _open_end(self, walk: Walk) -> Open:
         """Why nobody knows what comes next where tracing stops."""
         if walk.last is not None and walk.last.kind == BRANCH:
             return Open.BRANCH
@@ -357,7 +367,7 @@ class Automaton:
 
     # What they have in common
 
-    def _covered(self, state: State, message: Message, ahead: int, stack: Stack) -> Walk:
+    def _walk_message(self, state: State, message: Message, ahead: int, stack: Stack) -> Walk:
         """The walk of a message with I-CNT, and HIST if it has one; a jump that was reported has been made."""
         hist = message.fields.get("hist", 1)
         limit = message.fields["icnt"] - ahead
@@ -392,7 +402,7 @@ class Automaton:
         missing = walk.last is not None and walk.last.kind in (BRANCH, DIRECT) and not self._btm
         return "HIST has no bit for the branch" if missing else ""
 
-    def _untold_jump(self, walk: Walk, epc: int, b_type: int) -> str:
+    def _unreported_jump(self, walk: Walk, epc: int, b_type: int) -> str:
         """Why no trap can have followed a walk: the jump it ended at has to be reported before."""
         told = b_type == BType.JUMP or epc != NOWHERE or walk.last is None or walk.last.kind != JUMP
         return "" if told else "a trap after a jump whose target was not reported"
@@ -438,7 +448,7 @@ class Automaton:
         pc = self._full_address(message.fields["faddr"])
         elsewhere = state.mode in STOPPED and state.pc not in (NOWHERE, pc)
         untold = state.mode is Mode.OFF and state.pc == NOWHERE
-        first, *rest = resumed(message, pc, self._dialect)
+        first, *rest = resumption_reports(message, pc, self._dialect)
         reports = (first._replace(elsewhere=elsewhere, untold=untold), *rest)
         return Step(None, self._on(pc, state.context), -ahead, reports, calls=CLEARS)
 
@@ -453,10 +463,10 @@ class Automaton:
         listed = (fitted or not image.knows(walk.at)) and walk.halfwords >= certain.halfwords
         path = (walk if listed else certain).path
         report = contradiction(self._program, image, walk.at, why, message.name)
-        return Step(path, self._lost(state.context), -ahead, (report,), calls=_cleared(walk, certain))
+        return Step(path, self._lost(state.context), -ahead, (report,), calls=_clearing_effect(walk, certain))
 
 
-def _absurd(message: Message, ahead: int) -> Loss | None:
+def _excessive_icnt(message: Message, ahead: int) -> Loss | None:
     """Why the instruction count of a message is noise, None where it is not.
 
     As far as HIST has led already, it is what the code says. The rest is at most what an encoder counts before it has
@@ -470,7 +480,7 @@ def _absurd(message: Message, ahead: int) -> Loss | None:
     return Loss(LossCause.ICNT_TOO_LARGE, (message.name, icnt.bit_length(), MAX_ICNT_BITS, further))
 
 
-def _reserved(message: Message) -> Loss | None:
+def _reserved_value(message: Message) -> Loss | None:
     """The field of a message that has a value nobody sends, None if there is none.
 
     Reserved SYNC values are none of these: they are reported, and "decoding can be started" at them (table 25).
@@ -479,21 +489,21 @@ def _reserved(message: Message) -> Loss | None:
     return Loss(LossCause.RESERVED, (message.name, "CDF", cdf)) if cdf > 1 else None
 
 
-def _cleared(*walks: Walk) -> CallEffect:
+def _clearing_effect(*walks: Walk) -> CallEffect:
     """The effect of a step that forgets the call stack, but only after these walks used it."""
     longest = max((walk.calls.taken for walk in walks), key=len)
     return CallEffect(tuple(longest), (), True) if longest else CLEARS
 
 
-_Handler = Callable[[Automaton, State, Message, int, Stack], Step]
+_Handler = Callable[[StepFunction, State, Message, int, Stack], Step]
 _HANDLERS: dict[int, _Handler] = {
-    Tcode.DIRECT_BRANCH: Automaton._direct_branch,
-    Tcode.INDIRECT_BRANCH: Automaton._indirect_branch,
-    Tcode.PROG_TRACE_SYNC: Automaton._sync,
-    Tcode.DIRECT_BRANCH_SYNC: Automaton._sync,
-    Tcode.INDIRECT_BRANCH_SYNC: Automaton._sync,
-    Tcode.RESOURCE_FULL: Automaton._resource_full,
-    Tcode.INDIRECT_BRANCH_HIST: Automaton._indirect_branch,
-    Tcode.INDIRECT_BRANCH_HIST_SYNC: Automaton._sync,
-    Tcode.PROG_TRACE_CORRELATION: Automaton._correlation,
+    Tcode.DIRECT_BRANCH: StepFunction._direct_branch,
+    Tcode.INDIRECT_BRANCH: StepFunction._indirect_branch,
+    Tcode.PROG_TRACE_SYNC: StepFunction._sync,
+    Tcode.DIRECT_BRANCH_SYNC: StepFunction._sync,
+    Tcode.INDIRECT_BRANCH_SYNC: StepFunction._sync,
+    Tcode.RESOURCE_FULL: StepFunction._resource_full,
+    Tcode.INDIRECT_BRANCH_HIST: StepFunction._indirect_branch,
+    Tcode.INDIRECT_BRANCH_HIST_SYNC: StepFunction._sync,
+    Tcode.PROG_TRACE_CORRELATION: StepFunction._correlation,
 }

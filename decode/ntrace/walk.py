@@ -140,7 +140,7 @@ class Walker:
         known = self._segments.known
         while bits if limit is None else walked < limit:
             if bits >= RUN_BITS and runs:
-                run = self._run(pc, hist >> (bits - RUN_BITS) & _RUN_MASK, calls)
+                run = self._remembered_run(pc, hist >> (bits - RUN_BITS) & _RUN_MASK, calls)
                 fits = run is not None and (limit is None or walked + run.halfwords <= limit)
                 if run is not None and fits and calls.redo(run.taken, run.left):
                     parts.append(run.path)
@@ -151,7 +151,7 @@ class Walker:
                     continue
             segment = known.get(pc) or self._segments.at(pc)
             if limit is not None and walked + segment.halfwords > limit:
-                return _within(segment, parts, walked, limit, bits, calls)
+                return _ended_in_segment(segment, parts, walked, limit, bits, calls)
             if segment.pcs:
                 parts.append(segment.pcs)
                 walked += segment.halfwords
@@ -168,7 +168,7 @@ class Walker:
                 pc = segment.fall
             elif kind in _PASSED:
                 if kind == DIRECT:
-                    stopped = _reported(segment, hist, bits, walked, limit)
+                    stopped = _direct_jump_fault(segment, hist, bits, walked, limit)
                     if stopped is not None:
                         return Walk(parts, NOWHERE, walked, calls, segment, stopped)
                     if segment.reported:
@@ -183,22 +183,22 @@ class Walker:
                 pc = segment.fall
                 break
             else:
-                pc = self._jump(segment, calls) if kind == JUMP and walked != limit else NOWHERE
+                pc = self._jump_target(segment, calls) if kind == JUMP and walked != limit else NOWHERE
                 if pc == NOWHERE:
-                    return Walk(parts, pc, walked, calls, segment, _ended(segment, bits, walked, limit))
+                    return Walk(parts, pc, walked, calls, segment, _unexpected_end(segment, bits, walked, limit))
             # The trace had no word in it: where it came by before, the code can only go round.
             steps += 1
             if pc == marked.pc:
-                rounds = _rounds(marked, walked, limit, calls)
+                rounds = _possible_rounds(marked, walked, limit, calls)
                 if rounds == _FOR_EVER:
-                    fault = f"{_bits(bits)} of HIST left, and the code has no branch"
+                    fault = f"{_bit_count(bits)} of HIST left, and the code has no branch"
                     return Walk(parts, pc, walked, calls, None, fault)
-                walked = _go_round(marked, rounds, parts, walked, calls)
+                walked = _add_rounds(marked, rounds, parts, walked, calls)
             if steps >= _MARKED_AFTER and steps & steps - 1 == 0:
                 if steps > _STEPS_AT_MOST:
                     return Walk(parts, pc, walked, calls, None, f"more than {steps - 1} jumps and branches in a row")
                 marked = _Place(pc, len(parts), walked, calls.mark())
-        fault = f"{_bits(bits)} of HIST more than there are branches" if bits else ""
+        fault = f"{_bit_count(bits)} of HIST more than there are branches" if bits else ""
         return Walk(parts, pc, walked, calls, None, fault)
 
     def walk_determined(self, pc: int, limit: int, stack: Stack = None) -> Walk:
@@ -229,7 +229,7 @@ class Walker:
         rest = [*walk.parts[:-1], *([last[:-1]] if len(last) > 1 else [])]
         return Walk(rest, pc, walk.halfwords - instruction.length // 2, walk.calls)
 
-    def _jump(self, segment: Segment, calls: Calls) -> int:
+    def _jump_target(self, segment: Segment, calls: Calls) -> int:
         """Where a jump in the middle of a walk goes; NOWHERE when only the trace could tell."""
         if segment.taken != NOWHERE:
             target = segment.taken
@@ -242,7 +242,7 @@ class Walker:
             calls.push(segment.fall)
         return target
 
-    def _run(self, pc: int, outcomes: int, calls: Calls) -> Run | None:
+    def _remembered_run(self, pc: int, outcomes: int, calls: Calls) -> Run | None:
         """What these outcomes lead over from *pc* on, None where that is no plain run."""
         key = (pc, outcomes, calls.top() if self._stacked else None)
         if key in self._runs:
@@ -262,22 +262,22 @@ class Walkers:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._known: dict[int, Walker] = {}  # by the image's id; the walker keeps the image
+        self._walkers: dict[int, Walker] = {}  # by the image's id; the walker keeps the image
 
     def of(self, image: Image) -> Walker:
         """Who walks *image*."""
-        walker = self._known.get(id(image))
+        walker = self._walkers.get(id(image))
         if walker is None:
-            walker = self._known[id(image)] = Walker(image, self._options)
+            walker = self._walkers[id(image)] = Walker(image, self._options)
         return walker
 
     def forget(self) -> None:
         """Drops all that was built; it is built again when needed."""
-        for walker in self._known.values():
+        for walker in self._walkers.values():
             walker.forget()
 
 
-def _within(segment: Segment, parts: list[Part], walked: int, limit: int, bits: int, calls: Calls) -> Walk:
+def _ended_in_segment(segment: Segment, parts: list[Part], walked: int, limit: int, bits: int, calls: Calls) -> Walk:
     """The walk ends inside a segment."""
     count = bisect_right(segment.ends, limit - walked)
     end = segment.ends[count - 1] if count else 0
@@ -287,11 +287,11 @@ def _within(segment: Segment, parts: list[Part], walked: int, limit: int, bits: 
     if walked + end != limit:
         fault = "I-CNT ends inside the instruction"
     elif bits:
-        fault = f"{_bits(bits)} of HIST more than there are branches"
+        fault = f"{_bit_count(bits)} of HIST more than there are branches"
     return Walk(parts, segment.pcs[count], walked + end, calls, None, fault)
 
 
-def _reported(segment: Segment, hist: int, bits: int, walked: int, limit: int | None) -> str | None:
+def _direct_jump_fault(segment: Segment, hist: int, bits: int, walked: int, limit: int | None) -> str | None:
     """Why a direct jump cannot be passed: "" when only its outcome is missing at the end, None when it can."""
     if not segment.reported:
         return None
@@ -300,27 +300,27 @@ def _reported(segment: Segment, hist: int, bits: int, walked: int, limit: int | 
     return None if hist >> (bits - 1) & 1 else "HIST says that a direct jump was not taken"
 
 
-def _ended(segment: Segment, bits: int, walked: int, limit: int | None) -> str:
+def _unexpected_end(segment: Segment, bits: int, walked: int, limit: int | None) -> str:
     """Why a walk that came to an end only the trace can tell should have gone on, "" when it need not."""
     what = "an indirect jump" if segment.kind == JUMP else "an instruction that raises an exception"
     if segment.returns:
         what = "a return with no call before it"
     if bits:
-        return f"{_bits(bits)} of HIST left at {what}"
+        return f"{_bit_count(bits)} of HIST left at {what}"
     return f"I-CNT goes past {what}" if walked != limit else ""
 
 
-def _bits(count: int) -> str:
+def _bit_count(count: int) -> str:
     return "1 bit" if count == 1 else f"{count} bits"
 
 
-def _rounds(since: _Place, walked: int, limit: int | None, calls: Calls) -> int:
+def _possible_rounds(since: _Place, walked: int, limit: int | None, calls: Calls) -> int:
     """How often the way since that place is gone again, but for the last time."""
     most = _FOR_EVER if limit is None else max(limit - walked - 1, 0) // (walked - since.walked)
     return calls.rounds(since.calls, most)
 
 
-def _go_round(since: _Place, rounds: int, parts: list[Part], walked: int, calls: Calls) -> int:
+def _add_rounds(since: _Place, rounds: int, parts: list[Part], walked: int, calls: Calls) -> int:
     """Adds so many rounds since that place; returns the halfwords walked then."""
     if rounds:
         parts.append(RepeatPath(Path(parts[since.parts :]), rounds))
@@ -331,7 +331,7 @@ def _go_round(since: _Place, rounds: int, parts: list[Part], walked: int, calls:
 _OUTCOMES = 1 << 16  # looked at one by one; a program that did not come back to a place after so many has none like it
 
 
-class _Visited(NamedTuple):
+class _RepetitionStart(NamedTuple):
     """Where repetition *done* began: after how many parts and halfwords, and with which calls under way."""
 
     pc: int
@@ -353,7 +353,7 @@ def walk_repeated(walker: Walker, pc: int, hist: int, times: int, stack: Stack) 
     outcomes = hist.bit_length()
     while done < times:
         if steps & steps - 1 == 0:
-            since = _Visited(pc, done, len(parts), halfwords, calls.mark())
+            since = _RepetitionStart(pc, done, len(parts), halfwords, calls.mark())
         steps += 1
         walk = walker.walk(pc, hist, None, stack)
         taken, left = tuple(walk.calls.taken), tuple(walk.calls.left)

@@ -96,13 +96,13 @@ class _Words(NamedTuple):
     """What a message is in words by itself, whatever was before it.
 
     head     name and fields
-    meant    columns between addr and time
+    columns    columns between addr and time
     address  whether it has an address that may not be known
     meaning  the main thing, and what is odd about it
     """
 
     head: str
-    meant: str
+    columns: str
     address: bool
     meaning: str
     oddities: tuple[str, ...]
@@ -126,8 +126,8 @@ class Wording:
             shown = _raw(item) if raw and item.raw else ""
             said = item.problem or item.remark
             return f"{name} BYTES={item.length}{shown}" + (f" # {said}" if said else "")
-        words = self._words.get(item.raw) or self._say(item.raw, message)
-        line = words.head + _places(item, words) + words.meant + _time(item, message)
+        words = self._words.get(item.raw) or self._describe(item.raw, message)
+        line = words.head + _addresses(item, words) + words.columns + _time(item, message)
         if raw or message.layout is None:
             line += _raw(item)
         meaning = "; ".join(filter(None, (words.meaning, *_unknown(item, words, message), *words.oddities)))
@@ -138,14 +138,14 @@ class Wording:
         message = item.message
         if message is None:
             return not item.is_idle
-        meaning = (self._words.get(item.raw) or self._say(item.raw, message)).meaning
+        meaning = (self._words.get(item.raw) or self._describe(item.raw, message)).meaning
         return "reserved " in meaning or (message.tstamp is not None and not self._options.timestamps)
 
-    def _say(self, frame: bytes, message: Message) -> _Words:
+    def _describe(self, frame: bytes, message: Message) -> _Words:
         """Remembered, because few messages of a trace are distinct."""
         words = _Words(
             " ".join((_name(message), *_sent(message, self._options))),
-            "".join(f" {column}" for column in _meant(message)),
+            "".join(f" {column}" for column in _interpretation(message)),
             "uaddr" in message.fields or has_address(message),
             "; ".join(_meaning(message, self._options)),
             tuple(_oddities(message)),
@@ -156,7 +156,7 @@ class Wording:
         return words
 
 
-def _places(item: Item, words: _Words) -> str:
+def _addresses(item: Item, words: _Words) -> str:
     """The addresses, "?" where they cannot be known here."""
     if item.address is None:
         return " addr=?" if words.address else ""
@@ -193,7 +193,7 @@ def _sent(message: Message, options: Options) -> Iterator[str]:
         yield f"TSTAMP={sifive_number(message.tstamp)}"
 
 
-def _meant(message: Message) -> Iterator[str]:
+def _interpretation(message: Message) -> Iterator[str]:
     """What the fields stand for, as columns, but for addresses and times."""
     fields = message.fields
     hist = fields.get("hist")
@@ -239,7 +239,7 @@ def _meaning(message: Message, options: Options) -> Iterator[str]:
         return
     if "sync" in fields:
         yield _coded("SYNC", fields["sync"], _texts(dialect.starts, STARTS), vendor=14)
-    own = _OWN.get(message.tcode)
+    own = _SPECIFIC.get(message.tcode)
     if own is not None:
         yield own(message, options)
     b_type = fields.get("b_type", BType.JUMP)
@@ -305,7 +305,7 @@ def _correlation(message: Message, options: Options) -> str:
     return f"{reason}; reserved CDF {cdf}" if cdf > 1 else reason
 
 
-_OWN: Mapping[int, Callable[[Message, Options], str]] = {
+_SPECIFIC: Mapping[int, Callable[[Message, Options], str]] = {
     Tcode.OWNERSHIP: _ownership,
     Tcode.DIRECT_BRANCH: _direct_branch,
     Tcode.ERROR: _error,

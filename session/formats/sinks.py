@@ -18,7 +18,7 @@ from rvtrace_gdb.controlregs.ctr.settings import CtrInForce
 from rvtrace_gdb.decode.history.builder import Streams
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, Known
+from rvtrace_gdb.decode.ntrace.items import Item, Itemizer, SourceState
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.capture.etrace_settings import ETrace
@@ -217,7 +217,7 @@ class _Note(NamedTuple):
     """How things stand before an item that starts at *offset*."""
 
     offset: int
-    known: dict[int, Known]
+    known: dict[int, SourceState]
 
 
 class Messages:

@@ -103,7 +103,7 @@ class Differences:
         self._last[size] = value
 
 
-def told(value: int, last: int | None, mode: Mode, width: int) -> int:
+def encoded_field(value: int, last: int | None, mode: Mode, width: int) -> int:
     """The field, of *width* bits, that tells *value* after *last*: in full when there is none."""
     if last is None or mode is Mode.FULL:
         return value
@@ -117,7 +117,7 @@ def extended(value: int, bits: int, width: int) -> int:
     return value & (1 << width) - 1
 
 
-_DIFFERS = (AccessNote.DIFFERS,)
+_UNKNOWN_BASE = (AccessNote.DIFFERS,)
 
 
 class DataDecoder:
@@ -173,7 +173,7 @@ class DataDecoder:
 
         Raises Malformed.
         """
-        packet, access = self.shown(payload)
+        packet, access = self.decode_packet(payload)
         lrid = packet.fields.get("lrid")
         if "resp" not in packet.fields:
             if lrid is not None:
@@ -181,16 +181,16 @@ class DataDecoder:
                 access = access.noted(AccessNote.NOT_YET)
             self.accesses.append(access._replace(offset=offset, after=after, sync=self._sync))
             return
-        asked = self._waiting.pop(lrid, None) if lrid is not None else None
-        if asked is None:
+        request_index = self._waiting.pop(lrid, None) if lrid is not None else None
+        if request_index is None:
             self.accesses.append(access._replace(offset=offset, after=after).noted(AccessNote.NO_REQUEST))
             return
-        request = self.accesses[asked]
+        request = self.accesses[request_index]
         notes = [note for note in request.notes if note is not AccessNote.NOT_YET and note not in access.notes]
         whole = request._replace(value=access.value, failed=access.failed, notes=(*notes, *access.notes))
-        self.accesses[asked] = whole
+        self.accesses[request_index] = whole
 
-    def shown(self, payload: bytes) -> tuple[DataPacket, Access]:
+    def decode_packet(self, payload: bytes) -> tuple[DataPacket, Access]:
         """One packet, and the access it tells of or the phase of one: *accesses* does not get it. Raises Malformed."""
         packet = self._codec.parse(payload, self._sizes.get)
         fields = packet.fields
@@ -209,7 +209,7 @@ class DataDecoder:
         if fields["resp"] == 0:
             return Access(packet.code.kind, 1 << size, failed=True)
         value = self._value("data", fields, size, response_mode(fields["resp"], self._options))
-        return Access(packet.code.kind, 1 << size, value=value, notes=_DIFFERS if value is None else ())
+        return Access(packet.code.kind, 1 << size, value=value, notes=_UNKNOWN_BASE if value is None else ())
 
     def _access(self, packet: DataPacket) -> Access:
         form, code, fields = packet
@@ -220,7 +220,7 @@ class DataDecoder:
         value = self._value("data", fields, size, by_value)
         unknown = ("address" in fields and address is None) or ("data" in fields and value is None)
         unknown = unknown or ("operand" in fields and operand is None)
-        notes = _DIFFERS if unknown else ()
+        notes = _UNKNOWN_BASE if unknown else ()
         return Access(code.kind, 1 << size, code.operation, address, value, operand, notes=notes)
 
     def _address(self, fields: dict[str, int], size: int, mode: Mode, aligned: bool) -> int | None:
@@ -252,7 +252,7 @@ class DataDecoder:
         value = self._value("data", fields, size, by_value)
         operand = self._value("operand", fields, size, by_value)
         unknown = number is None or ("data" in fields and value is None) or ("operand" in fields and operand is None)
-        return Access(CSR, bytes_of_csr, code.operation, number, value, operand, notes=_DIFFERS if unknown else ())
+        return Access(CSR, bytes_of_csr, code.operation, number, value, operand, notes=_UNKNOWN_BASE if unknown else ())
 
 
 _CSRS = -1
@@ -289,7 +289,7 @@ class DataEncoder:
         self._emit = emit
         self._codec = codec(options)
         self._modes = {(form, diff): modes_of(diff, form, options) for form in Form for diff in range(4)}
-        self._offered: frozenset[Mode] = frozenset() if options.full_data else compression.value
+        self._compression: frozenset[Mode] = frozenset() if options.full_data else compression.value
         self._addresses = Differences()
         self._values = Differences()
         self._aligned: dict[int, bool] = {}  # by size: whether the last address was
@@ -362,7 +362,7 @@ class DataEncoder:
         payloads = []
         for resp in (0b10, *self._compressed(size, Form.SPLIT_DATA)):
             mode = response_mode(resp, self._options)
-            short = told(value, self._values.last(size), mode, 8 << size)
+            short = encoded_field(value, self._values.last(size), mode, 8 << size)
             counted = kind == ATOMIC and not self._options.extended
             more = {"resp": resp, **self._counted("data", "data_len", short, size, counted)}
             payloads.append(self._built(kind, "", fields | more, response_size=size))
@@ -376,14 +376,14 @@ class DataEncoder:
         aligned = access.kind in (ATOMIC, CSR) or not (access.address or 0) & access.size - 1
         values = self._values_of(access, form)
         payloads = []
-        told_before: dict[Mode, dict[str, int]] = {}
+        encoded_values: dict[Mode, dict[str, int]] = {}
         for diff in self._diffs(form, size, aligned, len(values)):
             by_address, by_value = self._modes[form, diff]
             fields = {"size": size, "lrid": lrid or 0, "diff": diff}
             fields |= self._address_fields(access, size, aligned, by_address)
-            if by_value not in told_before:
-                told_before[by_value] = self._value_fields(values, size, by_value, form)
-            fields |= told_before[by_value]
+            if by_value not in encoded_values:
+                encoded_values[by_value] = self._value_fields(values, size, by_value, form)
+            fields |= encoded_values[by_value]
             payloads.append(self._built(access.kind, access.operation, fields, aligned=aligned))
         self._emit(min(payloads, key=len))
         self._keep(access, size, aligned, values)
@@ -434,9 +434,9 @@ class DataEncoder:
         if self._values.last(size) is None or options.reference:
             return []
         if form is Form.SPLIT_DATA:
-            return [code for code in (0b01, 0b11) if response_mode(code, options) in self._offered]
+            return [code for code in (0b01, 0b11) if response_mode(code, options) in self._compression]
         codes = (0b1,) if has_one_bit(form, options) else (0b01, 0b11)
-        return [code for code in codes if self._modes[form, code][1] in self._offered]
+        return [code for code in codes if self._modes[form, code][1] in self._compression]
 
     def _fixed_diff(self) -> int:
         """The reference model's."""
@@ -457,14 +457,14 @@ class DataEncoder:
             number = access.address or 0
             return {"addr_msbs": number >> 6 & 63, "addr_lsbs": number & 63}
         last = self._addresses.last(size)
-        return {"address": told(self._field(access, size, aligned), last, mode, self._options.address_width)}
+        return {"address": encoded_field(self._field(access, size, aligned), last, mode, self._options.address_width)}
 
     def _value_fields(self, values: list[tuple[str, str, int]], size: int, mode: Mode, form: Form) -> dict[str, int]:
         counted = self._options.content is Content.BOTH or form is Form.CSR
         fields: dict[str, int] = {}
         last = self._values.last(size)
         for name, length, value in values:
-            short = told(value, last, mode, 8 << size)
+            short = encoded_field(value, last, mode, 8 << size)
             fields |= self._counted(name, length, short, size, counted or (name == "operand" and len(values) == 2))
             last = value
         return fields

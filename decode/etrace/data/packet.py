@@ -257,7 +257,7 @@ def form_of(code: Code, options: DataOptions) -> Form | None:
     return form if (form, content) in BODIES else None
 
 
-def body(form: Form, options: DataOptions) -> tuple[Field, ...]:
+def body_fields(form: Form, options: DataOptions) -> tuple[Field, ...]:
     """The fields of a packet of this form after its code."""
     key = (form, options.content)
     return _BODIES_EXTENDED.get(key, BODIES[key]) if options.extended else BODIES[key]
@@ -328,7 +328,7 @@ class Codec:
             self._by_code[code.kind, code.operation, code.aligned, is_response] = number
             form = form_of(code, options)
             if form is None:
-                self._absent[number] = _absent(code, options)
+                self._absent[number] = _absence_reason(code, options)
             elif number[0] <= self._format:
                 count = options.format_width + widths.get(number[0], 0)
                 bits = number[0] | number[1] << options.format_width
@@ -354,7 +354,7 @@ class Codec:
         fields: dict[str, int] = {}
         value = 0
         for name, width, conditional in shape.fields:
-            if conditional and not _has(fields):
+            if conditional and not _has_conditional(fields):
                 continue
             if width < 0:
                 width = 8 * (value + 1) if width == _BYTES_BEFORE else _size(fields, size_of)
@@ -376,7 +376,7 @@ class Codec:
         bits, position = shape.head, shape.head_width
         value = 0
         for name, width, conditional in shape.fields:
-            if conditional and not _has(fields):
+            if conditional and not _has_conditional(fields):
                 continue
             if width < 0:
                 width = 8 * (value + 1) if width == _BYTES_BEFORE else _size(fields, size_of)
@@ -401,7 +401,7 @@ class Codec:
 def _resolved(form: Form, options: DataOptions) -> tuple[tuple[str, int, bool], ...]:
     """The fields of a form: name, width, whether not all packets have it."""
     found = []
-    for field in body(form, options):
+    for field in body_fields(form, options):
         if isinstance(field.width, int):
             width = field.width
         elif field.width is Width.LENGTH:
@@ -421,13 +421,13 @@ def _packed(bits: int, count: int, compress: bool) -> bytes:
     return signed.to_bytes((needed if compress else count) + 7 >> 3, "little", signed=True)
 
 
-def _absent(code: Code, options: DataOptions) -> str:
+def _absence_reason(code: Code, options: DataOptions) -> str:
     what = f"{code.kind} {code.operation}".rstrip()
     signalling = "split" if options.split else "unified"
     return f"a packet that does not exist: {what} ({code.form.value}), {options.content.value}, {signalling} signalling"
 
 
-def _has(fields: Mapping[str, int]) -> bool:
+def _has_conditional(fields: Mapping[str, int]) -> bool:
     """Whether a packet has the field that not all have: resp is no error, a CSR can be written (addr[11:10])."""
     return fields["resp"] != 0 if "resp" in fields else fields["addr_msbs"] >> 4 != 0b11
 

@@ -21,13 +21,13 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     CannotCarry,
     CutOff,
     Deframer,
+    FrameOffsets,
     Framer,
     Idle,
     Item,
     Kind,
-    Nowhere,
+    NoSearch,
     Packets,
-    Places,
 )
 from rvtrace_gdb.decode.history.builder import Lost
 
@@ -37,13 +37,13 @@ __all__ = [
     "CutOff",
     "Deframer",
     "Encapsulation",
+    "FrameOffsets",
     "Framer",
     "Idle",
     "Item",
     "Kind",
     "Lost",
     "Packets",
-    "Places",
 ]
 
 NAMES = ("encap", "smi", "atb", "esp32", "pulp", "qemu")
@@ -167,7 +167,7 @@ class Encapsulation:
             return StreamDeframer(layout, reader, wrapped=wrapped)
         seams = Seams(self._next_block, None, f"a packet goes on across blocks of {self.block_size} bytes")
         inside = wrapped and self.block_start % self.block_size > 0
-        return StreamDeframer(layout, reader, wrapped=inside, search=lambda start: Nowhere(), seams=seams)
+        return StreamDeframer(layout, reader, wrapped=inside, search=lambda start: NoSearch(), seams=seams)
 
     def _next_block(self, offset: int) -> int:
         return offset + self.block_size - (offset - self.block_start) % self.block_size

@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.etrace.encapsulation.interface import (
     Idle,
     Item,
     Kind,
-    Merging,
+    MergingSearch,
     Search,
     Sorter,
     UniformSorter,
@@ -128,7 +128,7 @@ class StreamDeframer:
         self.total = 0
         self._layout = layout
         self._reader = reader
-        self._make_search = search or (lambda start: Merging(layout.sizes, start))
+        self._make_search = search or (lambda start: MergingSearch(layout.sizes, start))
         self._seams = seams
         self._whole = re.compile(layout.packet(), re.DOTALL)
         self._any = re.compile(layout.packet() + b"|.+", re.DOTALL)
@@ -235,7 +235,7 @@ class Fields:
 
     def layout(self) -> Layout:
         """How packets are cut."""
-        return Layout([self._size(header) for header in range(256)], any_of(sorted(NULLS)), _why)
+        return Layout([self._size(header) for header in range(256)], any_of(sorted(NULLS)), _wrong_header)
 
     def _size(self, header: int) -> int:
         length = header & MAX_LENGTH
@@ -255,7 +255,7 @@ class Fields:
         """What reads packets."""
         if self.src_bits or self.timestamp_bytes or self.type_bits:
             return Sorter(self._read, NULLS, self._split if self.timestamp_bytes else None)
-        return UniformSorter(behind_header, [Kind.INSTRUCTION] * 256, NULLS)
+        return UniformSorter(without_header, [Kind.INSTRUCTION] * 256, NULLS)
 
     def _split(self, frames: list[bytes]) -> tuple[list[bytes], list[int | None]]:
         """See `reading.Split`. The header stays as it is."""
@@ -324,12 +324,12 @@ class Fields:
             raise CannotCarry(name, "a timestamp: it has none")
 
 
-def behind_header(frames: Sequence[bytes]) -> list[bytes]:
+def without_header(frames: Sequence[bytes]) -> list[bytes]:
     """Payloads behind one byte."""
     return [frame[1:] for frame in frames]
 
 
-def _why(header: int) -> str:
+def _wrong_header(header: int) -> str:
     return f"0x{header:02x} is no packet header: it announces what packets do not have"
 
 
@@ -347,7 +347,7 @@ def smi_layout() -> Layout:
 
 def smi_sorter() -> Sorter:
     """What reads packets."""
-    return UniformSorter(behind_header, [_KINDS.get(header >> 5, Kind.OTHER) for header in range(256)], NULLS)
+    return UniformSorter(without_header, [_KINDS.get(header >> 5, Kind.OTHER) for header in range(256)], NULLS)
 
 
 def smi_packet(payload: bytes, kind: Kind) -> bytes:

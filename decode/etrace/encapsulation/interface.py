@@ -112,12 +112,12 @@ class CannotCarry(RvtraceError):
         super().__init__(f"{transport} cannot carry {what}")
 
 
-class Sizes(Sequence[int]):
+class FrameSizes(Sequence[int]):
     """Lengths of frames; worked out when the first is asked for."""
 
     def __init__(self, frames: Sequence[bytes]) -> None:
         self._frames = frames
-        self._known: list[int] | None = None
+        self._cached: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -127,23 +127,23 @@ class Sizes(Sequence[int]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[int]: ...
     def __getitem__(self, index: int | slice) -> int | Sequence[int]:
-        if self._known is None:
-            self._known = self._worked_out()
-        return self._known[index]
+        if self._cached is None:
+            self._cached = self._computed()
+        return self._cached[index]
 
-    def _worked_out(self) -> list[int]:
+    def _computed(self) -> list[int]:
         return list(map(len, self._frames))
 
 
-class Places(Sizes):
+class FrameOffsets(FrameSizes):
     """Offsets of frames one behind the other from *offset* on; worked out when the first is asked for."""
 
     def __init__(self, frames: Sequence[bytes], offset: int) -> None:
         super().__init__(frames)
         self._offset = offset
 
-    def _worked_out(self) -> list[int]:
-        return list(accumulate(super()._worked_out(), initial=self._offset))[:-1]
+    def _computed(self) -> list[int]:
+        return list(accumulate(super()._computed(), initial=self._offset))[:-1]
 
 
 _FIRST = itemgetter(0)
@@ -174,12 +174,12 @@ class Sorter:
         self._read = read
         self._idle = idle
         self._split = split
-        self._known: dict[bytes, Entry] = {}
+        self._cached: dict[bytes, Entry] = {}
 
     def sort(self, frames: list[bytes], offset: int) -> Iterator[Item]:
         """See `stream.Reader`."""
         if self._idle.isdisjoint(map(_FIRST, frames)):
-            yield from self._packets(frames, Places(frames, offset))
+            yield from self._packets(frames, FrameOffsets(frames, offset))
             return
         places = list(accumulate(map(len, frames), initial=offset))
         packets = [i for i, frame in enumerate(frames) if frame[0] not in self._idle]
@@ -194,7 +194,7 @@ class Sorter:
         if len(set(map(_KEY, entries))) == 1:
             source, kind, _ = entries[0]
             payloads = list(map(_PAYLOAD, entries))
-            yield Packets(source, kind, payloads, offsets, sum(map(len, frames)), times, Sizes(frames))
+            yield Packets(source, kind, payloads, offsets, sum(map(len, frames)), times, FrameSizes(frames))
             return
         own: dict[int, list[int]] = defaultdict(list)
         for i, entry in enumerate(entries):
@@ -213,7 +213,7 @@ class Sorter:
                 )
 
     def _entries(self, frames: Sequence[bytes]) -> list[Entry]:
-        known = self._known
+        known = self._cached
         try:
             return [known[frame] for frame in frames]
         except KeyError:
@@ -244,7 +244,13 @@ class UniformSorter(Sorter):
         if self._instructions.issuperset(map(_FIRST, frames)):
             length = sum(map(len, frames))
             yield Packets(
-                0, Kind.INSTRUCTION, self._payloads(frames), Places(frames, offset), length, None, Sizes(frames)
+                0,
+                Kind.INSTRUCTION,
+                self._payloads(frames),
+                FrameOffsets(frames, offset),
+                length,
+                None,
+                FrameSizes(frames),
             )
         else:
             yield from super().sort(frames, offset)
@@ -271,7 +277,7 @@ class Search(Protocol):
         ...
 
 
-class Merging(Search):
+class MergingSearch(Search):
     """Follows the packets from every place where the first could start, until all ways have led to the same place.
 
     Headers say how long packets are, so from each place there is one way, and ways that meet stay together: where only
@@ -289,25 +295,25 @@ class Merging(Search):
         """
         self._sizes = sizes
         first = start + (phase - start) % unit
-        self._ways = set(range(first, start + max(sizes), unit))  # one of these is the first place
+        self._candidates = set(range(first, start + max(sizes), unit))  # one of these is the first place
 
     def find(self, data: bytes, at: int, offset: int) -> int | None:
         """See `Search`."""
         end = offset + len(data)
         for place in range(offset + at, end):
-            if len(self._ways) == 1:
+            if len(self._candidates) == 1:
                 break
-            if place in self._ways:
-                self._ways.remove(place)
+            if place in self._candidates:
+                self._candidates.remove(place)
                 if size := self._sizes[data[place - offset]]:
-                    self._ways.add(place + size)
-        if len(self._ways) == 1:
-            (only,) = self._ways
+                    self._candidates.add(place + size)
+        if len(self._candidates) == 1:
+            (only,) = self._candidates
             return only - offset if only <= end else None
         return None
 
 
-class AfterZeros(Search):
+class ZerosSearch(Search):
     """Looks for *count* bytes of 0: what comes behind them is filling or the start of a packet.
 
     Where they are not the first bytes looked at, some of them may be the end of a packet.
@@ -335,7 +341,7 @@ class AfterZeros(Search):
         return None
 
 
-class Nowhere(Search):
+class NoSearch(Search):
     """Waits for the next seam: where blocks begin there is no other way to know."""
 
     nothing = _NOWHERE

@@ -46,16 +46,16 @@ from rvtrace_gdb.decode.etrace.encapsulation.encap import (
     StreamDeframer,
 )
 from rvtrace_gdb.decode.etrace.encapsulation.interface import (
-    AfterZeros,
     CannotCarry,
     CutOff,
     Deframer,
     Idle,
     Item,
     Kind,
-    Merging,
+    MergingSearch,
     Packets,
     UniformSorter,
+    ZerosSearch,
 )
 from rvtrace_gdb.decode.history.builder import Lost
 
@@ -78,7 +78,7 @@ class AtbDeframer:
         self._tail = b""
         self._skip = start % self._size if wrapped else 0
         self._wrapped = wrapped
-        self._lanes: dict[int, _Lane] = {}
+        self._streams: dict[int, _SourceStream] = {}
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """See `Deframer`."""
@@ -99,13 +99,13 @@ class AtbDeframer:
         self._tail = data[stop:]
         for place in range(at, stop, self._size):
             yield from self._record(data[place : place + self._size], offset + place)
-        for lane in self._lanes.values():
-            yield from lane.read()
+        for stream in self._streams.values():
+            yield from stream.read()
 
     def finish(self) -> Iterator[Item]:
         """See `Deframer`."""
-        for lane in self._lanes.values():
-            yield from lane.finish()
+        for stream in self._streams.values():
+            yield from stream.finish()
         tail, self._tail = self._tail, b""
         if tail:
             yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
@@ -117,22 +117,24 @@ class AtbDeframer:
         elif source > MAX_ID:
             yield Packets(source, Kind.OTHER, [record[_HEAD:]], [offset], len(record), None, [len(record)])
         elif valid > len(record) - _HEAD:
-            yield from self._break(Lost(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes"))
+            yield from self._lose_record(
+                Lost(offset, len(record), f"ATBYTES says {valid} of {len(record) - _HEAD} bytes")
+            )
         else:
-            if source not in self._lanes:
-                self._lanes[source] = _Lane(source, self._fields, len(record), wrapped=self._wrapped)
-            self._lanes[source].add(record[_HEAD : _HEAD + valid], offset)
+            if source not in self._streams:
+                self._streams[source] = _SourceStream(source, self._fields, len(record), wrapped=self._wrapped)
+            self._streams[source].add(record[_HEAD : _HEAD + valid], offset)
 
-    def _break(self, lost: Lost) -> Iterator[Item]:
+    def _lose_record(self, lost: Lost) -> Iterator[Item]:
         """A record any source may have sent is lost: none goes on where it was."""
         self._wrapped = True
-        for lane in self._lanes.values():
-            yield from lane.finish()
-        self._lanes.clear()
+        for stream in self._streams.values():
+            yield from stream.finish()
+        self._streams.clear()
         yield lost
 
 
-class _Lane:
+class _SourceStream:
     """The bytes of one source, and the records they came in."""
 
     def __init__(self, source: int, fields: Fields, size: int, *, wrapped: bool) -> None:
@@ -143,7 +145,7 @@ class _Lane:
         self._starts: list[int] = []  # where in the source's bytes each record's first is
         self._offsets: list[int] = []  # of these records
         self._added = 0  # bytes
-        self._told = 0  # of these, as part of an item
+        self._reported = 0  # of these, as part of an item
         self._folded = 0  # records no longer kept that come right behind the first one kept
 
     def add(self, data: bytes, offset: int) -> None:
@@ -166,12 +168,12 @@ class _Lane:
 
     def _translate(self, items: list[Item]) -> Iterator[Item]:
         """Items of the source's bytes, to those of the trace. A record counts for what its first byte belongs to."""
-        stop = self._told + sum(item.length for item in items)
+        stop = self._reported + sum(item.length for item in items)
         parts = sorted((start, i) for i, item in enumerate(items) for start in _starts(item))
         sizes: list[list[int]] = [[] for _ in items]
         for (start, i), end in zip(parts, [*(start for start, _ in parts[1:]), stop], strict=False):
             sizes[i].append(self._size * self._records(start, end))
-        yield from [self._moved(item, own) for item, own in zip(items, sizes, strict=True)]
+        yield from [self._translated(item, own) for item, own in zip(items, sizes, strict=True)]
         self._forget(stop)
 
     def _records(self, start: int, end: int) -> int:
@@ -184,13 +186,13 @@ class _Lane:
         done = max(bisect_right(self._starts, stop) - 1, 0)
         if done:
             self._folded = 0
-        self._told = stop
+        self._reported = stop
         del self._starts[:done], self._offsets[:done]
         if len(self._starts) > 2 * _KEPT:
             self._folded += len(self._starts) - 1 - _KEPT
             del self._starts[1:-_KEPT], self._offsets[1:-_KEPT]
 
-    def _moved(self, item: Item, sizes: list[int]) -> Item:
+    def _translated(self, item: Item, sizes: list[int]) -> Item:
         if isinstance(item, Packets):
             offsets = [self._where(start) for start in item.offsets]
             return item._replace(source=self._source, offsets=offsets, length=sum(sizes), sizes=sizes)
@@ -248,21 +250,23 @@ _INDICES = 1 << 16
 def esp32_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
     """Reads such memory. *end*: where in the trace the end of a memory that wrapped is; 0: it is not inside."""
     sizes = [1] + [size if PREFIX < size <= MAX_SIZE else 0 for size in range(1, 256)]
-    seams = Seams(lambda offset: end if offset < end else None, _anchor, "no packet goes on at the end of the memory")
+    seams = Seams(
+        lambda offset: end if offset < end else None, _anchor_search, "no packet goes on at the end of the memory"
+    )
     return StreamDeframer(
         Layout(sizes, rb"\x00", lambda header: f"0x{header:02x} is no length of a packet"),
-        _Sorter(),
+        _Esp32Sorter(),
         wrapped=wrapped,
-        search=lambda start: _anchor(),
+        search=lambda start: _anchor_search(),
         seams=seams if end else None,
     )
 
 
-def _anchor() -> AfterZeros:
-    return AfterZeros(ANCHOR)
+def _anchor_search() -> ZerosSearch:
+    return ZerosSearch(ANCHOR)
 
 
-class _Sorter:
+class _Esp32Sorter:
     """Tells packets from zeros, and by their indices where some are missing."""
 
     def __init__(self) -> None:
@@ -275,11 +279,11 @@ class _Sorter:
         indices = [frames[i][1] | frames[i][2] << 8 for i in kept]
         start = 0
         for i in self._jumps(indices):
-            yield from _together(frames, places, kept[start:i])
+            yield from _esp32_packets(frames, places, kept[start:i])
             before = (indices[i - 1] if i else self._next_before()) & _INDICES - 1
-            yield Lost(places[kept[i]], 0, _missing(before, indices[i]))
+            yield Lost(places[kept[i]], 0, _missing_text(before, indices[i]))
             start = i
-        yield from _together(frames, places, kept[start:])
+        yield from _esp32_packets(frames, places, kept[start:])
         if indices:
             self._next = (indices[-1] + 1) % _INDICES
         yield from (Idle(places[i], len(frame)) for i, frame in enumerate(frames) if not frame[0])
@@ -296,14 +300,14 @@ class _Sorter:
         return (self._next or 0) - 1
 
 
-def _together(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[Packets]:
+def _esp32_packets(frames: list[bytes], places: list[int], kept: list[int]) -> Iterator[Packets]:
     if kept:
         payloads = [frames[i][PREFIX:] for i in kept]
         sizes = [PREFIX + len(payload) for payload in payloads]
         yield Packets(0, Kind.INSTRUCTION, payloads, [places[i] for i in kept], sum(sizes), None, sizes)
 
 
-def _missing(before: int, index: int) -> str:
+def _missing_text(before: int, index: int) -> str:
     count = (index - before - 1) % _INDICES
     if count >= _INDICES // 2:
         return f"packet {index} comes after packet {before}: some are missing, or older ones are left over"
@@ -369,7 +373,7 @@ class PulpDeframer:
             yield Lost(offset, at, "")
         stop = len(data) - (len(data) - at) % RECORD
         self._tail = data[stop:]
-        yield from _read([data[i : i + RECORD] for i in range(at, stop, RECORD)], offset + at)
+        yield from _pulp_items([data[i : i + RECORD] for i in range(at, stop, RECORD)], offset + at)
 
     def finish(self) -> Iterator[Item]:
         """See `Deframer`."""
@@ -378,19 +382,19 @@ class PulpDeframer:
             yield CutOff(self.total - len(tail), len(tail), "the last record is cut off")
 
 
-def _read(records: list[bytes], offset: int) -> Iterator[Item]:
+def _pulp_items(records: list[bytes], offset: int) -> Iterator[Item]:
     start = 0
     for i, record in enumerate(records):
         length = record[_HEADER] & MAX_LENGTH
         if length and not any(record[: MAX_LENGTH - length]):
             continue
-        yield from _packets(records[start:i], offset + start * RECORD)
+        yield from _pulp_packets(records[start:i], offset + start * RECORD)
         start, where = i + 1, offset + i * RECORD
         yield Lost(where, RECORD, "a record with more payload than it says") if any(record) else Idle(where, RECORD)
-    yield from _packets(records[start:], offset + start * RECORD)
+    yield from _pulp_packets(records[start:], offset + start * RECORD)
 
 
-def _packets(records: list[bytes], offset: int) -> Iterator[Packets]:
+def _pulp_packets(records: list[bytes], offset: int) -> Iterator[Packets]:
     if not records:
         return
     reversed_ = [record[::-1] for record in records]
@@ -434,9 +438,9 @@ def qemu_deframer(*, wrapped: bool, end: int) -> StreamDeframer:
     seams = Seams(lambda offset: end if offset < end else None, None, "no packet goes on at the end of the memory")
     return StreamDeframer(
         Layout(sizes, rb"\x00{%d}" % WORD, lambda header: f"no packet of QEMU starts with 0x{header:02x}"),
-        UniformSorter(_payloads, [Kind.INSTRUCTION] * 256, frozenset({0})),
+        UniformSorter(_qemu_payloads, [Kind.INSTRUCTION] * 256, frozenset({0})),
         wrapped=wrapped,
-        search=lambda start: Merging(sizes, start, unit=WORD, phase=end),
+        search=lambda start: MergingSearch(sizes, start, unit=WORD, phase=end),
         seams=seams if end else None,
     )
 
@@ -445,7 +449,7 @@ def _padded(size: int) -> int:
     return size + -size % WORD
 
 
-def _payloads(frames: list[bytes]) -> list[bytes]:
+def _qemu_payloads(frames: list[bytes]) -> list[bytes]:
     return [frame[1 : 1 + frame[0]] for frame in frames]
 
 

@@ -11,13 +11,13 @@ fields", "Context type ctype values and corresponding actions"; the v0.8 extensi
 from collections.abc import Iterable, Sequence
 
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, Reached, Stop, SyncMode
-from rvtrace_gdb.decode.etrace.encoder.packets import OTHERWISE, Chart, Next, Resync
+from rvtrace_gdb.decode.etrace.encoder.packets import OTHERWISE, FlowChart, Next, Resync
 from rvtrace_gdb.decode.etrace.packet import QualStatus
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, UNINFERABLE, Block, Trap
 from rvtrace_gdb.decode.program.csrs import Context
 
 
-class Rules(Chart):
+class Rules(FlowChart):
     """Takes the items apart.
 
     A block's last instruction goes through the chart when the next item is known (`_finish`), the others at once; of
@@ -28,17 +28,17 @@ class Rules(Chart):
         if isinstance(item, Block):
             self._block(item)
         elif isinstance(item, Trap):
-            self._take(item)
+            self._take_trap(item)
         else:
-            self._entered, self._entered_as = item, self.options.context
+            self._entered, self._entered_ctype = item, self.options.context
 
     def _run(self, items: Iterable[Block | Trap | Context]) -> None:
         """As `_step` for each item, in a shorter way where there is nothing to send between two blocks."""
-        each, by_packets, by_halfwords = self._each, self._counts_packets, self._counts_halfwords
+        each, by_packets, by_halfwords = self._instruction_cycles, self._counts_packets, self._counts_halfwords
         quiet = False
         for item in items:
             if quiet and isinstance(item, Block) and self._pending is not None:
-                if self._is_passed(self._pending, item.pc, item.instructions == 1):
+                if self._passes_quietly(self._pending, item.pc, item.instructions == 1):
                     self._pending = item
                     self._now += each * item.instructions
                     if not by_packets:
@@ -59,7 +59,7 @@ class Rules(Chart):
         asked = self._notify or self._notify_next or self._resync is not Resync.COUNTING
         return not due and not asked and self._reached is OTHERWISE and self._entered is self._context
 
-    def _is_passed(self, last: Block, pc: int, alone: bool) -> bool:
+    def _passes_quietly(self, last: Block, pc: int, alone: bool) -> bool:
         """`_finish` while quiet: whether it still is after it. *alone*: at *pc* is a block of one instruction."""
         ending, reached = last.ending, OTHERWISE
         quiet = True
@@ -67,19 +67,19 @@ class Rules(Chart):
             last_pc, branches = last.fall - 2 * last.lengths[-1], self._branches
             branches.follow(last_pc, pc != last.fall)
             if branches.is_due:
-                self._chart(last_pc, Next.SAME, None, self._now - self._each)
+                self._chart(last_pc, Next.SAME, None, self._now - self._instruction_cycles)
                 quiet = self._is_quiet()
         if self._returns is not None and last.itype:
-            reached = self._returns.follow(last, pc, told=self._is_told(last, pc))
+            reached = self._returns.follow(last, pc, inferred=self._is_inferred(last, pc))
         if ending == UNINFERABLE:
-            inferred = reached is Reached.EXPECTED or self._is_told(last, pc)
+            inferred = reached is Reached.EXPECTED or self._is_inferred(last, pc)
             if not inferred or alone:
                 self._updiscon, self._reached = not inferred, reached
                 return False
         return quiet
 
     def _block(self, block: Block) -> None:
-        next = self._change()
+        next = self._context_step()
         if next is Next.CHANGE and self._entered[:2] == self._context[:2] and self._leads_away(block.pc):
             next = Next.LEAVES  # by its privilege the decoder could not tell the target from where it came before
         self._finish(block.pc, next)
@@ -92,10 +92,10 @@ class Rules(Chart):
                 self._walk(block)
             self._updiscon, self._reached = False, OTHERWISE
         self._pending = block
-        self._pending_time = self._now + self._each * (block.instructions - 1)
-        self._now += self._each * block.instructions
+        self._pending_time = self._now + self._instruction_cycles * (block.instructions - 1)
+        self._now += self._instruction_cycles * block.instructions
         if not self._counts_packets:
-            self._spend(block.halfwords if self._counts_halfwords else self._each * block.instructions)
+            self._spend(block.halfwords if self._counts_halfwords else self._instruction_cycles * block.instructions)
 
     def _walk(self, block: Block) -> None:
         """All but the last instruction of *block*, as long as something is due."""
@@ -110,7 +110,7 @@ class Rules(Chart):
             if not self._is_due():
                 return
             pc += 2 * length
-            now += self._each
+            now += self._instruction_cycles
 
     def _is_due(self) -> bool:
         """Whether the next instruction may send something, whatever it is."""
@@ -128,7 +128,7 @@ class Rules(Chart):
         if block.ending == BRANCH:
             taken = pc != block.fall
             self._branches.follow(last_pc, taken)
-        inferred = self._is_told(block, pc)
+        inferred = self._is_inferred(block, pc)
         missed = self._returns is not None and not inferred and self._returns.misses(block, pc)
         # What a synchronization of the next instruction would need of this one, irreport there makes superfluous.
         self._withheld = missed and next < Next.TRAP
@@ -137,11 +137,11 @@ class Rules(Chart):
         self._withheld = self._joined = False
         self._updiscon, self._reached = False, OTHERWISE
         if self._returns is not None:
-            self._reached = self._returns.follow(block, pc, told=inferred)
+            self._reached = self._returns.follow(block, pc, inferred=inferred)
             inferred = inferred or self._reached is Reached.EXPECTED
         self._updiscon = block.ending == UNINFERABLE and not inferred
 
-    def _is_told(self, block: Block, pc: int) -> bool:
+    def _is_inferred(self, block: Block, pc: int) -> bool:
         """Whether the code tells that *block* jumps to *pc* ("Jump classification and target inference")."""
         return pc == block.absolute or (self._sijump and pc == block.inferred)
 
@@ -152,41 +152,41 @@ class Rules(Chart):
     def _leads_away(self, pc: int) -> bool:
         """Whether the last block ends with a discontinuity that takes it to *pc*."""
         last = self._pending
-        return last is not None and last.ending == UNINFERABLE and not self._is_told(last, pc)
+        return last is not None and last.ending == UNINFERABLE and not self._is_inferred(last, pc)
 
-    def _take(self, trap: Trap) -> None:
+    def _take_trap(self, trap: Trap) -> None:
         """A trap: reported with the handler's first instruction, unless there is none or the EPC is to be told."""
         last = self._pending
         jumped = last is not None and last.ending == UNINFERABLE and trap.epc != last.absolute
         self._finish(trap.epc, Next.TRAP)
         self._switch()
-        self.at = self._now
-        if self._trap is not None and not self._trap_told and self._knows_epc:
+        self.packet_time = self._now
+        if self._trap is not None and not self._trap_reported and self._knows_epc:
             self._report_trap(self._trap, 0, trap.epc, None, self._where(self._trap_context, self._now))
         self._trap, self._trap_context = trap, self._context
         at_target = self._updiscon or self._first or (jumped and self.options.epc_after_inferred)
-        self._trap_told = at_target and self._knows_epc
-        if self._trap_told:
+        self._trap_reported = at_target and self._knows_epc
+        if self._trap_reported:
             self._report_trap(trap, 0, trap.epc, None, self._where(self._context, self._now))
         self._updiscon, self._reached = False, OTHERWISE
 
-    def _change(self) -> Next:
+    def _context_step(self) -> Next:
         """What the step from one instruction to another is, by the context."""
         before, after = self._context, self._entered
         if before is after or before == after:
             return Next.SAME
         if before[:2] != after[:2]:
             return Next.CHANGE
-        if self._entered_as is ContextType.DISCONTINUITY:
+        if self._entered_ctype is ContextType.DISCONTINUITY:
             return Next.LEAVES
-        return Next.CHANGE if self._entered_as is ContextType.PRECISE else Next.SAME
+        return Next.CHANGE if self._entered_ctype is ContextType.PRECISE else Next.SAME
 
     def _switch(self) -> None:
         """What comes now is in the context entered."""
         if self._context is not self._entered:
-            if self._change() is not Next.SAME:
+            if self._context_step() is not Next.SAME:
                 self._changed = True
-            elif self._context != self._entered and self._entered_as is ContextType.IMPRECISE:
+            elif self._context != self._entered and self._entered_ctype is ContextType.IMPRECISE:
                 self._context_due = True
             self._context = self._entered
 
@@ -237,7 +237,7 @@ class Encoder(Rules):
         """
         self._support(QualStatus.TRACE_LOST, dloss=data)
         if self._tracing:
-            trap = self._trap if self._pending is None and not self._trap_told else None
+            trap = self._trap if self._pending is None and not self._trap_reported else None
             self._reset()
             self._trap = trap
 
@@ -253,7 +253,7 @@ class Encoder(Rules):
         """After what retired so far the hart runs in this context. *ctype*: what is done about it, if not the usual."""
         self._step(context)
         if ctype is not None:
-            self._entered_as = ctype
+            self._entered_ctype = ctype
 
     def retire(
         self, items: Sequence[Block | Trap | Context], next_pc: int | None = None, cycles: int | None = None
@@ -263,7 +263,7 @@ class Encoder(Rules):
         A Context among the items is as `context` between them. *cycles*: clock cycles these took; one per instruction
         unless told.
         """
-        self._each = 1 if cycles is None else 0
+        self._instruction_cycles = 1 if cycles is None else 0
         if self._tracing:
             self._run(items)
         else:
@@ -290,8 +290,8 @@ class Encoder(Rules):
             if self._is_target() and self.options.stop is Stop.LATE:
                 status = QualStatus.ENDED_NTR
             self._finish(self._pending.fall if next_pc is None else next_pc, Next.END)
-        if self._trap is not None and not self._trap_told:  # its handler does not retire any more
-            self.at = self._now
+        if self._trap is not None and not self._trap_reported:  # its handler does not retire any more
+            self.packet_time = self._now
             now = self._where(self._trap_context, self._now)
             self._report_trap(self._trap, 0, self._trap.epc, None, now)
         self._tracing = False

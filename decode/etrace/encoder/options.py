@@ -15,7 +15,7 @@ from enum import Enum, IntEnum
 
 from rvtrace_gdb.decode.etrace.dialects import DEFAULTS
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout
-from rvtrace_gdb.decode.etrace.packet import fields_of
+from rvtrace_gdb.decode.etrace.packet import support_fields
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, Block
 from rvtrace_gdb.decode.program.instructions import IType
 
@@ -114,7 +114,7 @@ class EncoderOptions:
         if modes.resync_disabled and self.sync_mode is not SyncMode.OFF:
             raise ValueError("resync_disabled says that sync_mode is off")
         self._check_dialect()
-        fields_of(self.support, parameters, modes)
+        support_fields(self.support, parameters, modes)
 
     def _check_dialect(self) -> None:
         if self.dialect is Dialect.STANDARD:
@@ -202,7 +202,7 @@ class JumpTargets:
         return index if found else None
 
 
-class Returns:
+class ReturnStack:
     """The return addresses expected, or how many: with a return_stack_size a stack, without one a counter.
 
     With irets a counter goes as far as the stack in the pseudo-code of 2.0.5, 2**call_counter_size; with irdepth as far
@@ -274,11 +274,11 @@ class Reached(Enum):
     """By a return of which nothing was expected."""
 
 
-class ReturnCount:
+class ReturnReporting:
     """The return addresses expected, and what happened since the last report that a decoder may need to know."""
 
     def __init__(self, parameters: Parameters) -> None:
-        self._model = Returns(parameters)
+        self._model = ReturnStack(parameters)
         self._counts_returns = parameters.iret_ext
         self._irets = 0  # left out since the last branch or report
         self._ambiguous = False  # a return since the last call, and no branch since that
@@ -306,7 +306,7 @@ class ReturnCount:
             return False
         return self._model.misses(target) or (self._is_full() and len(self._model) > 0)
 
-    def follow(self, block: Block, target: int, *, told: bool) -> Reached:
+    def follow(self, block: Block, target: int, *, inferred: bool) -> Reached:
         """*block* has led to *target*, which is *told* by the code."""
         itype = block.itype
         if block.ending == BRANCH:
@@ -315,7 +315,7 @@ class ReturnCount:
         elif itype in PUSH:
             self._model.call(block.fall)
             self._ambiguous = False
-        elif itype is IType.RETURN and told:
+        elif itype is IType.RETURN and inferred:
             if self._counts_returns:
                 self._model.expects(target)
         elif itype is IType.RETURN:

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.etrace.encoder.options import (
     JumpTargets,
     Predictor,
     Reached,
-    ReturnCount,
+    ReturnReporting,
     Stop,
     SyncMode,
 )
@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.etrace.layout import (
     Sync,
 )
 from rvtrace_gdb.decode.etrace.options import Dialect
-from rvtrace_gdb.decode.etrace.packet import QualStatus, codec, fields_of
+from rvtrace_gdb.decode.etrace.packet import QualStatus, codec, support_fields
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, Trap
 from rvtrace_gdb.decode.program.csrs import Context
 
@@ -44,7 +44,7 @@ _NO_ADDR = int(BranchFmt.NO_ADDR)
 _ADDR = int(BranchFmt.ADDR)
 _ADDR_FAIL = int(BranchFmt.ADDR_FAIL)
 _FULL = 31
-MOST = LEAST_BRANCH_COUNT + (1 << BRANCH_COUNT_BITS) - 1
+MAX_BRANCH_COUNT = LEAST_BRANCH_COUNT + (1 << BRANCH_COUNT_BITS) - 1
 """Branches predicted correctly at which they are reported whatever comes."""
 
 Description = tuple[int, int | None, Mapping[str, int]]
@@ -82,7 +82,7 @@ class Branches:
         if self._correct and self.count >= _FULL:
             self._failed = not predicted
             self.count += predicted
-            self.is_due = self._failed or self.count >= MOST
+            self.is_due = self._failed or self.count >= MAX_BRANCH_COUNT
             return
         self._correct = self._correct and predicted
         if not taken:
@@ -189,7 +189,7 @@ class Output:
     def support(self, qual_status: QualStatus, *, ienable: bool, denable: bool, dloss: bool = False) -> None:
         """A support packet."""
         options = self._options
-        fields = fields_of(
+        fields = support_fields(
             options.support,
             options.parameters,
             options.modes,
@@ -234,7 +234,7 @@ class Resync(IntEnum):
     DUE = 3
 
 
-class Chart:
+class FlowChart:
     """The registers of one encoder, and what an instruction makes it send."""
 
     def __init__(self, options: EncoderOptions, emit: Callable[[bytes], None]) -> None:
@@ -243,24 +243,24 @@ class Chart:
         self._out = Output(options, emit)
         self._branches = Branches(options)
         self._targets = JumpTargets(parameters) if modes.jump_target_cache else None
-        self._returns = ReturnCount(parameters) if modes.implicit_return else None
+        self._returns = ReturnReporting(parameters) if modes.implicit_return else None
         self._sijump = modes.sijump
         self._counts_packets = options.sync_mode in (SyncMode.PACKETS, SyncMode.OFF)
         self._counts_halfwords = options.sync_mode is SyncMode.HALFWORDS
         self._period = options.period if options.sync_mode is not SyncMode.OFF else sys.maxsize
-        self._seen = set(Next) - {Next.SAME}  # what is told by updiscon
+        self._flagged_by_updiscon = set(Next) - {Next.SAME}  # what is told by updiscon
         if options.stop is Stop.LATE:
-            self._seen.remove(Next.END)
+            self._flagged_by_updiscon.remove(Next.END)
         self._flags_targets = options.dialect in (Dialect.PULP, Dialect.QEMU)  # with updiscon, whatever follows
         self._knows_epc = options.dialect is not Dialect.PT10  # packets have thaddr
         self._time_mask = (1 << parameters.time_width) - 1
         self._context_mask = (1 << parameters.context_width) - 1
         self._now = 0  # time when the next instruction retires, and
-        self._each = 1  # how much later the one after it does
-        self.at = 0
+        self._instruction_cycles = 1  # how much later the one after it does
+        self.packet_time = 0
         """The time of the instruction that makes packets now."""
         self._entered = self._context = Context()  # after the last item; of the instruction in the chart
-        self._entered_as = options.context
+        self._entered_ctype = options.context
         self._tracing = False
         self._reset()
 
@@ -273,7 +273,7 @@ class Chart:
         self._first = self._started = True  # it is the first one traced; there was no synchronization yet
         self._changed = False  # it is the first in another mode or context
         self._trap: Trap | None = None  # taken, and no instruction retired since
-        self._trap_told = False
+        self._trap_reported = False
         self._trap_context = self._context  # in which it was taken
         self._context_due = False
         self._reported = False  # the instruction before it was, with its address
@@ -281,7 +281,7 @@ class Chart:
         self._joined = False  # that one is a jump, and goes where the instruction before it says
         self._notify = self._notify_next = False  # it is, or the next block's first one will be, to be reported
         self._resync = Resync.COUNTING
-        self._spent = 0  # cycles or halfwords since the last synchronization
+        self._since_sync = 0  # cycles or halfwords since the last synchronization
         self._branches.clear()
 
     def _chart(self, pc: int, next: Next, taken: bool | None, now: int) -> None:
@@ -289,10 +289,10 @@ class Chart:
         branches = self._branches
         synchronizes = self._synchronizes()
         self._reported = False
-        self.at = now
+        self.packet_time = now
         if self._trap is not None:
             trap, self._trap = self._trap, None
-            if self._trap_told:
+            if self._trap_reported:
                 self._synchronize(_START, {}, pc, taken, self._where(self._context, now))
             else:
                 self._report_trap(trap, 1, pc, taken, self._where(self._context, now))
@@ -303,11 +303,11 @@ class Chart:
         elif branches.is_due:
             self._out.send(*branches.alone())
             branches.clear()
-            self._sent()
+            self._count_sent()
         elif self._context_due:
             self._out.send(_SYNC, _CONTEXT, self._where(self._context, now))
             self._context_due = False
-            self._sent()
+            self._count_sent()
         if self._resync is Resync.REACHED and not self._counts_packets and not self._withheld:
             self._resync = Resync.DUE  # there was nothing to report before
 
@@ -325,7 +325,7 @@ class Chart:
 
     def _is_reported(self, next: Next) -> bool:
         """Whether what follows needs the place to be known."""
-        if next > Next.CHANGE or self._branches.count >= MOST:
+        if next > Next.CHANGE or self._branches.count >= MAX_BRANCH_COUNT:
             return True
         if self._resync is Resync.DUE and self._reached is Reached.EXPECTED:
             return True
@@ -344,7 +344,7 @@ class Chart:
         if not self._updiscon:
             if self._notify:
                 fields["notify"] = 1
-        elif self._flags_targets or next in self._seen or self._changed or self._is_resynchronizing():
+        elif self._flags_targets or next in self._flagged_by_updiscon or self._changed or self._is_resynchronizing():
             fields["updiscon"] = 1
         if self._returns is not None:
             fields.update(self._returns.fields(self._reached, target=self._updiscon))
@@ -353,7 +353,7 @@ class Chart:
         out.report(branches, pc, fields, self._cached(pc, fields))
         self._notify = False
         branches.clear()
-        self._sent()
+        self._count_sent()
 
     def _is_resynchronizing(self) -> bool:
         """Whether a resync follows the instruction."""
@@ -389,7 +389,7 @@ class Chart:
         if self._returns is not None:
             self._returns.synchronize(reset=reset)
         self._first = self._started = self._changed = self._context_due = self._notify = False
-        self._resync, self._spent = Resync.COUNTING, 0
+        self._resync, self._since_sync = Resync.COUNTING, 0
 
     def _where(self, context: Context, now: int) -> dict[str, int]:
         """privilege, time and context."""
@@ -402,7 +402,7 @@ class Chart:
 
     # -- the resync timer
 
-    def _sent(self) -> None:
+    def _count_sent(self) -> None:
         """A packet other than a synchronizing one was sent."""
         if self._counts_packets:
             over = self._out.count - self._period
@@ -412,8 +412,8 @@ class Chart:
 
     def _spend(self, units: int) -> None:
         """So many cycles or halfwords have passed."""
-        self._spent += units
-        if self._spent >= self._period and self._resync is Resync.COUNTING:
+        self._since_sync += units
+        if self._since_sync >= self._period and self._resync is Resync.COUNTING:
             self._resync = Resync.REACHED
 
 

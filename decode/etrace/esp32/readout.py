@@ -139,36 +139,36 @@ def _padded(size: int) -> int:
     return size + 3 & ~3
 
 
-class _Found(NamedTuple):
+class _ElfContent(NamedTuple):
     """An ELF file, b"" for none, and what is to be said of where it was found."""
 
     elf: bytes
     notes: tuple[str, ...] = ()
 
 
-def _elf_in(content: bytes) -> _Found:
+def _elf_in(content: bytes) -> _ElfContent:
     """The ELF file in any of the forms."""
     if content.startswith(_ELF32_LITTLE):
-        return _Found(content)
+        return _ElfContent(content)
     begin = content.rfind(_BEGIN)  # the newest in a log
     return _in_image(content if begin < 0 else _from_base64(content[begin:]))
 
 
-def _in_image(image: bytes) -> _Found:
+def _in_image(image: bytes) -> _ElfContent:
     """The ELF file behind the header that a core dump has in flash, and before its checksum."""
     start = next((size for size in _HEADER_SIZES if image.startswith(_ELF32_LITTLE, size)), None)
     if start is None:
-        return _Found(b"")
+        return _ElfContent(b"")
     length, version = _HEADER.unpack_from(image)
     if length > len(image):
-        return _Found(
+        return _ElfContent(
             image[start:], (warning(f"the core dump is truncated: {len(image)} of {length} bytes are there"),)
         )
     if version & 0xFFFF != _VERSION_SHA256:
-        return _Found(image[start:length])
+        return _ElfContent(image[start:length])
     end = max(length - _SHA256_SIZE, start)
     right = hashlib.sha256(image[:end]).digest() == image[end:length]
-    return _Found(image[start:end], () if right else (warning("the core dump is damaged: its checksum is wrong"),))
+    return _ElfContent(image[start:end], () if right else (warning("the core dump is damaged: its checksum is wrong"),))
 
 
 def _from_base64(log: bytes) -> bytes:
@@ -191,28 +191,28 @@ Batch = list[tuple[int, int]]
 """(address, size) of memory that is asked for, in this order."""
 Answer = Sequence[bytes | None]
 """Its content; None where it cannot be read."""
-Read = Generator[Batch, Answer, Snapshot]
+SnapshotReader = Generator[Batch, Answer, Snapshot]
 
 
-def read_snapshot(address: int) -> Read:
+def read_snapshot(address: int) -> SnapshotReader:
     """The snapshot whose root is at *address*, with the cores' buffers. Raises `BadSnapshot`."""
     for _ in range(_TRIES):
         root = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
         if root.write_seq & 1:
             continue
-        snapshot = yield from _attempt(root)
+        snapshot = yield from _read_once(root)
         again = Root.parse((yield from _memory((address, ROOT_SIZE)))[0], SYMBOL)
         if again == root:
             return snapshot
     raise BadSnapshot(f"{SYMBOL}: the firmware is just changing it: let the program go on for a moment, and stop it")
 
 
-def _attempt(root: Root) -> Read:
+def _read_once(root: Root) -> SnapshotReader:
     """All that *root* leads to; the firmware may change it meanwhile."""
-    wanted = [(root.cores_addr, root.core_count * root.core_desc_size)]
-    wanted += [(root.encoder_params_addr, PARAMETERS_SIZE)] if root.encoder_params_size >= PARAMETERS_SIZE else []
-    wanted += [(root.app_elf_sha256_addr, SHA256_SIZE)] if root.app_elf_sha256_size == SHA256_SIZE else []
-    table, *rest = yield from _memory(*wanted)
+    requested = [(root.cores_addr, root.core_count * root.core_desc_size)]
+    requested += [(root.encoder_params_addr, PARAMETERS_SIZE)] if root.encoder_params_size >= PARAMETERS_SIZE else []
+    requested += [(root.app_elf_sha256_addr, SHA256_SIZE)] if root.app_elf_sha256_size == SHA256_SIZE else []
+    table, *rest = yield from _memory(*requested)
     sha256 = rest.pop() if root.app_elf_sha256_size == SHA256_SIZE else b""
     cores = [parse_core(table, i * root.core_desc_size) for i in range(root.core_count)]
     cores = yield from _with_registers(root.target_id, cores)
@@ -223,22 +223,22 @@ def _attempt(root: Root) -> Read:
 
 def _with_registers(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
     """Where a core is still being traced, only its encoder's registers tell how far."""
-    running = {core.core_id: _encoder(target_id, core) for core in cores if core.state == State.CAPTURING}
+    running = {core.core_id: _encoder_address(target_id, core) for core in cores if core.state == State.CAPTURING}
     known = {core: base for core, base in running.items() if base is not None}
     if not known:
         return cores
     answer = yield [(base, REGISTERS) for base in known.values()]
     registers = {core: Registers.parse(data) for core, data in zip(known, answer, strict=True) if data}
-    return [_now(core, registers[core.core_id]) if core.core_id in registers else core for core in cores]
+    return [_updated_core(core, registers[core.core_id]) if core.core_id in registers else core for core in cores]
 
 
-def _encoder(target_id: int, core: Core) -> int | None:
+def _encoder_address(target_id: int, core: Core) -> int | None:
     """The address of a core's encoder."""
     bases = CHIPS[target_id].encoders if target_id in CHIPS else ()
     return bases[core.core_id] if core.core_id < len(bases) else None
 
 
-def _now(core: Core, registers: Registers) -> Core:
+def _updated_core(core: Core, registers: Registers) -> Core:
     """*core* as its encoder's registers say; an encoder that was set up otherwise is not the one described."""
     if (registers.start, registers.end) != (core.buffer_addr, core.buffer_addr + core.capacity):
         return core
@@ -256,24 +256,24 @@ def _now(core: Core, registers: Registers) -> Core:
 
 def _with_trace_data(target_id: int, cores: list[Core]) -> Generator[Batch, Answer, list[Core]]:
     """The buffers of the cores that have a trace whose end is known."""
-    wanted = [core for core in cores if core.head_valid and core.state >= State.CAPTURING]
-    for core in wanted:
+    requested = [core for core in cores if core.head_valid and core.state >= State.CAPTURING]
+    for core in requested:
         if not 0 < core.capacity <= CAPACITY_AT_MOST:
             raise BadSnapshot(f"core {core.core_id}: its trace buffer is said to have {core.capacity} bytes")
-    if not wanted:
+    if not requested:
         return cores
-    answer = yield from _memory(*((core.buffer_addr, core.capacity) for core in wanted))
-    data = {core.core_id: content for core, content in zip(wanted, answer, strict=True)}
+    answer = yield from _memory(*((core.buffer_addr, core.capacity) for core in requested))
+    data = {core.core_id: content for core, content in zip(requested, answer, strict=True)}
     after = yield from _with_registers(target_id, cores)
     if [core.head_offset for core in after] != [core.head_offset for core in cores]:
         raise BadSnapshot("the chip is tracing while its trace is read: stop the program first")
     return [replace(core, data=data.get(core.core_id)) for core in cores]
 
 
-def _memory(*wanted: tuple[int, int]) -> Generator[Batch, Answer, list[bytes]]:
+def _memory(*requested: tuple[int, int]) -> Generator[Batch, Answer, list[bytes]]:
     """Memory that must be readable."""
-    answer = yield list(wanted)
-    for (address, size), data in zip(wanted, answer, strict=True):
+    answer = yield list(requested)
+    for (address, size), data in zip(requested, answer, strict=True):
         if data is None or len(data) != size:
             raise BadSnapshot(f"the trace snapshot cannot be read: no {size} bytes of memory at 0x{address:08x}")
     return [data for data in answer if data is not None]

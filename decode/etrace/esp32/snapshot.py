@@ -309,7 +309,7 @@ class Ring(NamedTuple):
 def ring_of(core: Core) -> Ring:
     """What the encoder wrote into the buffer of *core*. Raises `BadSnapshot`, which says why nothing can be known."""
     if core.data is None:
-        raise BadSnapshot(f"core {core.core_id}: {_why_nothing(core)}")
+        raise BadSnapshot(f"core {core.core_id}: {_absence_reason(core)}")
     if not core.head_valid or core.head_offset > core.capacity or len(core.data) < core.capacity:
         raise BadSnapshot(
             f"core {core.core_id}: its trace is damaged: it ends {core.head_offset} bytes into a buffer of"
@@ -321,7 +321,7 @@ def ring_of(core: Core) -> Ring:
     return Ring(oldest + newest, True, len(oldest))  # just full counts as wrapped: it is then read from an anchor on
 
 
-def _why_nothing(core: Core) -> str:
+def _absence_reason(core: Core) -> str:
     if core.state in (State.UNAVAILABLE, State.READY):
         return "it was not traced"
     if core.state == State.CAPTURING:
@@ -361,20 +361,20 @@ def parameters_of(raw: bytes, packet_format: PacketFormat) -> Parameters:
 
     Raises `BadSnapshot` for what no encoder can have, and for one that sends what ESP-IDF has no field for.
     """
-    told = dict(zip(_PARAMETERS, raw, strict=False))
-    if len(raw) < PARAMETERS_SIZE or told["params_version"] != 1 or not told["iaddress_width"]:
+    sent = dict(zip(_PARAMETERS, raw, strict=False))
+    if len(raw) < PARAMETERS_SIZE or sent["params_version"] != 1 or not sent["iaddress_width"]:
         built = DEFAULTS[_DIALECTS[packet_format][0]]
-        known: Mapping[str, Any] = {name: built[name] for name in _LIMITS if name in built}
-        return Parameters(**known)
-    if not told["notime"]:
+        defaults: Mapping[str, Any] = {name: built[name] for name in _LIMITS if name in built}
+        return Parameters(**defaults)
+    if not sent["notime"]:
         raise BadSnapshot("the encoder sends the time in its packets, and the snapshot does not say how wide it is")
-    wanted: Mapping[str, Any] = {name: told[name] for name in _LIMITS} | {
-        "context_width": 0 if told["nocontext"] else told["context_width"]
+    known: Mapping[str, Any] = {name: sent[name] for name in _LIMITS} | {
+        "context_width": 0 if sent["nocontext"] else sent["context_width"]
     }
-    for name, value in wanted.items():
+    for name, value in known.items():
         if value not in _LIMITS[name]:
             raise BadSnapshot(f"the trace snapshot is damaged: {name}_p is {value}")
-    return Parameters(**wanted)
+    return Parameters(**known)
 
 
 def options_of(snapshot: Snapshot, core: Core) -> Options:

@@ -9,7 +9,7 @@ what a hart calls, with a shorter way through the rules for plain HTM.
 from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.decode.executed.encoder_ingress import BRANCH, PLAIN, UNINFERABLE, Block, Trap
-from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, processes
+from rvtrace_gdb.decode.ntrace.encoder.output import Output, ReturnStack, process_fields
 from rvtrace_gdb.decode.ntrace.messages import LAYOUTS, TCODE_BITS, BType, Evcode, Rcode, Sync, Tcode
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions, ImplicitReturn, SyncMode, SyncPlacement, is_plain_htm
 from rvtrace_gdb.decode.program.csrs import Context
@@ -32,7 +32,7 @@ DIRECT_JUMPS = frozenset({IType.INFERABLE_CALL, IType.INFERABLE_TAIL_CALL, IType
 NOWHERE = Block(0, b"")
 """No block: nothing about it has to be told."""
 
-UNASKED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
+UNREQUESTED = (Sync.PERIODIC, Sync.SEQUENTIAL_INSTRUCTION_COUNTER)
 """Synchronizing messages of the encoder's own: others make up for them."""
 
 
@@ -58,8 +58,8 @@ class Rules:
         self._chunks = list(options.hist_chunks)
         self._hist_full = self._next_chunk()
         self._cycle_each = False  # the clock goes on by one with each instruction
-        self._spent = 0  # cycles or halfwords since the last synchronizing message
-        self._context = self._told = Context()  # now; as it was sent
+        self._since_sync = 0  # cycles or halfwords since the last synchronizing message
+        self._context = self._sent_context = Context()  # now; as last sent
         self._reference = 0
         self._tracing = False
         self._reset()
@@ -69,7 +69,7 @@ class Rules:
         self._icnt, self._hist = 0, 1
         self._last = NOWHERE  # whose outcome the next pc will tell
         self._split = False  # I-CNT was reported between the last block's last two instructions
-        self._icnt_waits = False
+        self._icnt_postponed = False
         self._starting: Sync | None = None
         self._due: Sync | None = None  # a synchronizing message goes out at the next opportunity
         self._marks: list[Sync] = []  # further ones
@@ -98,7 +98,7 @@ class Rules:
         elif isinstance(item, Trap):
             self._trap(item)
         else:
-            self._enter(item)
+            self._enter_context(item)
 
     def _settle(self, pc: int) -> None:
         """Execution goes on at *pc*: the outcome of the last block is known."""
@@ -107,7 +107,7 @@ class Rules:
             self._starting = None
         last, self._last = self._last, NOWHERE
         if last.ending == BRANCH and not self.options.btm:
-            self._append(pc != last.fall)
+            self._append_hist(pc != last.fall)
         due, self._synchronized = self._due, False  # what gets due only by a message sent here waits for the next block
         if last.ending == BRANCH and self.options.btm and pc != last.fall:
             self._direct_branch(pc)
@@ -116,15 +116,15 @@ class Rules:
                 self._indirect(_JUMP, pc)
         elif self._follows_jumps and last.itype in DIRECT_JUMPS:
             self._direct_jump(last, pc)
-        if self._icnt_waits:
-            self._icnt_waits = False
+        if self._icnt_postponed:
+            self._icnt_postponed = False
             if self._icnt >= self._icnt_full:
                 self._report_icnt(pc)
         at_once = self._on_linear_code or due is Sync.SEQUENTIAL_INSTRUCTION_COUNTER
         if due is not None and at_once and not self._synchronized:
             self._synchronize(self._linear_form(), pc, due)
-        if self._told is not self._context:
-            self._tell_context()
+        if self._sent_context is not self._context:
+            self._send_context()
 
     def _direct_branch(self, pc: int) -> None:
         """In BTM, a taken branch (rule 5) or a direct jump that is reported like one leads to *pc*."""
@@ -134,7 +134,7 @@ class Rules:
             self._out.branch(pc, _DIRECT_BRANCH, self._icnt)
             self._icnt = 0
 
-    def _append(self, taken: bool) -> None:
+    def _append_hist(self, taken: bool) -> None:
         """One more bit in HIST."""
         if self._out.runs is not None:
             self._hist = self._out.append_to_run(self._hist, taken)
@@ -154,7 +154,7 @@ class Rules:
         if self.options.all_jumps and self.options.btm:
             self._direct_branch(pc)
         elif self.options.all_jumps:
-            self._append(True)
+            self._append_hist(True)
 
     def _indirect(self, b_type: int, pc: int) -> None:
         """An indirect jump (rule 4) or a trap leads to *pc*."""
@@ -192,8 +192,8 @@ class Rules:
             self._due = Sync.PERIODIC
 
     def _spend(self, units: int) -> None:
-        self._spent += units
-        if self._spent >= self._period:
+        self._since_sync += units
+        if self._since_sync >= self._period:
             self._period_over()
 
     def _indirect_form(self) -> int:
@@ -223,12 +223,12 @@ class Rules:
         self._reference = pc
         if self._stack is not None and not keeps:
             self._stack.clear()
-        if self._due is reason or self._due in UNASKED:
+        if self._due is reason or self._due in UNREQUESTED:
             self._due = self._marks.pop(0) if self._marks else None
-        self._spent = 0
+        self._since_sync = 0
         self._synchronized = True
         if self.options.context:
-            self._tell_context(synchronized=True)
+            self._send_context(synchronized=True)
 
     # -- full registers
 
@@ -274,7 +274,7 @@ class Rules:
             self._out.icnt(self._icnt)
             self._icnt = 0
         elif self.options.hist_full_first and (block.ending != PLAIN or block.itype in DIRECT_JUMPS):
-            self._icnt_waits = True
+            self._icnt_postponed = True
         else:
             self._report_icnt(block.fall, block.instructions)
 
@@ -294,24 +294,24 @@ class Rules:
 
     # -- Ownership
 
-    def _enter(self, context: Context) -> None:
+    def _enter_context(self, context: Context) -> None:
         """From here on the hart runs in this context; told once it is known where here is."""
         if not self.options.context or context == self._context:
             return
         self._context = context
         settled = self._last.ending == PLAIN and self._last.itype not in DIRECT_JUMPS
         if settled and self._tracing and self._starting is None:
-            self._tell_context()
+            self._send_context()
 
-    def _tell_context(self, *, synchronized: bool = False) -> None:
-        told, context = self._told, self._context
-        self._told = context
-        if context.prv is None or (told == context and not synchronized):
+    def _send_context(self, *, synchronized: bool = False) -> None:
+        sent, context = self._sent_context, self._context
+        self._sent_context = context
+        if context.prv is None or (sent == context and not synchronized):
             return
         if self.options.exact_context and not synchronized:
             self._report_all()
-        whole = synchronized or self.options.ownership_full or told[2:] != context[2:]
-        for process in processes(context, self.options, whole=whole):
+        whole = synchronized or self.options.ownership_full or sent[2:] != context[2:]
+        for process in process_fields(context, self.options, whole=whole):
             self._out.send(_OWNERSHIP, process)
 
     def _report_all(self) -> None:
@@ -348,7 +348,7 @@ class Encoder(Rules):
 
     def mark(self, sync: Sync) -> None:
         """Asks for a synchronizing message with this reason (a trigger, for one) at the next block boundary."""
-        if self._due is None or self._due in UNASKED:
+        if self._due is None or self._due in UNREQUESTED:
             self._due = sync
         else:
             self._marks.append(sync)
@@ -379,7 +379,7 @@ class Encoder(Rules):
 
     def context(self, context: Context) -> None:
         """After what retired so far, the hart runs in this context. It is told again after each synchronization."""
-        self._enter(context)
+        self._enter_context(context)
 
     def vendor(self, tcode: int, *values: int) -> None:
         """A message with a TCODE that is vendor defined or reserved, or one of the dialect's beyond N-Trace.
@@ -392,7 +392,7 @@ class Encoder(Rules):
             raise ValueError(f"TCODE {tcode} is not free for a vendor's message")
         layout = self.options.dialect.layouts.get(tcode)
         if layout is None:
-            self._out.foreign(tcode, *values)
+            self._out.send_vendor(tcode, *values)
         elif layout.synchronizes:
             self._out.sync(tcode, *values)
         else:
@@ -430,11 +430,11 @@ class Encoder(Rules):
         """Tracing stops before the instruction at *next_pc* (None: not known). *evcode*: why, see `Evcode`."""
         if not self._tracing:
             return
-        if self._due in UNASKED:
+        if self._due in UNREQUESTED:
             self._due = None
         if next_pc is not None:
             self._settle(next_pc)
-            while self._due is not None and self._due not in UNASKED:
+            while self._due is not None and self._due not in UNREQUESTED:
                 self._synchronize(self._linear_form(), next_pc, self._due)
         elif self._last.itype in DIRECT_JUMPS and self._follows_jumps:
             self._due = None
@@ -443,7 +443,7 @@ class Encoder(Rules):
         self._tracing = False
         self._reset()
 
-    def disabled(self, evcode: int = Evcode.TRACE_DISABLED) -> None:
+    def report_disabled(self, evcode: int = Evcode.TRACE_DISABLED) -> None:
         """Says outside `start` and `stop` that tracing is off, or that the hart halted meanwhile ("Corner Cases")."""
         if not self._tracing:
             self._correlate(evcode)
@@ -484,8 +484,8 @@ class Encoder(Rules):
                     icnt, hist = self._icnt, self._hist
                 last, ending, fall = item, item.ending, item.fall
                 if counting:
-                    self._spent += item.halfwords if by_halfwords else item.instructions
-                    if self._spent >= period:
+                    self._since_sync += item.halfwords if by_halfwords else item.instructions
+                    if self._since_sync >= period:
                         self._period_over()
             else:
                 self._icnt, self._hist, self._last = icnt, hist, last

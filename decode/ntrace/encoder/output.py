@@ -32,8 +32,8 @@ class RepeatedHistory:
     Patterns carry a stop bit, as HIST does. *added* is told of each repetition that is counted.
     """
 
-    def __init__(self, options: EncoderOptions, write: Write, added: Callable[[], None]) -> None:
-        self._added = added
+    def __init__(self, options: EncoderOptions, write: Write, on_repetition: Callable[[], None]) -> None:
+        self._on_repetition = on_repetition
         self._limit = options.hrepeat_limit
         bits = options.hist_limit - 1
         self._trims = [trim for trim in options.repeat_trims if 2 * trim < bits]
@@ -88,7 +88,7 @@ class RepeatedHistory:
             self._write(_RESOURCE_FULL, _REPEATED_HIST, self._pattern, self._count)
             self._count = 0
         self._count += 1
-        self._added()
+        self._on_repetition()
 
     def _trimmed(self, hist: int) -> int | None:
         """The same for a shorter pattern that the first two full registers begin with one after the other."""
@@ -169,7 +169,7 @@ class RepeatedBranch:
         self._last: tuple[int, ...] | None = None
         self._count = 0
 
-    def counts(self, message: tuple[int, ...]) -> bool:
+    def count_repeat(self, message: tuple[int, ...]) -> bool:
         """Whether *message* is the last one again, which is counted. It stands for what the decoder does with it."""
         if message != self._last:
             return False
@@ -179,7 +179,7 @@ class RepeatedBranch:
         self._count += 1
         return True
 
-    def sent(self, message: tuple[int, ...]) -> None:
+    def remember(self, message: tuple[int, ...]) -> None:
         """*message* is the last one now."""
         self._last = message
 
@@ -232,8 +232,8 @@ class Output:
         self._held_at = 0  # when the last of what is held back happened
         self._bare = not (options.timestamps or options.idle_bytes)
         self._ticks = (1 << options.timestamp_bits) - 1 if options.timestamp_bits else -1
-        self._told = 0  # the last time that was transmitted
-        self._untold = 0  # messages since
+        self._sent_time = 0  # the last time that was transmitted
+        self._without_time = 0  # messages since
         self._held = [held for held in (self._branches, self._repeats, self.runs) if held is not None]
         self.send = self._send_after_held if self._held else self._send_now
         """Send a message that does not synchronize."""
@@ -244,11 +244,11 @@ class Output:
             self.send(tcode, *values)
             return
         key = (target, tcode, *values[:2], *values[3:])
-        if self._branches.counts(key):
+        if self._branches.count_repeat(key):
             self._held_at = self.now
         else:
             self.send(tcode, *values)
-            self._branches.sent(key)
+            self._branches.remember(key)
 
     def history(self, hist: int) -> int:
         """HIST is full, or as full as it is meant to get; returns what it holds afterwards."""
@@ -289,12 +289,12 @@ class Output:
             self._emit(_IDLE * self._options.idle_before_sync)
         raw = self._pack(tcode, *values)
         if self._options.timestamps:
-            self._told, self._untold = self.now, 0
+            self._sent_time, self._without_time = self.now, 0
             raw = self._packer.stamp(raw, self.now & self._ticks)
         self._finish(raw)
         self.messages = 0
 
-    def foreign(self, tcode: int, *values: int) -> None:
+    def send_vendor(self, tcode: int, *values: int) -> None:
         """Send a message that only those who know it can read; it has no TSTAMP."""
         self.flush()
         self._finish(self._pack(tcode, *values))
@@ -331,13 +331,13 @@ class Output:
         """*raw* with the relative timestamp of *time*, if it is its turn to have one."""
         if not self._options.timestamps:
             return raw
-        self._untold += 1
-        if self._untold < self._options.timestamp_sparse:
+        self._without_time += 1
+        if self._without_time < self._options.timestamp_sparse:
             return raw
-        time = max(time, self._told)  # what is held back happened before what was sent meanwhile
+        time = max(time, self._sent_time)  # what is held back happened before what was sent meanwhile
         xor = self._options.dialect.xor_timestamps
-        tstamp = (time ^ self._told if xor else time - self._told) & self._ticks
-        self._told, self._untold = time, 0
+        tstamp = (time ^ self._sent_time if xor else time - self._sent_time) & self._ticks
+        self._sent_time, self._without_time = time, 0
         return self._packer.stamp(raw, tstamp)
 
     def _finish(self, raw: bytes) -> None:
@@ -349,7 +349,7 @@ class Output:
             self._period_over()
 
 
-def processes(context: Context, options: EncoderOptions, *, whole: bool) -> list[int]:
+def process_fields(context: Context, options: EncoderOptions, *, whole: bool) -> list[int]:
     """The PROCESS fields to send, in this order: *whole* tells all of the context, else only the privilege mode.
 
     A hart without hcontext sends one message; with it two, hcontext first. The mode must be known.

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.etrace.data.packet import codec as data_codec
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation, Kind
 from rvtrace_gdb.decode.etrace.items import Item, Itemizer
 from rvtrace_gdb.decode.etrace.options import Dialect, Modes, Options, Parameters, SupportLayout, TrapHandlers
-from rvtrace_gdb.decode.etrace.packet import build, fields_of
+from rvtrace_gdb.decode.etrace.packet import build, support_fields
 from rvtrace_gdb.decode.etrace.wording import Wording
 from tests.decode.etrace.encoder_vectors import PROGRAMS, Vector, vector
 from tests.decode.etrace.packets import read
@@ -71,7 +71,7 @@ def jump(difference: int, **flags: int) -> bytes:
 
 def support(modes: Modes = PLAIN, options: Options = RV32, **status: int) -> bytes:
     """A support packet."""
-    fields = fields_of(options.support, options.parameters, modes) | status
+    fields = support_fields(options.support, options.parameters, modes) | status
     return build(3, 3, fields, options, modes)
 
 
@@ -351,7 +351,7 @@ def test_words() -> None:
         return build(format, subformat, fields, options, modes)
 
     data = framed([
-        made(3, 3, **fields_of(options.support, parameters, modes)),
+        made(3, 3, **support_fields(options.support, parameters, modes)),
         made(3, 0, branch=0, privilege=0, context=5, address=0x1000),
         made(3, 1, branch=1, privilege=3, context=5, ecause=2, interrupt=0, thaddr=1, address=0x2000, tval=0x57),
         made(3, 1, branch=1, privilege=1, context=5, ecause=12, interrupt=0, thaddr=0, address=0x10, tval=0x10),
@@ -365,8 +365,11 @@ def test_words() -> None:
         made(0, 0, branch_count=5, branch_fmt=2, address=4),
         made(0, 1, index=1, branches=2, branch_map=0b10),
         made(0, 1, index=9, branches=0, irreport=1, irdepth=1),
-        made(3, 3, **fields_of(options.support, parameters, modes, ienable=False) | {"qual_status": 3}),
-        made(3, 3, **fields_of(options.support, parameters, PLAIN, denable=True, dloss=True) | {"encoder_mode": 1}),
+        made(3, 3, **support_fields(options.support, parameters, modes, ienable=False) | {"qual_status": 3}),
+        made(
+            *(3, 3),
+            **support_fields(options.support, parameters, PLAIN, denable=True, dloss=True) | {"encoder_mode": 1},
+        ),
     ])  # fmt: skip
     zeros = "denable=0 dloss=0 no_address=0 no_data=0 full_daddress=0 full_data=0"
     on = f"implicit_return=0 implicit_exception=0 full_address=0 jump_target_cache=1 branch_prediction=1 {zeros}"

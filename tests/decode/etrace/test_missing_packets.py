@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.decode.etrace.decoder import Decoder, decode, decode_streams
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.etrace.encoder.options import ContextType, SyncMode
-from rvtrace_gdb.decode.etrace.losses import stretches_of
+from rvtrace_gdb.decode.etrace.losses import period_checker
 from rvtrace_gdb.decode.etrace.options import Dialect, Options, Parameters
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.history.history import Event, History
@@ -111,7 +111,7 @@ def test_without_a_known_period_nothing_is_reported() -> None:
     assert lost(packets)
     assert not lost(packets, replace(OPTIONS, sync_packets=0))
     for dialect in Dialect:
-        assert (stretches_of(replace(OPTIONS, dialect=dialect)) is None) == (dialect is not Dialect.STANDARD)
+        assert (period_checker(replace(OPTIONS, dialect=dialect)) is None) == (dialect is not Dialect.STANDARD)
 
 
 def test_without_contexts_a_synchronization_right_after_a_csr_may_be_for_a_new_one() -> None:

@@ -171,7 +171,9 @@ class PacketStream:
         kind = payload[0] & _KIND
         if kind == _SUPPORT:
             self._tell_due()  # the last instruction's, at the end of a trace
-        self._send(payload, Kind.INSTRUCTION, self._encoder.at, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING)
+        self._send(
+            payload, Kind.INSTRUCTION, self._encoder.packet_time, stamped=kind == _SUPPORT or kind in _SYNCHRONIZING
+        )
         if kind in _SYNCHRONIZING:
             self._data.synchronize()
 

@@ -5,7 +5,7 @@
 import pytest
 
 from rvtrace_gdb.decode.etrace.encoder.options import EncoderOptions, Predictor
-from rvtrace_gdb.decode.etrace.encoder.packets import MOST, Branches
+from rvtrace_gdb.decode.etrace.encoder.packets import MAX_BRANCH_COUNT, Branches
 from rvtrace_gdb.decode.etrace.options import Modes, Parameters
 from rvtrace_gdb.decode.executed.encoder_ingress import Block
 from rvtrace_gdb.decode.program.instructions import IType
@@ -124,7 +124,7 @@ def test_a_count_at_its_highest_value() -> None:
     branches = Branches(EncoderOptions(PREDICTS, PREDICTION))
     for _ in range(100):
         branches.follow(0x10, False)
-    branches.count = MOST - 2
+    branches.count = MAX_BRANCH_COUNT - 2
     due = []
     for _ in range(2):
         branches.follow(0x10, False)
@@ -137,9 +137,9 @@ def test_a_count_at_its_highest_value() -> None:
 def test_the_encoder_reports_a_count_at_its_highest_value() -> None:
     told = Told(PREDICTS, PREDICTION).retires(plain(0), *(branch(0x10) for _ in range(33)))
     told.words()
-    told.encoder._branches.count = MOST - 1
+    told.encoder._branches.count = MAX_BRANCH_COUNT - 1
     told.retires(branch(0x10), plain(0x10))
-    assert told.words() == [f"{MOST} 10"]
+    assert told.words() == [f"{MAX_BRANCH_COUNT} 10"]
 
 
 # -- jump target cache

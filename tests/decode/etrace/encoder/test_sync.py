@@ -194,7 +194,7 @@ def test_a_context_packet_that_reaches_the_resync_count() -> None:
 def test_the_time_of_a_packet_without_one() -> None:
     """What a transport may stamp it with: the time of the instruction that makes the packet."""
     times = []
-    encoder = Encoder(EncoderOptions(Parameters(iaddress_width=32)), lambda packet: times.append(encoder.at))
+    encoder = Encoder(EncoderOptions(Parameters(iaddress_width=32)), lambda packet: times.append(encoder.packet_time))
     encoder.start()
     encoder.time(100)
     encoder.retire([plain(0, 4), plain(8, 4), branch(16), plain(18, 2), exception(22, HANDLER), plain(HANDLER)])

@@ -11,7 +11,15 @@ import pytest
 
 from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Modes, Options, Parameters, SupportLayout
-from rvtrace_gdb.decode.etrace.packet import QualStatus, Support, apply_support, build, fields_of, parse, read_support
+from rvtrace_gdb.decode.etrace.packet import (
+    QualStatus,
+    Support,
+    apply_support,
+    build,
+    parse,
+    read_support,
+    support_fields,
+)
 from tests.decode.etrace.encoder_vectors import vector
 from tests.decode.etrace.packet.test_packet import bits, low_first, short
 
@@ -112,7 +120,7 @@ def test_first_packets_of_the_vectors(option: str) -> None:
     assert told.parameters == found.options.parameters
     untold = {"sijump"} if known.support is SupportLayout.REFERENCE else set()
     assert told.modes == replace(found.options.modes, **dict.fromkeys(untold, False))
-    fields = fields_of(known.support, found.options.parameters, found.options.modes)
+    fields = support_fields(known.support, found.options.parameters, found.options.modes)
     assert build(3, 3, fields, found.options, found.options.modes) == first
 
 
@@ -156,7 +164,7 @@ def test_what_is_sent_is_told() -> None:
         iret_ext=True, mmacas_ext=True,
     )  # fmt: skip
     modes = replace(PLAIN, sijump=True, resync_disabled=True, data_full_address=True)
-    fields = fields_of(SupportLayout.STANDARD, parameters, modes, ienable=False, qual_status=QualStatus.ENDED_NTR,
+    fields = support_fields(SupportLayout.STANDARD, parameters, modes, ienable=False, qual_status=QualStatus.ENDED_NTR,
                        denable=True, dloss=True)  # fmt: skip
     options = Options(support=SupportLayout.STANDARD)
     found = read_support(parse(build(3, 3, fields, options, PLAIN), options, PLAIN), options)
@@ -169,11 +177,11 @@ def test_what_is_sent_is_told() -> None:
 def test_what_cannot_be_said(name: str, value: int, bits: int) -> None:
     """A time of 24 bits, or a size of more bits than its field has."""
     with pytest.raises(ValueError, match=f"{name} {value} cannot be said in {bits} bits"):
-        fields_of(SupportLayout.STANDARD, Parameters(**{name: value}), PLAIN)  # type: ignore[arg-type]
+        support_fields(SupportLayout.STANDARD, Parameters(**{name: value}), PLAIN)  # type: ignore[arg-type]
 
 
 def test_a_packet_that_is_all_zero_behind_ienable() -> None:
     """It is one byte: compression leaves out all but the first zero."""
-    fields = fields_of(SupportLayout.STANDARD, Parameters(), PLAIN)
+    fields = support_fields(SupportLayout.STANDARD, Parameters(), PLAIN)
     assert build(3, 3, fields, Options(support=SupportLayout.STANDARD), PLAIN) == bits(short("1111" + "1" + "0" * 41))
     assert build(3, 3, fields, Options(support=SupportLayout.STANDARD), PLAIN) == b"\x1f"
