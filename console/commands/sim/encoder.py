@@ -7,12 +7,10 @@ import argparse
 from typing import Any
 
 from rvtrace_gdb.console.options.encoder import CHOICES, FIELDS, dashed, in_their_words
-from rvtrace_gdb.controlregs.ctr.entries import DEPTHS
-from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.decode.ntrace.options import EncoderOptions
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.transport.simulated.ctr.hart_side import CtrFollower
-from rvtrace_gdb.transport.simulated.ctr.recorder import CtrBuild, CtrNotBuildable
+from rvtrace_gdb.transport.simulated.ctr.recorder import DEPTHS, VERSIONS, CtrBuild, CtrNotBuildable
 from rvtrace_gdb.transport.simulated.devices.encoder import OPTIONAL
 from rvtrace_gdb.transport.simulated.devices.etrace import ETrace
 from rvtrace_gdb.transport.simulated.devices.filters import COMPARATORS, FILTERS, FilterUnits
