@@ -1,7 +1,7 @@
-"""What makes traces on a target. `TraceSource` is what a session needs of each of them.
+"""The sources of traces on a target. `TraceSource` is the interface that a session uses.
 
 Sources are encoders and a sink (`trace_control`), a hart's own records (`ctr`), a tandem port (`tandem_port`), and a
-recorder in QEMU (`qemu`). The memory of an ESP32 (`esp32_memory`) holds a trace that its firmware has made.
+recorder in QEMU (`qemu`). The memory of an ESP32 (`esp32_memory`) holds a trace that its firmware has recorded.
 """
 
 from typing import Protocol
@@ -12,13 +12,14 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 
 class TraceSource(Protocol):
-    """What a session needs of it. Reading and stopping raise only what *progress* raises: what went wrong is `failure`.
-    A trace that cannot be stopped now raises why, and goes on.
+    """A source of trace. Reading and stopping raise only what *progress* raises; other errors are kept in `failure`.
 
-    tracing  it goes on, or is to after an interruption
-    behind   there may be more than was read out
-    failure  why the last read-out is not complete, or the trace could not be resumed after it
-    notes    what the user must know of it
+    A trace that cannot be stopped now raises the reason, and continues.
+
+    tracing  the trace is running, or will be resumed after an interruption
+    behind   there may be more trace than was read out
+    failure  why the last read-out is incomplete, or why the trace could not be resumed after it
+    notes    notes about the trace for the user
     """
 
     tracing: bool
@@ -39,31 +40,33 @@ class TraceSource(Protocol):
     def tandem(self) -> tuple[CapturedTandem, ...]: ...
 
     def started(self) -> list[str]:
-        """What was set up, and what was not granted, a line each."""
+        """Return lines about what was set up, and which requests were not granted."""
 
     def status(self) -> list[str]:
-        """How it is now, as far as it can be asked, a line each."""
+        """Return lines about the current state, as far as it can be read."""
 
     def ended(self) -> list[str]:
-        """What was read out when it was stopped, a line each."""
+        """Return lines about what was read out when the trace was stopped."""
 
     def told(self, context: Context) -> None:
-        """The program and the target as they are now."""
+        """Take over the program and target settings that the client sent."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
-        """The same twice: nothing ran in between. None: that cannot be told. *runs*: how often the target resumed."""
+        """Return a value that stays the same as long as nothing runs, None if that is unknown. *runs*: how often the
+        target was resumed.
+        """
 
     def unread(self) -> int:
-        """About how many bytes a read-out would take from the target. Raises the transport's errors."""
+        """Return about how many bytes a read-out would fetch from the target. Raises the transport's errors."""
 
     def read_out(self, progress: Progress) -> None:
-        """Bring what was read up to date, and go on."""
+        """Read out what is new, and continue tracing."""
 
     def stop(self, progress: Progress) -> None:
-        """End it, and bring what was read up to date."""
+        """End the trace, and read out what is new."""
 
     def abandon(self) -> None:
-        """Touch the target no more; it is being used for something else."""
+        """Do not access the target any more: another trace uses it."""
 
     def close(self) -> None:
-        """End the link; a trace that runs goes on in the target."""
+        """End the link; a running trace continues on the target."""

@@ -1,6 +1,6 @@
-"""Control Transfer Records that one hart or several make on a target, started by us or found there.
+"""Control Transfer Records of one or several harts of a target, started by rvtrace or by the program.
 
-The functions say how the records are: lines that are ready to print.
+The functions describe the records in lines that are ready to print.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,22 +29,24 @@ _PLURALS = {"not-taken branch": "not-taken branches", "taken branch": "taken bra
 
 
 def target(access: CsrAccess) -> str:
-    """How the hart is reached."""
+    """Describe how the hart is accessed."""
     return line("target", f"CSRs by {access.name}")
 
 
 def recording(how: CtrInForce) -> str:
-    """E.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at breakpoints"."""
+    """Describe what is recorded, e.g. "ctr0: CTR 1.0, 16 entries, M-, S- and U-mode, without direct jumps, freezes at
+    breakpoints".
+    """
     return line(how.name, f"CTR {how.version}, {how.depth} entries, {_what(how)}", encoder=(how.name, "stopped"))
 
 
 def held(records: CapturedRecords) -> str:
-    """How many records were read."""
+    """Describe how many records were read."""
     return line(records.in_force.name, _filled(records), records=_counted(records))
 
 
 def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> list[str]:
-    """How a hart records *now*, None: it is not asked, *records* are all there is; else why it cannot be asked."""
+    """Describe a hart's records. *now*: its current status, or why it cannot be read; None: it is not read."""
     how = now.in_force if isinstance(now, CtrStatus) else records.in_force
     lines = [recording(how)]
     if isinstance(now, CtrStatus):
@@ -60,7 +62,7 @@ def notes(texts: Sequence[str]) -> list[str]:
 
 
 def failure(error: RvtraceError | None) -> list[str]:
-    """Why what was read is not all there is."""
+    """Describe why the read-out is incomplete."""
     return [] if error is None else [warning(f"the records were not read: {error}")]
 
 
@@ -81,7 +83,7 @@ def _what(how: CtrInForce) -> str:
 
 
 def _filters(kinds: frozenset[TransferType]) -> list[str]:
-    """What is not recorded, or is beyond the usual."""
+    """Describe what is not recorded, and what is recorded additionally."""
     usual = [kind for kind in TYPE_NAMES if kind not in (IType.NONE, IType.UNINFERABLE_JUMP, IType.NOT_TAKEN)]
     missing = [_plural(kind) for kind in usual if TransferType(kind) not in kinds]
     there = [_plural(kind) for kind in usual if TransferType(kind) in kinds]
@@ -106,7 +108,7 @@ def _state(now: CtrStatus) -> str:
 
 
 def _counted(records: CapturedRecords) -> tuple[int, int]:
-    """How many entries have records, of how many."""
+    """Return how many entries have records, and how many entries there are."""
     return sum(item.record is not None for item in items(records.data)), records.in_force.depth
 
 
@@ -123,7 +125,7 @@ def _listed(words: Sequence[str]) -> str:
 
 @dataclass
 class Recorder:
-    """One hart's. *found*: what its registers held before we set them up, None where we did not."""
+    """The records of one hart. *found*: its registers' values before rvtrace set them up, None if it did not."""
 
     hart: int
     access: CsrAccess
@@ -132,7 +134,7 @@ class Recorder:
     found: SavedSetup | None = None
 
     def differs(self, now: "procedures.CtrStatus | RvtraceError") -> bool:
-        """Whether *now* tells of another way of recording."""
+        """Return whether *now* shows that the hart records differently than it was set up."""
         how = self.captured.in_force
         if isinstance(now, RvtraceError):
             return not isinstance(now, HartRuns)
@@ -140,7 +142,7 @@ class Recorder:
 
 
 class CtrTrace:
-    """What *recorders* record. See `session.sources.TraceSource`."""
+    """The trace that *recorders* record. See `session.sources.TraceSource`."""
 
     def __init__(self, recorders: list[Recorder], way: Way) -> None:
         self.recorders, self.way = recorders, way
@@ -167,11 +169,11 @@ class CtrTrace:
 
     @property
     def ours(self) -> bool:
-        """Whether it was us who started it."""
+        """Whether rvtrace started the recording."""
         return any(recorder.found is not None for recorder in self.recorders)
 
     def has(self, hart: int) -> bool:
-        """Whether a hart's records are part of it."""
+        """Return whether a hart's records are part of the trace."""
         return any(recorder.hart == hart for recorder in self.recorders)
 
     def started(self) -> list[str]:
@@ -179,7 +181,7 @@ class CtrTrace:
         return lines + notes(self.notes)
 
     def status(self) -> list[str]:
-        """Does not disturb the records."""
+        """Describe the current state, without disturbing the records."""
         lines: list[str] = []
         for recorder in self.recorders:
             lines += status(recorder.captured, self._state(recorder) if self.tracing else None)
@@ -189,13 +191,13 @@ class CtrTrace:
         return [*(held(records) for records in self.records), *notes(self.notes)]
 
     def told(self, context: Context) -> None:
-        """gdb knows nothing that the records do not tell."""
+        """Take over nothing: gdb knows nothing that the records do not contain."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
         return None if runs is None else (runs,)
 
     def unread(self) -> int:
-        """Reading takes moments, however much there is."""
+        """Return 0: reading is fast, however many records there are."""
         return 0
 
     def read_out(self, progress: Progress = silent) -> None:
@@ -203,9 +205,9 @@ class CtrTrace:
             self._read(progress)
 
     def stop(self, progress: Progress = silent) -> None:
-        """What is in the registers afterwards is what was there before we came. Raises HartRuns.
+        """Stop recording, and restore the registers as rvtrace found them. Raises HartRuns.
 
-        Interrupted before all is read, it goes on; afterwards, another `stop` puts back what is left.
+        If it is interrupted while reading, recording continues; if later, another `stop` restores the rest.
         """
         self._check_still()
         self.read_out(progress)
@@ -215,7 +217,7 @@ class CtrTrace:
         self._put_back(progress)
 
     def clear(self, progress: Progress = silent) -> None:
-        """Empty all records; recording goes on. Raises what the procedures raise."""
+        """Empty all records; recording continues. Raises what the procedures raise."""
         for recorder in self.recorders:
             procedures.clear(recorder.access, recorder.version, progress)
         self.behind = True
@@ -225,17 +227,19 @@ class CtrTrace:
         self.failure = None
 
     def close(self) -> None:
-        """The hart goes on recording."""
+        """Do nothing: the hart continues recording."""
 
     def let_go(self) -> None:
-        """Others may use a USB adapter until it is used here again."""
+        """Let other programs use the USB adapter until it is used here again."""
         for recorder in self.recorders:
             if isinstance(recorder.access, UsbAccess):
                 recorder.access.let_go()
 
     def connected(self, way: Way, opened: Callable[[int], CsrAccess]) -> None:
-        """Another connection leads to the harts now. One that does not record as it was set up was reset, or is another
-        one: then what was read out is all there is, and nothing is put back.
+        """Use another connection to the harts.
+
+        If a hart does not record as it was set up, it was reset, or is another one: then only what was read out before
+        remains, and no register is restored.
         """
         self.way = way
         for recorder in self.recorders:
@@ -249,7 +253,7 @@ class CtrTrace:
             self.tracing = self.behind = self.started_here = False
 
     def moved(self) -> bool:
-        """Whether harts are not as they were when they were read, as after a reset by way of `monitor`."""
+        """Return whether the records have changed since they were read, e.g. by a reset with `monitor`."""
         with suppress(RvtraceError):  # reading them will tell
             return any(procedures.has_run_since(it.access, it.version, it.captured.in_force) for it in self.recorders)
         return True
@@ -287,7 +291,7 @@ class CtrTrace:
                 recorder.found = None
 
     def _check_still(self) -> None:
-        """Raises HartRuns; of what else is wrong, `failure` will tell."""
+        """Raise HartRuns if a hart runs; other errors will be in `failure`."""
         for recorder in self.recorders:
             error = self._state(recorder) if recorder.found is not None else None
             if isinstance(error, HartRuns):
@@ -301,5 +305,5 @@ class CtrTrace:
 
 
 def captured(hart: int, in_force: CtrInForce, entries: list[Entry]) -> CapturedRecords:
-    """Entries as they were read, the youngest first, as they are kept: the oldest first."""
+    """Return entries, which are read youngest first, as a capture stores them: oldest first."""
     return CapturedRecords(hart, in_force, pack(entries[::-1]))

@@ -1,6 +1,6 @@
-"""The commands for Control Transfer Records: start, stop, clear, status, and a look at those a program makes itself.
+"""The commands for Control Transfer Records: start, stop, clear, status, and access to records that a program makes.
 
-`ctr_request` is what the options of `trace ctr start` ask of a hart.
+`ctr_request` converts the options of `trace ctr start`.
 """
 
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ _SWITCHES = ("not_taken", "ras")
 
 
 def ctr_request(options: Mapping[str, Any]) -> CtrRequest:
-    """The request for *options*.
+    """Return the request for *options*.
 
     modes (of m, s, u, vs, vu), inhibit (codes of ctrdata.TYPE), not_taken, depth (entries), ras, freeze (of breakpoint,
-    lcofi), external (of m, s, vs), version ("1.0", "0.1.4"); "harts" is not for a request. Raises `BadOption`.
+    lcofi), external (of m, s, vs), version ("1.0", "0.1.4"); "harts" is ignored here. Raises `BadOption`.
     """
     depth, version = options.get("depth"), options.get("version")
     if depth is not None and depth not in DEPTHS:
@@ -78,7 +78,7 @@ def _listed(known: Any) -> str:
 def start(
     session: Session, context: Context, way: Way, options: Mapping[str, Any], progress: Progress = silent
 ) -> list[str]:
-    """Record on the hart of the context, or on those in *options*' "harts", besides what records already.
+    """Record on the context's hart, or on those in *options*' "harts", besides harts that record already.
 
     Raises NoElf, BadElf, Busy, WrongXlen, BadOption, and what the access and the procedures raise.
     """
@@ -105,7 +105,10 @@ def _begun(
     found: Mapping[int, SavedSetup],
     progress: Progress,
 ) -> tuple[list[Recorder], list[str]]:
-    """All *harts* set up, or none, and what was not granted. *found*: of those that record already, what they had."""
+    """Set up all *harts*, or none; return recorders, and notes about what was not granted.
+
+    *found*: the original register values of harts that record already.
+    """
     begun: list[Recorder] = []
     notes: list[str] = []
     try:
@@ -122,7 +125,8 @@ def _begun(
 
 
 def look(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> CtrTrace | None:
-    """The records that are shown: of the trace at hand, if it has any, else those that a program on the target makes.
+    """Return the records to show: those of the session's trace, if it has any, else those that a program on the target
+    makes.
 
     None: they are in a capture. Raises as `start`, and NoTrace.
     """
@@ -149,7 +153,7 @@ def look(session: Session, context: Context, way: Way | None, progress: Progress
 
 
 def stop(session: Session, way: Way | None = None, progress: Progress = silent) -> list[str]:
-    """As `trace stop`. Raises NoTrace, Busy, HartRuns."""
+    """Stop the recording as `trace stop` does. Raises NoTrace, Busy, HartRuns."""
     session.check_present("trace ctr stop")
     _recording(session)
     connected(session, way)
@@ -157,7 +161,7 @@ def stop(session: Session, way: Way | None = None, progress: Progress = silent) 
 
 
 def connected(session: Session, way: Way | None) -> None:
-    """gdb may be connected anew, to a target whose registers are elsewhere. Raises as `open_access`."""
+    """Switch to gdb's new connection, if it has one. Raises as `open_access`."""
     live = session.live
     if isinstance(live, CtrTrace) and way is not None and way.get("connection") != live.way.get("connection"):
         live.connected(way, lambda hart: open_access(way, session, hart))
@@ -176,7 +180,7 @@ def clear(session: Session, context: Context, way: Way | None, progress: Progres
 
 
 def status(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:
-    """What is recorded, how, and how much of it there is. Raises as `look`."""
+    """Describe what is recorded, how, and how much of it there is. Raises as `look`."""
     trace = look(session, context, way, progress)
     if trace is None:
         return [line for records in session.capture().records for line in ctr.status(records, None)]
@@ -184,7 +188,7 @@ def status(session: Session, context: Context, way: Way | None, progress: Progre
 
 
 def _stays(session: Session, live: CtrTrace, hart: int, way: Way | None) -> bool:
-    """Whether the trace at hand is what is looked at. What records by itself is looked at anew if it was let go."""
+    """Return whether the session's trace is to be shown, instead of the records that the program makes now."""
     if _away(session):
         return True
     if not live.tracing:
@@ -193,7 +197,7 @@ def _stays(session: Session, live: CtrTrace, hart: int, way: Way | None) -> bool
 
 
 def _check_moved(session: Session, live: CtrTrace, way: Way | None) -> None:
-    """gdb does not see all that changes a hart, as a reset by way of `monitor`: then it is read again."""
+    """Have the hart read again if it has changed without gdb's knowledge, e.g. by a reset with `monitor`."""
     if live.tracing and way is not None and not _away(session) and live.moved():
         session.changed()
 
@@ -209,7 +213,7 @@ def _recording(session: Session) -> CtrTrace:
 
 
 def _undo(recorders: list[Recorder]) -> None:
-    """Another hart could not be set up: none is."""
+    """Stop recorders: another hart could not be set up."""
     for recorder in recorders:
         with suppress(RvtraceError):
             procedures.stop(recorder.access, recorder.version, recorder.found)
@@ -224,13 +228,13 @@ def _image(context: Context) -> Image:
 
 
 def let_go(session: Session) -> None:
-    """Others may use a USB adapter until it is used here again: harts record without it."""
+    """Let other programs use the USB adapter until it is used here again: harts record without it."""
     if isinstance(session.live, CtrTrace):
         session.live.let_go()
 
 
 def _harts(session: Session, context: Context, way: Way, options: Mapping[str, Any]) -> list[int]:
-    """All of them, if they are wanted and not named, where that can be found out; else the context's."""
+    """Return all harts if they are requested and can be enumerated; else the context's."""
     if options.get("harts") is not None:
         access = open_access(way, session, None)
         if isinstance(access, UsbAccess):

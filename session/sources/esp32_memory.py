@@ -1,7 +1,7 @@
 """Traces of Espressif's chips as captures: from an ESP-IDF core dump, or from the memory of a live chip.
 
-docs/esp32.md tells users how. What is read is described in `decode.etrace.esp32`. gdb reads the memory of a live
-chip for the session: the method "snapshot" of the session protocol asks it for that.
+docs/esp32.md is the user's guide, `decode.etrace.esp32` describes the data. gdb reads the memory of a live chip for the
+session: the method "snapshot" of the session protocol requests it.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     pass
 
 XLEN = 32
-_LOSSES = 4  # so many are no accident
+_LOSSES = 4  # so many correct instructions are no accident
 _ROUNDS = 32
 _CHUNKS = 256  # of code, read in one round
 _REASONS = {
@@ -55,7 +55,8 @@ _NO_RESYNC = 1  # ESP_RISCV_TRACE_RESYNC_MODE_DISABLED
 
 
 def capture_of_core_dump(content: bytes, name: str, image: Image, others: Iterable[str] = ()) -> Capture:
-    """The trace in a core dump, *content* of the file *name*. *image*: the program; *others*: ELF files beside it.
+    """Return the trace in a core dump, the *content* of the file *name*. *image*: the program; *others*: further ELF
+    files.
 
     Raises `BadSnapshot`, BadElf.
     """
@@ -65,7 +66,9 @@ def capture_of_core_dump(content: bytes, name: str, image: Image, others: Iterab
 
 
 def core_dump_at(path: str | Path, elf: str | None) -> Capture | None:
-    """The capture in a core dump of ESP-IDF, None where the file is something else. Raises NoElf, and as above."""
+    """Return the capture in a core dump of ESP-IDF, None if the file is none. Raises NoElf, and as
+    `capture_of_core_dump`.
+    """
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError):
@@ -78,9 +81,9 @@ def core_dump_at(path: str | Path, elf: str | None) -> Capture | None:
 
 
 def live_capture(elf: str, others: Sequence[str] = (), address: int | None = None) -> Generator[Batch, Answer, Capture]:
-    """The trace of the chip that runs *elf*; asks for what of its memory it needs, see `decode.etrace.esp32.readout`.
+    """Return the trace of the chip that runs *elf*; yield requests for its memory, see `decode.etrace.esp32.readout`.
 
-    *address*: of the snapshot, where *elf* does not tell. Code that no ELF has is read from the chip, too. Raises
+    *address*: of the snapshot, None: where *elf* says. Code that no ELF has is read from the chip, too. Raises
     `BadSnapshot`, BadElf.
     """
     image = Image.from_elf(elf)
@@ -100,7 +103,7 @@ def live_capture(elf: str, others: Sequence[str] = (), address: int | None = Non
 
 
 def _address_in(image: Image) -> int:
-    """Where the firmware describes its trace."""
+    """Return where the firmware describes its trace."""
     symbols = (symbol for elf, _ in image.elves for section in elf.sections for symbol in section.symbols)
     found = next((symbol.address for symbol in symbols if symbol.name == SYMBOL), None)
     if found is None:
@@ -112,7 +115,7 @@ def _address_in(image: Image) -> int:
 
 
 def _missing(capture: Capture) -> list[tuple[int, int]]:
-    """(address, size) of code that this trace leads to and nobody has."""
+    """Return (address, size) of code to which this trace leads, and which no ELF has."""
     asked: list[tuple[int, int]] = []
 
     def missing(address: int, size: int) -> None:
@@ -131,11 +134,11 @@ def _program(capture: Capture, read_missing: ReadMissing | None = None) -> Image
 
 
 def _fitting(capture: Capture) -> Capture:
-    """*capture*, its packets taken for what fits the program.
+    """Return *capture* with decoder options that fit its packets and the program.
 
-    PT10 and ET20 packets are known from Espressif's decoders alone. ESP-IDF says that encoders without a register for
-    it send address differences, where these read full addresses. So where what the firmware says does not lead through
-    the program, the trace decides.
+    PT10 and ET20 packets are known only from Espressif's decoders. ESP-IDF says that encoders without a register for it
+    send address differences, whereas its decoders read full addresses. So if the firmware's description does not lead
+    through the program, other options are tried.
     """
     notes, encoders, program = list(capture.notes), list(capture.encoders), _program(capture)
     for i, (encoder, sink) in enumerate(zip(capture.encoders, capture.sinks, strict=True)):
@@ -155,12 +158,12 @@ def _fitting(capture: Capture) -> Capture:
 
 
 def _losses(history: History) -> int:
-    """How often trace is missing: also where all of it is, and no gap stands in a history without instructions."""
+    """Return how often trace is missing, also if all of it is, so that the history has no instructions and no gap."""
     return sum(event.kind in GAP_KINDS for event in history.events)
 
 
 def _alternatives(options: Options) -> Iterator[Options]:
-    """What packets can be that are said to be made so."""
+    """Yield options that may apply to packets that are described by *options*."""
     turned = replace(options.modes, full_address=not options.modes.full_address)
     yield replace(options, modes=turned)
     yield replace(options, dialect=Dialect.STANDARD)
@@ -197,7 +200,7 @@ def _capture(snapshot: Snapshot, target: str, image: Image, others: Iterable[Elf
 
 
 def _identity(snapshot: Snapshot, image: Image) -> ElfIdentity:
-    """The program as the chip names it: the SHA-256 of its ELF file."""
+    """Return the program's identity from the chip: the SHA-256 of its ELF file."""
     told = snapshot.app_elf_sha256
     if not any(told) or told.hex() == image.sha256:
         return identity_of(image)
@@ -205,12 +208,12 @@ def _identity(snapshot: Snapshot, image: Image) -> ElfIdentity:
 
 
 def _code_of(others: Iterable[Elf]) -> Code:
-    """The code of further ELF files, such as the ROM's."""
+    """Return the code of further ELF files, such as the ROM's."""
     return tuple((part.vaddr, part.data) for elf in others for part in elf.segments if part.executable)
 
 
 def _traced(snapshot: Snapshot, core: Core) -> tuple[CapturedEncoder, CapturedSink]:
-    """The encoder and the buffer of a core. Raises `BadSnapshot`."""
+    """Return the encoder and the buffer of a core. Raises `BadSnapshot`."""
     ring = ring_of(core)
     how = ETrace(options_of(snapshot, core), Encapsulation("esp32", block_start=ring.seam))
     encoder = etrace_encoder(f"core{core.core_id}", core.core_id, how)
@@ -220,7 +223,7 @@ def _traced(snapshot: Snapshot, core: Core) -> tuple[CapturedEncoder, CapturedSi
 
 
 def _sink(core: Core) -> SinkInForce:
-    """The buffer as a RAM sink would have it."""
+    """Describe the buffer as a RAM sink."""
     control = component_registers.RAM_CONTROL.pack(
         trRamActive=1,
         trRamEnable=1,
@@ -233,7 +236,7 @@ def _sink(core: Core) -> SinkInForce:
 
 
 def _notes(snapshot: Snapshot, parts: Sequence[tuple[CapturedEncoder, CapturedSink]]) -> list[str]:
-    """What of the cores' traces the user must know."""
+    """Return notes for the user about the cores' traces."""
     cores = {core.core_id: core for core in snapshot.cores}
     notes = []
     for encoder, sink in parts:
@@ -249,7 +252,9 @@ def _notes(snapshot: Snapshot, parts: Sequence[tuple[CapturedEncoder, CapturedSi
 
 
 class Chip(NamedTuple):
-    """*reading* asks for memory, and becomes the capture in it. *asked*: what it has asked for last."""
+    """A chip whose memory is being read. *reading* yields requests, and returns the capture.
+    *asked*: its last request.
+    """
 
     reading: Generator[Batch, Answer, Capture]
     asked: Sequence[tuple[int, int]] = ()

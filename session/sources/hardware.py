@@ -1,11 +1,12 @@
-"""The trace components of a target that are used together: how they hang together, and how they are set up.
+"""The trace components of a target that are used together: how they are connected, and how they are set up.
 
-The target description says what there is; the user may choose sinks and harts. `Topology` says what is started
-first, and which way trace goes. Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21: "Connections Between
-Components", "Enabling and Disabling" (the orders), "Timestamp Unit" (the top funnel), trFunnelDisInput.
+The target description lists the components; the user may choose sinks and harts. `Topology` finds the routes of the
+trace, and in which order components are started. Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21:
+"Connections Between Components", "Enabling and Disabling" (the orders), "Timestamp Unit" (the top funnel),
+trFunnelDisInput.
 
-`LiveSink` is a RAM sink in which a trace is made: what was read out of it, and what is known of it.
-`IncrementalBuffer` is a target whose trace buffer is read again and again: only what is new is read from it.
+`LiveSink` is a RAM sink during a trace: what was read out of it, and its state. `IncrementalBuffer` is a target whose
+trace buffer is read repeatedly: only new data are read from it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +43,7 @@ from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 @dataclass(frozen=True)
 class Hop:
-    """A funnel that trace goes through, and the input it comes in at: a bit of trFunnelDisInput."""
+    """A funnel on a route, and the input at which the trace enters it: a bit of trFunnelDisInput."""
 
     funnel: Funnel
     input: int
@@ -50,7 +51,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Route:
-    """A way of an encoder's trace to a sink. *hops*: the funnels on it, the first one first."""
+    """A route from an encoder to a sink. *hops*: the funnels on it, the first one first."""
 
     encoder: Encoder
     hops: tuple[Hop, ...]
@@ -58,7 +59,7 @@ class Route:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the components, from the encoder to the sink."""
+        """The names of the components, from the encoder to the sink."""
         return (self.encoder.name, *(hop.funnel.name for hop in self.hops), self.sink.name)
 
 
@@ -70,11 +71,11 @@ class Topology:
         self._by_name = {component.name: component for component in description.components}
 
     def receivers_of(self, source: Source) -> tuple[Funnel | Sink, ...]:
-        """What *source* feeds, as the description orders it."""
+        """Return what *source* feeds, in the order of the description."""
         return tuple(fed for fed in map(self._by_name.__getitem__, source.to) if not isinstance(fed, Encoder))
 
     def senders_to(self, component: AnyComponent) -> tuple[Source, ...]:
-        """What feeds *component*; a funnel's feeders in the order of its inputs."""
+        """Return what feeds *component*; a funnel's feeders in the order of its inputs."""
         if isinstance(component, Funnel):
             found = [self._by_name[name] for name in component.inputs]
         else:
@@ -82,8 +83,8 @@ class Topology:
         return tuple(source for source in found if isinstance(source, Source))
 
     def start_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
-        """All components as they are to be enabled, what receives before what sends: sinks and bridges, the funnels
-        from the sinks up, encoders. *routes*: only what is on them.
+        """Return the components in the order in which they are enabled, receivers first: sinks and bridges, the funnels
+        from the sinks upward, encoders. *routes*: only those on these.
         """
         used = self._by_name.keys() if routes is None else {name for route in routes for name in route.names}
         found = self.description
@@ -92,11 +93,13 @@ class Topology:
         return tuple(component for component in order if component.name in used)
 
     def stop_order(self, routes: Iterable[Route] | None = None) -> tuple[AnyComponent, ...]:
-        """As they are to be disabled and flushed: what sends before what receives, or trace is lost."""
+        """Return the components in the order in which they are disabled and flushed: senders first,
+        or trace is lost.
+        """
         return self.start_order(routes)[::-1]
 
     def routes(self, encoder: Encoder) -> tuple[Route, ...]:
-        """The shortest way to each sink that *encoder* reaches, nearest sink first."""
+        """Return the shortest route to each sink that *encoder* reaches, nearest sink first."""
         ways: dict[str, tuple[Hop, ...]] = {encoder.name: ()}
         found: list[Route] = []
         waiting: list[Source] = [encoder]
@@ -113,7 +116,7 @@ class Topology:
         return tuple(found)
 
     def route(self, encoder: Encoder, sink: Sink) -> Route:
-        """The shortest way from *encoder* to *sink*. Raises `DescriptionError` if there is none."""
+        """Return the shortest route from *encoder* to *sink*. Raises `DescriptionError` if there is none."""
         for route in self.routes(encoder):
             if route.sink.name == sink.name:
                 return route
@@ -121,12 +124,12 @@ class Topology:
         raise DescriptionError(problem, self.description.file, f'[[component]] "{encoder.name}"', "to")
 
     def encoders_of(self, sink: Sink) -> tuple[Encoder, ...]:
-        """The encoders whose trace can reach *sink*."""
+        """Return the encoders whose trace can reach *sink*."""
         return tuple(encoder for encoder in self.description.encoders if sink.name in self._reached(encoder))
 
     @property
     def top_funnels(self) -> tuple[Funnel, ...]:
-        """The funnels that feed no other funnel: each is the source of timestamps for all that feeds it."""
+        """Return the funnels that feed no other funnel: each is the source of timestamps for all its feeders."""
         return tuple(
             funnel
             for funnel in self.description.funnels
@@ -134,9 +137,9 @@ class Topology:
         )
 
     def disabled_inputs(self, routes: Sequence[Route]) -> dict[str, int]:
-        """What to write to trFunnelDisInput of each funnel on *routes*, so that only they are taken.
+        """Return the value of trFunnelDisInput of each funnel on *routes* that leaves only these enabled.
 
-        Inputs that nothing described is connected to stay enabled: trace tools that know of it may use them.
+        Inputs without a described connection stay enabled: trace tools that know them may use them.
         """
         used = {(hop.funnel.name, hop.input) for route in routes for hop in route.hops}
         funnels = {hop.funnel.name: hop.funnel for route in routes for hop in route.hops}
@@ -154,7 +157,7 @@ class Topology:
 
     @cached_property
     def _heights(self) -> dict[str, int]:
-        """How many funnels are at most between each funnel and a sink."""
+        """Return the largest number of funnels between each funnel and a sink."""
         heights: dict[str, int] = {}
         waiting = list(self.description.funnels)
         while waiting:  # a description has no cycles, so each round finds some
@@ -168,11 +171,13 @@ class Topology:
         return heights
 
 
-OVERLAP = 64  # bytes that are read again to be sure that they are the same trace
+OVERLAP = 64  # bytes that are read again to make sure that they are the same trace
 
 
 class IncrementalBuffer:
-    """*link*, with what is *known* of the buffer at *start*; the caller forgets it when the buffer wraps."""
+    """A *link* that remembers the contents *known* of the buffer at *start*; the caller clears these when the buffer
+    wraps.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -189,7 +194,7 @@ class IncrementalBuffer:
         return self._link.read_data_port(address, words, progress)
 
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
-        """As the link's, but bytes that are known come from memory; an error's `partial` counts them too."""
+        """Read as the link does, but take known bytes from memory; an error's `partial` includes these."""
         known = self.known
         if address != self.start or nbytes < len(known) or len(known) < OVERLAP:
             return self._link.read_block(address, nbytes, progress)
@@ -205,7 +210,7 @@ class IncrementalBuffer:
 
 
 def _extend(error: RvtraceError, kept: bytes, nbytes: int) -> None:
-    """Account in a transport's error for the bytes that did not have to be read."""
+    """Add the bytes that did not have to be read to a transport's error."""
     if hasattr(error, "partial"):
         error.partial = kept + error.partial
     if hasattr(error, "wanted"):
@@ -214,7 +219,7 @@ def _extend(error: RvtraceError, kept: bytes, nbytes: int) -> None:
 
 @dataclass(frozen=True)
 class Hardware:
-    """*routes*: the ways that trace goes. *notes*: what the user should know of the choice."""
+    """The components that are used. *routes*: the routes of the trace. *notes*: notes for the user about the choice."""
 
     topology: Topology
     routes: tuple[Route, ...]
@@ -222,7 +227,8 @@ class Hardware:
 
     @classmethod
     def of(cls, description: Description, sinks: Sequence[str] = (), harts: Sequence[int] = ()) -> "Hardware":
-        """*sinks*: the names of those to trace into; none: of each encoder the nearest RAM sink, or else all it feeds.
+        """Return the components that trace into *sinks*, by name; none: into each encoder's nearest RAM sink, or else
+        all its sinks.
 
         *harts*: those to be traced, none: all. Raises `BadOption`.
         """
@@ -242,22 +248,24 @@ class Hardware:
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:
-        """Those that are traced with."""
+        """The encoders that are used."""
         return tuple(part for part in self._parts if isinstance(part, Encoder))
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        """Those that are traced into."""
+        """The sinks that are used."""
         return tuple(part for part in self._parts if not isinstance(part, Encoder | Funnel))
 
     @property
     def registers(self) -> tuple[range, ...]:
-        """The addresses of the registers of all components there are."""
+        """The addresses of the registers of all components of the description."""
         bases = {component.base for component in self.topology.description.components}
         return tuple(range(base, base + BLOCK_BYTES) for base in sorted(bases))
 
     def graph(self, target: Target, rings: dict[str, IncrementalBuffer]) -> Graph:
-        """The components as they are reached through *target*, a RAM sink through its ring. Raises ComponentError."""
+        """Return the components as accessed through *target*, a RAM sink through its buffer in *rings*. Raises
+        ComponentError.
+        """
         made = [_component(part, rings.get(part.name, target), self._host(part)) for part in self._parts]
         others = [_component(part, target, part) for part in self._beside()]
         edges = [edge for route in self.routes for edge in pairwise(route.names)]
@@ -265,7 +273,7 @@ class Hardware:
         return Graph.build(made, edges, {funnel.name: funnel.inputs for funnel in funnels}, others)
 
     def request(self, trace: TraceRequest) -> GraphRequest:
-        """*trace* of each encoder, and what the description says of the sinks."""
+        """Return the request for all components: *trace* for each encoder, and the description's settings of sinks."""
         sinks = self.sinks
         return GraphRequest(
             trace,
@@ -276,16 +284,18 @@ class Hardware:
 
     @property
     def _parts(self) -> tuple[AnyComponent, ...]:
-        """In the order in which they are enabled."""
+        """The components in the order in which they are enabled."""
         return self.topology.start_order(self.routes)
 
     def _host(self, part: AnyComponent) -> AnyComponent:
-        """Whose registers those of *part* are: sinks of before ratification are in an encoder or a funnel."""
+        """Return the component that has the registers of *part*: pre-ratification sinks are in an
+        encoder or a funnel.
+        """
         name = "" if isinstance(part, Encoder | Funnel) else part.inside
         return self.topology.description.component(name) if name else part
 
     def _beside(self) -> tuple[AnyComponent, ...]:
-        """What is connected to the components that are used, and must be kept off."""
+        """Return what is connected to the components that are used, and must be kept disabled."""
         used = {part.name for part in self._parts}
         near = {name for part in self._parts if isinstance(part, Encoder | Funnel) for name in part.to}
         near |= {feeder.name for part in self._parts for feeder in self.topology.senders_to(part)}
@@ -294,7 +304,7 @@ class Hardware:
 
 
 def _component(part: AnyComponent, target: Target, host: AnyComponent) -> Component:
-    """*host*: whose registers it has, itself or another."""
+    """Return a component. *host*: the component that has its registers, itself or another."""
     registers = block(part.kind, getattr(part, "version", 1)) if host is part else sink_block(host.kind, part.kind)
     return Component(target, host.base, registers, part.name)
 
@@ -312,7 +322,7 @@ def _check(names: Sequence[str], description: Description) -> None:
 
 
 def _encoders(description: Description, harts: Sequence[int]) -> tuple[Encoder, ...]:
-    """Those of these harts, none: of all. Raises `BadOption`."""
+    """Return the encoders of these harts, none: of all. Raises `BadOption`."""
     there = {encoder.hart: encoder for encoder in description.encoders}
     for hart in harts:
         if hart not in there:
@@ -326,7 +336,7 @@ def _harts(harts: Sequence[int]) -> str:
 
 
 def _nearest(ways: Sequence[Route]) -> tuple[Route, ...]:
-    """To one RAM sink; where there is none, to all that is reached."""
+    """Return the route to the nearest RAM sink, or all routes if there is none."""
     into_memory = [way for way in ways if isinstance(way.sink, RamSink)]
     return tuple(into_memory[:1] or ways)
 
@@ -340,7 +350,9 @@ def _pins(sink: PibSink) -> Pins:
 
 
 def unreadable(target: Target, sinks: Iterable[SinkInForce]) -> Iterator[str]:
-    """A line for each buffer that the debugger cannot read: trace would be lost in it. Raises transport errors."""
+    """Yield a line for each buffer that the debugger cannot read: trace would be lost in it. Raises
+    transport errors.
+    """
     for sink in sinks:
         try:
             for address in (sink.start, sink.limit) if sink.mode is RamMode.SMEM else ():
@@ -353,7 +365,7 @@ def unreadable(target: Target, sinks: Iterable[SinkInForce]) -> Iterator[str]:
 
 
 class LiveSink:
-    """*encoders*: names of those whose trace comes here. *captured*: all that was read so far."""
+    """A RAM sink during a trace. *encoders*: names of those that feed it. *captured*: all that was read so far."""
 
     def __init__(
         self, component: Component, ring: IncrementalBuffer, in_force: SinkInForce, encoders: tuple[str, ...]
@@ -361,7 +373,7 @@ class LiveSink:
         self.component, self._ring, self.in_force = component, ring, in_force
         self.captured = CapturedSink(in_force, b"", False, 0, encoders, ())
         self.full = False
-        """It has stopped by itself."""
+        """It has stopped because it was full."""
         ring.start = in_force.start
 
     @property
@@ -369,26 +381,26 @@ class LiveSink:
         return self.in_force.name
 
     def unread(self, now: SinkStatus) -> int:
-        """About how many bytes reading it out would take from the target."""
+        """Return about how many bytes a read-out would fetch from the target."""
         whole = self.in_force.size
         if now.wrapped or self.captured.wrapped:
             return whole
         return min(max(0, now.pointer - self.in_force.start - len(self.captured.data)), whole)
 
     def prepare(self, now: SinkStatus | None) -> None:
-        """What is known of the buffer stays true as long as nothing was overwritten. *now*: None if it is not known."""
+        """Keep the known contents of the buffer if nothing was overwritten. *now*: None if that is unknown."""
         in_memory = self.in_force.mode is RamMode.SMEM
         valid = in_memory and not self.captured.wrapped and now is not None and not now.wrapped
         self._ring.known = self.captured.data if valid else b""
 
     def take(self, drained: DrainedBuffer) -> None:
-        """All of it was read."""
+        """Take over a complete read-out."""
         overwritten = drained.wrapped and not self.in_force.stop_on_wrap
         self.captured = replace(self.captured, data=drained.data, wrapped=overwritten, missing=0)
         self.full = drained.wrapped and not overwritten
 
     def keep(self, error: DrainFailed) -> None:
-        """What was read before is worth more than a shorter piece, even if that is newer."""
+        """Take over what an incomplete read-out read, unless more was read before, even if that is older."""
         overwritten = error.wrapped and not self.in_force.stop_on_wrap
         missing = error.wanted - len(error.partial)
         if len(error.partial) >= len(self.captured.data):
@@ -398,6 +410,6 @@ class LiveSink:
             self.captured = replace(self.captured, missing=error.wanted - known)
 
     def lost(self, names: tuple[str, ...]) -> None:
-        """These encoders lost trace; only those that feed this sink count."""
+        """Note that these encoders lost trace; only those that feed this sink count."""
         lost = {*self.captured.lost, *(name for name in names if name in self.captured.encoders)}
         self.captured = replace(self.captured, lost=tuple(sorted(lost)))

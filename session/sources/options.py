@@ -1,17 +1,17 @@
-"""What the options of `trace start` ask of the trace components: features, filters and triggers.
+"""Converts the options of `trace start` into requests to the trace components: features, filters and triggers.
 
-Options of filters, in the session protocol; without them all that runs is traced:
+Options of filters, in the session protocol; without them everything is traced:
 
 range     [[first address, end], ...]
-function  [[name, address of the entry], ...]; the program's symbols say where it ends
+function  [[name, address of the entry], ...]; the program's symbols give its end
 priv      ["u", "s", "m", ...]
 
 Options of triggers, which switch tracing on and off in the harts that are traced:
 
-trigger_on        [address, ...]   tracing begins before the instruction there
-trigger_off       [address, ...]   tracing ends before the instruction there
+trigger_on        [address, ...]   tracing starts before the instruction there
+trigger_off       [address, ...]   tracing stops before the instruction there
 trigger_notify    [address, ...]   the trace gets a mark there
-trigger_control   what trTeTrigDbgControl must hold, which is the vendor's
+trigger_control   the value of trTeTrigDbgControl, whose meaning is the vendor's
 trigger_input     ["N=ACTION,...", ...]: what external trigger input N of the encoder does: on, off, notify
 trigger_output    ["N=EVENT,...", ...]: when external trigger output N fires: start, stop
 """
@@ -49,12 +49,12 @@ from rvtrace_gdb.support.errors import RvtraceError
 
 FILTER_OPTIONS = ("range", "function", "priv")
 MODES = {name.lower(): number for number, name in PRIVILEGES.items() if name != "debug"}
-"""Privilege modes as the user writes them, and their codes at the trace port."""
+"""Privilege modes in the user's notation, and their codes at the trace port."""
 _TOP_OF_ADDRESSES = 1 << 64
 
 
 def filter_of(options: Mapping[str, Any], image: Image | None) -> Filter | None:
-    """The filter that the options ask for, None: everything is to be traced. Raises `BadOption`."""
+    """Return the requested filter, None: everything is traced. Raises `BadOption`."""
     ranges = tuple(_range(pair) for pair in _list(options, "range"))
     functions = tuple(_function(image, pair) for pair in _list(options, "function"))
     privileges = tuple(sorted({_mode(word) for word in _list(options, "priv")}))
@@ -84,7 +84,7 @@ def _mode(word: Any) -> int:
 
 
 def _function(image: Image | None, pair: Any) -> tuple[int, int]:
-    """From its entry to where its symbol, or what has no size before the next symbol, ends."""
+    """Return the range from a function's entry to its symbol's end; one without a size ends at the next symbol."""
     if not _is_pair(pair, str, int):
         raise BadOption(f"function has {pair!r}, it must have pairs of a name and an address")
     name, entry = pair
@@ -104,7 +104,7 @@ def _ends(image: Image, entry: int) -> Iterator[int]:
 
 
 def _size(symbols: list[Symbol], address: int, section_end: int) -> int:
-    """Of the largest symbol at *address*; one without a size reaches to the next. 0: there is none."""
+    """Return the size of the largest symbol at *address*; one without a size reaches to the next. 0: there is none."""
     here = bisect_left(symbols, address, key=lambda symbol: symbol.address)
     behind = bisect_right(symbols, address, key=lambda symbol: symbol.address)
     if here == behind:
@@ -115,7 +115,7 @@ def _size(symbols: list[Symbol], address: int, section_end: int) -> int:
 
 
 def _is_pair(value: Any, *kinds: type) -> bool:
-    """Whether it is a list of two values of these kinds, as JSON has them."""
+    """Return whether it is a list of two values of these types, as JSON has them."""
     return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_a, value, kinds))
 
 
@@ -131,7 +131,7 @@ _WORD = 1 << 32
 
 
 def triggers_of(options: Mapping[str, Any]) -> Triggers | None:
-    """The triggers that the options ask for, None: none. Raises `BadOption`."""
+    """Return the requested triggers, None: none. Raises `BadOption`."""
     on, off, notify = (_addresses(options, name) for name in TRIGGER_OPTIONS[:3])
     both = set(on) & set(off)
     if both:
@@ -150,7 +150,7 @@ def triggers_of(options: Mapping[str, Any]) -> Triggers | None:
 
 
 def _external(options: Mapping[str, Any], name: str, words: Mapping[str, object]) -> list[tuple[int, str]]:
-    """(number, word) of each piece N=WORD."""
+    """Return (number, word) of each piece N=WORD."""
     value = options.get(name, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise BadOption(f"{name} is {value!r}, it must be a list of texts")
@@ -175,7 +175,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Armed:
-    """The triggers that were set in harts. *notes*: what the user should know of it, a line each."""
+    """The triggers that were set in harts. *notes*: notes for the user, a line each."""
 
     def __init__(self, link: Tcl) -> None:
         self._link = link
@@ -186,15 +186,15 @@ class Armed:
         return bool(self._taken)
 
     def add(self, hart: int, places: Sequence[TriggerPoint]) -> None:
-        """Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors."""
+        """Set triggers in a hart. Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors."""
         taken, notes = allocate(csrs_of(self._link, hart, NAMES), hart, places)
         self._taken[hart] = taken
         self.notes += notes
 
     def disarm(self) -> list[str]:
-        """Take all of them back. Raises nothing: a line for each that could not be, or was not ours any more.
+        """Remove all triggers; return a line for each that could not be removed, or that was changed. Raises nothing.
 
-        What a hart keeps because it cannot be reached now is taken back by the next call.
+        Triggers in a hart that cannot be reached now are removed by the next call.
         """
         lines: list[str] = []
         for hart in tuple(self._taken):
@@ -207,18 +207,18 @@ class Armed:
         return lines
 
     def changed(self) -> list[str]:
-        """A line for each trigger that a reset or the program has changed, as far as harts can be asked now."""
+        """Return a line for each trigger that a reset or the program has changed, as far as harts can be read now."""
         lines: list[str] = []
         for hart, taken in self._taken.items():
             try:
                 lines += altered_notes(csrs_of(self._link, hart, NAMES), hart, taken)
             except RvtraceError:
-                continue  # it runs, or what is wrong with it is said elsewhere
+                continue  # the hart runs, or its error is reported elsewhere
         return lines
 
 
 def arm(link: Tcl, encoders: Sequence[Encoder], triggers: Triggers | None) -> Armed:
-    """Set the triggers in each hart that *encoders* trace; the harts must stand still.
+    """Set the triggers in each hart that *encoders* trace; the harts must be halted.
 
     Raises TriggersRefused, HartRuns, HartUnreachable and the transport's errors; then none is set.
     """
@@ -243,7 +243,7 @@ def _places(triggers: Triggers) -> list[TriggerPoint]:
 
 
 _T = TypeVar("_T")
-# Switches (true or false): the fields of the request each sets.
+# Switches (true or false): the fields of the request that each of them sets.
 _SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "stop_on_wrap": {"stop_on_wrap": True},
     "stall": {"stall": True},
@@ -288,7 +288,7 @@ _LONGEST = 1 << _SYNC_MAX.stop - 1 + 4  # halfwords
 
 
 def chosen(options: Mapping[str, Any]) -> tuple[list[str], list[int]]:
-    """The sinks and the harts that the options `to` and `harts` name; none: not chosen. Raises `BadOption`."""
+    """Return the sinks and the harts that the options `to` and `harts` name, [] if not given. Raises `BadOption`."""
     return _list_of(str, "to", options), _list_of(int, "harts", options)
 
 
@@ -300,14 +300,14 @@ def _list_of(kind: type[_T], name: str, options: Mapping[str, Any]) -> list[_T]:
 
 
 def trace_request(options: Mapping[str, Any], image: Image | None = None) -> TraceRequest:
-    """What each encoder is to do for *options*. *image*: the program, for what is asked of its functions.
+    """Return the request to each encoder. *image*: the program, for options that name its functions.
 
     Switches, true or false: stop_on_wrap, stall, btm, timestamps, context, repeated_history, sequential_jumps,
     all_jumps, address_compression, full_addresses, implicit_exceptions, branch_prediction, jump_target_cache, data,
-    no_data_values, no_data_addresses, full_data_addresses (each of these three: data, too). With a value: format
+    no_data_values, no_data_addresses, full_data_addresses (each of these three implies data). With a value: format
     (ntrace, etrace), implicit_return (off, on, counter, partial or full), sync_period (halfwords of code),
-    timestamp_source (system, core, external, shared) and timestamp_prescale (1, 4, 16, 64; both: timestamps, too), the
-    filters, those of triggers, and what `chosen` reads. Raises `BadOption`.
+    timestamp_source (system, core, external, shared) and timestamp_prescale (1, 4, 16, 64; both imply timestamps), the
+    filters, the triggers, and what `chosen` reads. Raises `BadOption`.
     """
     wanted: dict[str, Any] = {
         "features": (),
@@ -327,7 +327,7 @@ def trace_request(options: Mapping[str, Any], image: Image | None = None) -> Tra
 
 
 def not_possible(options: Mapping[str, Any]) -> list[str]:
-    """What of the options no trace encoder can do, for the user."""
+    """Return notes for the user about options that no trace encoder supports."""
     asked = options.get("sync_period", 0)
     if asked <= _LONGEST:
         return []
@@ -359,7 +359,7 @@ def _timestamp_prescale(value: Any) -> Mapping[str, Any]:
 
 
 def _sync_period(halfwords: Any) -> Mapping[str, Any]:
-    """The shortest period that is not shorter than asked for, or else the longest there is."""
+    """Return the shortest period that is not shorter than requested, or else the longest period."""
     if not isinstance(halfwords, int) or isinstance(halfwords, bool) or halfwords < 1:
         raise BadOption(f"sync_period is {halfwords!r}, it must be a number of halfwords from 1 on")
     exponent = (halfwords - 1).bit_length() - 4

@@ -1,11 +1,10 @@
-"""A tandem trace that is being made: what arrives of the ports in a target description, in a file or at a socket.
+"""A running tandem trace: the data of the ports in a target description, which arrive in a file or at a socket.
 
-A port tells from its beginning what its hart does, whether anybody listens or not. So everything there is belongs
-to the history, also what ran before `trace start`: it is what registers and memory are known from. The file of a
-port is one that somebody appends to; what a socket delivers is received by a thread, so that the sender never
-waits.
+A port reports from its beginning what its hart does, whether or not anybody listens. So everything that arrived belongs
+to the history, also what ran before `trace start`: registers and memory are computed from it. Another program appends
+to the file of a port; a thread receives what a socket delivers, so that the sender never waits.
 
-`start` is `trace start` where the target description has tandem ports.
+`start` is `trace start` for a target description with tandem ports.
 """
 
 import os
@@ -38,7 +37,7 @@ _PIECE = 1 << 20
 
 
 class PortFileError(RvtraceError):
-    """The file or socket of a port cannot be read, or is not what it was. *path*: which one."""
+    """The file or socket of a port, *path*, cannot be read, or was replaced."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -46,7 +45,7 @@ class PortFileError(RvtraceError):
 
 
 class PortFile:
-    """The file at *path*. `data` is all that was read of it; what has been read stays, whatever becomes of the file.
+    """The file of a port at *path*. `data` is all that was read of it, and is kept whatever happens to the file.
 
     Raises PortFileError.
     """
@@ -70,11 +69,11 @@ class PortFile:
 
     @property
     def unread(self) -> int:
-        """Bytes that have arrived since. Raises PortFileError."""
+        """Return the number of bytes that have arrived since the last read. Raises PortFileError."""
         return self._checked_size() - len(self.data)
 
     def read(self, progress: Progress) -> None:
-        """All that has arrived. Raises PortFileError, and what *progress* raises."""
+        """Read everything that has arrived. Raises PortFileError, and what *progress* raises."""
         end = self._checked_size()
         while len(self.data) < end:
             progress("reading the trace", len(self.data), end)
@@ -87,7 +86,9 @@ class PortFile:
             self.data += piece
 
     def _checked_size(self) -> int:
-        """How long the file is, which is still the one that was opened, and no shorter than what was read of it."""
+        """Return the size of the file. Raises PortFileError if it was replaced, or is shorter than
+        what was read of it.
+        """
         try:
             size = os.fstat(self._file.fileno()).st_size
             there = os.stat(self.path)
@@ -110,18 +111,21 @@ class PortFile:
         return found.st_dev, found.st_ino
 
 
-_WAIT = 0.1  # seconds the thread waits for bytes before it looks whether it is to end
-_QUIET, _LONGEST = 0.03, 0.5  # seconds: what is under way has arrived when nothing has for so long; at most
+_WAIT = 0.1  # seconds that the thread waits for bytes before it checks whether to end
+_QUIET, _LONGEST = (
+    0.03,
+    0.5,
+)  # seconds without any data after which everything sent has arrived; and the longest wait for that
 
 
 class PortSocket:
-    """Connected to *path*, `tcp:HOST:PORT` or `unix:PATH`. `data` is all that was taken over so far.
+    """A connection to *path*, `tcp:HOST:PORT` or `unix:PATH`. `data` is all that was read so far.
 
     Raises PortFileError.
     """
 
     wrapped = True
-    """What was sent before is gone, and the first byte may be in the middle of a group."""
+    """Earlier data are lost, and the first byte may be in the middle of a group."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -140,13 +144,17 @@ class PortSocket:
 
     @property
     def unread(self) -> int:
-        """Bytes that have arrived since. Raises PortFileError when there are none, and no more will come."""
+        """Return the number of bytes that have arrived since the last read. Raises PortFileError if the connection has
+        ended without any.
+        """
         if self._ended and not self._arrived:
             raise self._lost()
         return len(self._arrived)
 
     def read(self, progress: Progress) -> None:
-        """All that has arrived. Raises PortFileError when no more will, and what *progress* raises."""
+        """Read everything that has arrived. Raises PortFileError if the connection has ended, and what *progress*
+        raises.
+        """
         begun = changed = time.monotonic()
         while not self._ended and time.monotonic() - changed < _QUIET and time.monotonic() - begun < _LONGEST:
             progress("reading the trace", len(self.data))
@@ -194,7 +202,7 @@ class _Port:
 
 
 class TandemTrace:
-    """Of some *ports*, for *image*. Raises PortFileError."""
+    """The trace of *ports*, for *image*. Raises PortFileError."""
 
     def __init__(self, ports: Sequence[Tandem], image: Image) -> None:
         self.tracing = self.behind = True
@@ -224,7 +232,7 @@ class TandemTrace:
 
     @property
     def tandem(self) -> tuple[CapturedTandem, ...]:
-        """The same objects until more was read."""
+        """The captured traces; the same objects until more was read."""
         for port in self._ports:
             known = self._captured.get(port.made.name)
             if known is None or len(known.data) != len(port.file.data):
@@ -250,10 +258,10 @@ class TandemTrace:
         return self._lines(tracing=False)
 
     def told(self, context: Context) -> None:
-        """The port tells everything itself."""
+        """Take over nothing: the trace itself contains everything."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
-        """Nothing arrives while nothing runs."""
+        """Return a value that stays the same as long as nothing runs: nothing arrives then."""
         return None if runs is None else (runs, *(len(it.file.data) for it in self._ports))
 
     def unread(self) -> int:
@@ -264,7 +272,7 @@ class TandemTrace:
             self._read(progress)
 
     def stop(self, progress: Progress = silent) -> None:
-        """The port goes on; what it tells from now on is not read."""
+        """Stop reading; the port continues, and what it sends from now on is ignored."""
         self.read_out(progress)
         self.tracing = False
         self.close()
@@ -278,7 +286,7 @@ class TandemTrace:
             it.file.close()
 
     def _read(self, progress: Progress) -> None:
-        """Of every port, also when another one's file is damaged."""
+        """Read every port, even if the file of another one is damaged."""
         self.failure, self.behind = None, True
         for it in self._ports:
             try:
@@ -296,7 +304,7 @@ class TandemTrace:
         ]
 
     def _state(self, port: _Port) -> str:
-        """What has arrived is not read for this: it may be much."""
+        """Describe a port, without reading what has arrived, which may be much."""
         try:
             unread = port.file.unread
         except PortFileError as error:
@@ -310,7 +318,7 @@ def _opened(port: Tandem) -> PortFile | PortSocket:
 
 
 def parameters_of(port: Tandem, image: Image) -> Parameters:
-    """Those of the program's hart, and what the description says of the port. Raises BadElf."""
+    """Return the parameters of the program's hart and those in the description of the port. Raises BadElf."""
     found = Parameters.of_elf(image.path, mlen=port.mlen, dialect=DIALECTS[port.dialect])
     flen = found.flen if port.flen is None else port.flen
     return replace(found, flen=flen, eaddr=port.eaddr, supervisor=port.supervisor)
@@ -320,7 +328,7 @@ _CHOICES = ("to", "harts")
 
 
 def wanted(description: Description, options: Mapping[str, Any]) -> bool:
-    """Whether a tandem port is to be read: the description has some, and *options* name no sinks but ports.
+    """Return whether to read tandem ports: the description has some, and *options* name no other sinks.
 
     Raises BadOption.
     """
@@ -332,14 +340,14 @@ def wanted(description: Description, options: Mapping[str, Any]) -> bool:
 
 
 def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
-    """Begin to read; a trace that was there is dropped. What was set up, a line each.
+    """Begin to read, and drop the trace that the session had. Return lines about what was set up.
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, PortFileError.
     """
     program = session_program.program_of(context.elf)
     image = program.image()
     session_program.check_xlen(image, description)
-    trace_request(options, image)  # says what is wrong with them
+    trace_request(options, image)  # raises the reason
     ports = _ports(description, options)
     session.check_free(TandemTrace)
     trace = TandemTrace(ports, image)
@@ -370,7 +378,7 @@ def _listed(harts: list[int]) -> str:
 
 
 def _without_effect(options: Mapping[str, Any]) -> list[str]:
-    """What only encoders do."""
+    """Return notes about options that only encoders support."""
     asked = [name for name, value in options.items() if name not in _CHOICES and value]
     if not asked:
         return []

@@ -1,7 +1,7 @@
-"""A trace that encoders make on a target: it is started, read out as often as wanted, and stopped.
+"""A trace that encoders record on a target: it is started, read out repeatedly, and stopped.
 
-Whatever happens on the way, bytes that were read are kept; what went wrong is in `failure` until a read-out
-succeeds. The functions say how the trace is: lines that are ready to print.
+Bytes that were read are kept whatever happens; `failure` has the last error until a read-out succeeds. The functions
+describe the trace in lines that are ready to print.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from rvtrace_gdb.support.text import warning
 
 
 def started(live: "LiveTrace") -> list[str]:
-    """What `trace start` has set up, and what was not granted."""
+    """Describe what `trace start` has set up, and which requests were not granted."""
     made = live.in_force
     lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
@@ -46,7 +46,7 @@ def notes(texts: Iterable[str]) -> list[str]:
 
 
 def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
-    """The sinks through which trace leaves the chip, and how."""
+    """Yield the sinks through which trace leaves the chip, and how."""
     for pib in made.pib_sinks:
         mode = PibMode(pib.mode).name.lower().replace("_", " ") if pib.mode in list(PibMode) else f"mode {pib.mode}"
         yield pib.name, f"pins, {mode}, input clock divided by {pib.divider}: a probe has to record it"
@@ -55,7 +55,7 @@ def _outlets(made: GraphInForce) -> Iterator[tuple[str, str]]:
 
 
 def status(trace: "LiveTrace") -> list[str]:
-    """The components as they are now, as far as they can be asked, and what is known to be lost."""
+    """Describe the components' current state, as far as it can be read, and known losses."""
     harts: dict[int, str] = {}
     now, problems = GraphStatus((), (), (), {}), []
     try:
@@ -75,19 +75,20 @@ def status(trace: "LiveTrace") -> list[str]:
 
 
 def _altered(trace: "LiveTrace", harts: dict[int, str]) -> list[str]:
-    """Triggers that are not as they were set; the registers of harts that run cannot be read."""
+    """Return lines about triggers that have changed; the registers of running harts cannot be read."""
     return trace.armed.changed() if trace.tracing and set(harts.values()) == {"halted"} else []
 
 
 def ended(trace: "LiveTrace") -> list[str]:
-    """What the sinks held when the trace was stopped."""
+    """Describe what the sinks held when the trace was stopped."""
     lines = [report.sink(sink.in_force, None, sink.captured) for sink in trace.live_sinks]
     return lines + notes(trace.unsaid())
 
 
 def _harts(states: dict[int, str], *, answered: bool) -> str:
-    """E.g. "hart:     halted", or of several "harts:    0 halted, 1 running". Not *answered*: nothing on the chip did,
-    and OpenOCD tells the state it saw last.
+    """Return e.g. "hart:     halted", or for several "harts:    0 halted, 1 running".
+
+    Not *answered*: nothing on the chip answered, and OpenOCD reports the state it saw last.
     """
     if not states:
         return report.line("hart", "cannot be asked")
@@ -107,7 +108,7 @@ def _encoders(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
 
 
 def _passing(trace: "LiveTrace", now: GraphStatus) -> Iterator[str]:
-    """Funnels, and what trace leaves through."""
+    """Yield lines about funnels, and sinks through which trace leaves the chip."""
     found, graph = {status.name: status for status in now.passing}, trace.graph
     for kind, components in (("funnel", graph.funnels[::-1]), ("pins", graph.pib_sinks), ("bridge", graph.bridges)):
         for component in components:
@@ -135,33 +136,35 @@ def _passing_state(status: PassingStatus) -> str:
 
 
 class LiveTrace:
-    """A trace on the target behind *link*. `start` makes one."""
+    """A trace on the target behind *link*. `start` creates one."""
 
     def __init__(self, link: Link, hardware: Hardware, graph: Graph, in_force: GraphInForce, armed: Armed) -> None:
         self.link, self.hardware, self.graph, self.in_force = link, hardware, graph, in_force
         self._drive = generations.procedures(graph)
         self._memories = Graph.build(graph.ram_sinks, ())
         self.armed = armed
-        """What switches the trace on and off in the harts."""
-        self._off: tuple[str, ...] = ()  # encoders that triggers had switched off when all was stopped
+        """The triggers that switch the trace on and off in the harts."""
+        self._off: tuple[str, ...] = ()  # encoders that triggers had switched off when the trace was paused
         self.live_sinks: tuple[LiveSink, ...] = ()
-        """The RAM sinks; what leaves through others cannot be read out."""
+        """The RAM sinks; what leaves the chip through others cannot be read out."""
         self.xlen: int | None = None
-        """Of the harts, once it is known."""
+        """The register width of the harts in bits, once it is known."""
         self.tvec: int | None = None
-        """Where traps lead, as far as it is known."""
+        """The address of the trap handler, if it is known."""
         self.tracing = True
-        """The components are enabled, or are to be again after an interruption."""
+        """The components are enabled, or will be again after an interruption."""
         self.failure: RvtraceError | None = None
-        """Why the last read-out is not complete, or the trace could not be resumed after it."""
+        """Why the last read-out is incomplete, or why the trace could not be resumed after it."""
         self.behind = True
         """The buffers may hold more than was read out."""
-        self._said = self._listed = 0  # how many of the notes
+        self._said = self._listed = 0  # the number of notes already returned
         self.notes: list[str] = [*hardware.notes, *in_force.notes, *armed.notes]
 
     @classmethod
     def start(cls, link: Link, hardware: Hardware, request: TraceRequest, progress: Progress = silent) -> "LiveTrace":
-        """Set up and start everything; what was in the buffers is lost. Raises ComponentError and transport errors."""
+        """Set up and start all components; the contents of the buffers are lost. Raises ComponentError and transport
+        errors.
+        """
         rings = {sink.name: IncrementalBuffer(link) for sink in hardware.sinks}
         graph = hardware.graph(link, rings)
         with link.unpolled():
@@ -185,7 +188,7 @@ class LiveTrace:
         return tuple(CapturedEncoder(encoder.hart, now, self._unregistered(encoder, now)) for encoder, now in made)
 
     def _unregistered(self, encoder: Encoder, in_force: EncoderInForce) -> Unregistered:
-        """What is known of an encoder and not from its registers."""
+        """Return what is known of an encoder without its registers."""
         clock = self.in_force.clocks.get(encoder.name)
         widths = {funnel.name: funnel.timestamp_bits for funnel in self.in_force.funnels}
         bits = widths[clock] or None if clock and not in_force.timestamp_bits else None
@@ -211,52 +214,53 @@ class LiveTrace:
         return ()
 
     def started(self) -> list[str]:
-        """What was set up, and what was not granted, a line each."""
+        """Return lines about what was set up, and which requests were not granted."""
         return started(self)
 
     def status(self) -> list[str]:
-        """The components as they are now, as far as they can be asked, and what is known to be lost, a line each."""
+        """Return lines about the components' current state, as far as it can be read, and known losses."""
         return status(self)
 
     def ended(self) -> list[str]:
-        """What the sinks held when the trace was stopped."""
+        """Return lines about what the sinks held when the trace was stopped."""
         return ended(self)
 
     def unsaid(self) -> list[str]:
-        """The notes that were not asked for yet."""
+        """Return the notes that were not returned before."""
         notes, self._said = self.notes[self._said :], len(self.notes)
         self._listed = self._said
         return notes
 
     def unlisted(self) -> list[str]:
-        """Those that were not said with a listing yet, either. `unsaid` has them again."""
+        """Return the notes that no list has reported yet, either. `unsaid` returns them again."""
         notes, self._listed = self.notes[self._listed :], len(self.notes)
         return notes
 
     def told(self, context: Context) -> None:
-        """Where traps lead, if gdb says it."""
+        """Take over the address of the trap handler, if gdb sent it."""
         self.tvec = self.tvec if context.tvec is None else context.tvec
 
     def components(self) -> GraphStatus:
-        """The state of the components now, as far as they can be asked. Raises transport errors."""
+        """Return the components' current state, as far as it can be read. Raises transport errors."""
         with self.link.unpolled():
             return self._drive.read_status(self.graph)
 
     def harts(self) -> dict[int, str]:
-        """The state of each hart that is traced ("halted", "running", ...). Raises transport errors."""
+        """Return the state of each traced hart ("halted", "running", ...). Raises transport errors."""
         return states(self.link, [encoder.hart for encoder in self.hardware.encoders])
 
     def unread(self) -> int:
-        """About how many bytes reading out would take from the target. Raises as `components`."""
+        """Return about how many bytes a read-out would fetch from the target. Raises as `components`."""
         with self.link.unpolled():
             now = self._sinks_now()
         return sum(sink.unread(now[sink.name]) for sink in self.live_sinks if sink.name in now)
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
-        """The same twice: nothing ran in between. None: that cannot be told. *runs*: how often the target was resumed.
+        """Return a value that stays the same as long as nothing runs, None if that is unknown. *runs*: how often the
+        target was resumed.
 
-        Reading out makes some encoders send messages, which in a full ring cost the oldest ones and renumber the rows,
-        so that paging backward would never get anywhere.
+        It avoids needless read-outs: these make some encoders send messages, which in a full ring overwrite the oldest
+        ones and renumber the rows, so that paging backward would never advance.
         """
         if runs is None:
             return None
@@ -266,10 +270,10 @@ class LiveTrace:
             return None
 
     def read_out(self, progress: Progress = silent) -> None:
-        """Bring `captured` up to date and go on tracing. Raises only what *progress* raises.
+        """Bring `captured` up to date and continue tracing. Raises only what *progress* raises.
 
-        An encoder keeps its last messages until it is disabled, so it is, for the moment the read-out takes; the sinks'
-        write pointers stay, so that the rings go on.
+        An encoder keeps its last messages until it is disabled, so it is disabled during the read-out; the sinks' write
+        pointers are kept, so that the rings continue.
         """
         if not self.tracing and not self.behind:
             return
@@ -291,13 +295,13 @@ class LiveTrace:
                 self._disarm()
 
     def abandon(self) -> None:
-        """Touch the target no more; it is being used for something else."""
+        """Do not access the target any more: another trace uses it."""
         self._disarm()
         self.tracing = self.behind = False
         self.failure = None
 
     def close(self) -> None:
-        """End the link; a trace that runs goes on in the target."""
+        """End the link; a running trace continues on the target."""
         self.link.close()
 
     def _read(self, progress: Progress) -> None:
@@ -325,7 +329,9 @@ class LiveTrace:
         return lost
 
     def _drain(self, progress: Progress) -> list[RvtraceError]:
-        """Read all sinks; why one could not be, all of it. Raises what *progress* and the transport raise."""
+        """Read all sinks, and return the errors of those that failed. Raises what *progress* and
+        the transport raise.
+        """
         now = self._sinks_now()
         for sink in self.live_sinks:
             sink.prepare(now.get(sink.name))
@@ -344,18 +350,18 @@ class LiveTrace:
         return {status.name: status for status in self._drive.read_status(self._memories).ram_sinks}
 
     def _check_encoders(self) -> None:
-        """An encoder that was reset must not go on: what it would send then cannot be read as what it sent before."""
+        """End the trace if an encoder was reset: what it would send next cannot continue what it sent before."""
         try:
             found = self._drive.changed_encoder(self.graph, self.in_force)
         except RvtraceError:
-            return  # resuming will meet it, and say so
+            return  # resuming will fail the same way, and report it
         if found is not None:
             self.tracing, self.failure = False, SetUpLost(*found)
 
     def _stop_components(self, progress: Progress) -> None:
         stopped = self._drive.stop(self.graph, progress)
         for failure in stopped.failures:
-            self._note(str(failure))  # what reached the sinks can still be read, if they have stopped
+            self._note(str(failure))  # trace in the sinks can still be read, if these have stopped
         for note in stopped.notes:
             self._note(note)
         for sink in self.live_sinks:
@@ -370,7 +376,7 @@ class LiveTrace:
             self.failure = self.failure or NotResumed(error)
 
     def _disarm(self) -> None:
-        """Take the harts' triggers back; those of a hart that cannot be reached now, when this is called again."""
+        """Remove the harts' triggers; those of a hart that cannot be reached now, at the next call."""
         for line in self.armed.disarm():
             self._note(line)
 
@@ -380,7 +386,8 @@ class LiveTrace:
 
 
 def unsaid(trace: object) -> list[str]:
-    """What came up while the trace was read out, a line each, once: a component that did not come to an end may keep
-    the last of it. Nothing of traces of other kinds.
+    """Return notes that came up while the trace was read out, once: e.g. a component that did not become empty.
+
+    Other kinds of traces have none.
     """
     return notes(trace.unlisted()) if isinstance(trace, LiveTrace) else []

@@ -1,1 +1,1 @@
-"""A trace of what QEMU ran: from the recorder's ring through the software encoders to what every trace is."""
+"""Traces of what QEMU runs: from the recorder's ring through software encoders to a trace like any other."""

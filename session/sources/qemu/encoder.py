@@ -1,8 +1,8 @@
-"""A hart's software encoder: it is built to have what `trace start` asks for, and goes on from read-out to read-out.
+"""A hart's software encoder: it is built for what `trace start` requests, and continues from read-out to read-out.
 
-A capture says of it and of what it fills what it says of a trace that was imported: bases are 0. Nothing was read
-back from registers, because there are none; what is in them is what the encoder was built with. What is left in the
-encoder at the end of a read-out is given out, and the encoder goes on as if it had not been.
+A capture describes the encoder and its sink like those of an imported trace: bases are 0. There are no registers to
+read back; their values in the capture are those with which the encoder was built. At the end of a read-out the
+encoder's pending data are output, and the encoder continues as if they had not been.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats.raw_import import Raw, capture_of, etrace_encoder
 from rvtrace_gdb.session.sources.qemu.records import Item, Jumped
 
-_SYNC_MAX = 10  # a period of 16384 halfwords: of a ring that went round, little is lost at its beginning
+_SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
 _STACK = 5  # the implicit return stack has 32 entries
 _TABLE = 6  # branch predictor and jump target cache have 64
 _NTRACE: Mapping[str, str] = {
@@ -46,7 +46,7 @@ _RETURNS = "trTeInstEnImplicitReturn"
 
 @dataclass(frozen=True)
 class NTrace:
-    """An N-Trace encoder, and how its messages are read."""
+    """The options of an N-Trace encoder, and of the decoder of its messages."""
 
     options: options.EncoderOptions
     how: Options
@@ -54,7 +54,7 @@ class NTrace:
 
 @dataclass(frozen=True)
 class Efficient:
-    """An E-Trace encoder, and how its packets are read."""
+    """The options of an E-Trace encoder, and of the decoder of its packets."""
 
     options: encoder_options.EncoderOptions
     how: ETrace
@@ -64,7 +64,10 @@ Wanted = NTrace | Efficient
 
 
 def wanted(request: TraceRequest, xlen: int, options: Mapping[str, Any]) -> tuple[Wanted, list[str]]:
-    """The encoder for a hart of *xlen* bits, and what of the request (and of *options*, its words) is left out."""
+    """Return the encoder for a hart of *xlen* bits, and notes about what it does not support of the request.
+
+    *options*: the user's options, for the notes.
+    """
     notes = [f"QEMU does not do that: {text}" for text in _left_out(request, options)]
     if request.format == Format.E_TRACE:
         return _efficient(request, xlen, notes), notes
@@ -142,7 +145,7 @@ def _sync(request: TraceRequest) -> tuple[int, int]:
 
 
 def encoder(hart: int, wanted: Wanted, image: Image) -> CapturedEncoder:
-    """Of a hart's encoder."""
+    """Return the capture's description of a hart's encoder."""
     name = f"encoder{hart}"
     if not isinstance(wanted, NTrace):
         return etrace_encoder(name, hart, wanted.how)
@@ -158,7 +161,7 @@ def encoder(hart: int, wanted: Wanted, image: Image) -> CapturedEncoder:
 
 
 def sink(hart: int, data: bytes, *, wrapped: bool) -> CapturedSink:
-    """Of the bytes of a hart's encoder."""
+    """Return the capture's sink with the bytes of a hart's encoder."""
     control = component_registers.RAM_CONTROL.pack(trRamActive=1, trRamEnable=1, trRamMode=RamMode.SMEM)
     impl = component_registers.RAM_IMPL.pack(trRamVerMajor=1, trRamCompType=CompType.RAM_SINK, trRamHasSMEM=1)
     in_force = SinkInForce(f"hart{hart}", 0, control, impl, 0, max(len(data) - 1, 0), 1)
@@ -166,16 +169,18 @@ def sink(hart: int, data: bytes, *, wrapped: bool) -> CapturedSink:
 
 
 class HartEncoder(ABC):
-    """`feed` what ran, `end` for what would follow if it ended now; it goes on as if `end` had not been asked."""
+    """An encoder: `feed` encodes what ran; `end` returns what would follow if tracing ended now,
+    and changes nothing.
+    """
 
     def __init__(self) -> None:
         self.instructions = 0
-        """Retired, of what was fed; timestamps count these."""
+        """The number of retired instructions that were fed; timestamps count these."""
         self._sent: list[bytes] = []
         self._shared: list[Any] = [NOWHERE]  # not copied with the encoder
 
     def feed(self, items: Sequence[Item]) -> bytes:
-        """The bytes these make."""
+        """Return the bytes for these items."""
         begin = 0
         if Jumped in map(type, items):
             for at, item in enumerate(items):
@@ -188,7 +193,7 @@ class HartEncoder(ABC):
         return self._taken()
 
     def end(self, items: Sequence[Item]) -> bytes:
-        """The bytes if these ran, too, and then tracing ended."""
+        """Return the bytes for these items and the end of tracing after them."""
         kept, instructions = self._copy(), self.instructions
         data = self.feed(items)
         self._stop()
@@ -203,12 +208,12 @@ class HartEncoder(ABC):
         return data
 
     def _duplicate(self, encoder: Any) -> Any:
-        """A copy that shares what never changes. What it sends goes where the first one's goes."""
+        """Copy an encoder, sharing what never changes. The copy's output goes where the original's goes."""
         return deepcopy(encoder, {id(it): it for it in self._shared})
 
     @abstractmethod
     def lose(self) -> None:
-        """What was fed last is not followed by what comes next."""
+        """Note that what comes next does not follow what was fed last."""
 
     @abstractmethod
     def _retire(self, items: Sequence[Item]) -> None: ...
@@ -292,5 +297,5 @@ class _Efficient(HartEncoder):
 
 
 def encoder_for(wanted: Wanted) -> HartEncoder:
-    """One that has begun to trace."""
+    """Return an encoder that has started to trace."""
     return _NTrace(wanted) if isinstance(wanted, NTrace) else _Efficient(wanted)

@@ -1,15 +1,14 @@
-"""The recorder of a QEMU without a plugin: what QEMU logs is written into the same ring as the plugin would write.
+"""The recorder for a QEMU without the plugin: it writes QEMU's log into the same ring as the plugin would.
 
-The log comes through a pipe, so it is never on a disk; `LogServer` passes it on and answers the commands of a
-session. Where a block ends and what its instructions are, the log says when it is translated (in_asm); what was
-executed of it:
+The log comes through a pipe, so it is never on a disk; `LogServer` reads it and answers the commands of a session. When
+a block is translated, the log shows its instructions and its end (in_asm). Of each execution of a block it shows:
 
-* it was left before an instruction that trapped (int),
+* the block was left before an instruction that trapped (int),
 * it was not begun: "Stopped execution of TB chain before",
-* an instruction of it is executed alone: "cpu_io_recompile: rewound execution of TB to" (which one, QEMU 7.2 does not
-  say: it names the block; so it is where execution goes on),
+* one of its instructions is executed alone: "cpu_io_recompile: rewound execution of TB to" (QEMU 7.2 names the block,
+  not the instruction, so it is where execution continues),
 * wfi leaves it in any case,
-* and where the next block is in the midst of it and no jump leads there, an instruction before that left it.
+* and if the next block is in the middle of it and no jump leads there, an instruction before that left it.
 
 Sources: as `decode.executed.qemu`; target/riscv/op_helper.c (helper_wfi).
 """
@@ -48,32 +47,32 @@ _WFI = b"10500073"
 _UNKNOWN, _GUEST = 0xF, 4
 _ENDLESS = "QEMU's log hangs at an instruction that its disassembler does not know: use --source plugin"
 _LONGEST_BLOCK = 512  # instructions: QEMU's TCG_MAX_INSNS
-_MOST_LINES = 1 << 16  # that are remembered
+_MOST_LINES = 1 << 16  # blocks remembered
 
 
 class _Hart:
-    """*words* are not in the ring yet; the last block stays here until the next line about it."""
+    """*words* are not in the ring yet; the last block is held until the next line about it."""
 
     def __init__(self) -> None:
         self.words = array("I")
         self.last: Entered | None = None
         self.tracing = False
-        self.rewound = False  # an instruction of the last block will be executed alone, and those behind it
+        self.rewound = False  # an instruction of the last block will be executed alone, and those after it
 
 
 class LogSource:
-    """Takes the log in pieces of any size and fills *ring*, the blocks go into its folder."""
+    """Parses the log, which is fed in pieces of any size, and fills *ring*; blocks are written to its folder."""
 
     def __init__(self, ring: Ring, xlen: int) -> None:
         self._ring, self._xlen = ring, xlen
         self._harts = [_Hart() for _ in range(ring.harts)]
-        self._current = self._harts[0]  # the one the log was about last
+        self._current = self._harts[0]  # the hart of the last line
         self._rest = b""
         self._blocks: list[Entered] = []
-        self._numbers: dict[bytes, int] = {}  # of blocks, by what is written down of them
-        self._texts: list[bytes] = []  # the other way round
-        self._lines: dict[bytes, tuple[int, _Hart]] = {}  # what is known of a line of the log
-        self._homes: dict[bytes, int] = {}  # by where QEMU keeps what it translated
+        self._numbers: dict[bytes, int] = {}  # numbers of blocks, by the text that describes them
+        self._texts: list[bytes] = []  # and the reverse
+        self._lines: dict[bytes, tuple[int, _Hart]] = {}  # the parsed lines of the log
+        self._homes: dict[bytes, int] = {}  # by where QEMU keeps the translation
         self._places: dict[bytes, int] = {}
         self._fresh: dict[int, int] = {}  # translated, not executed yet: number by address
         self._listing: list[tuple[int, bytes]] | None = None
@@ -84,7 +83,7 @@ class LogSource:
         os.close(self._code)
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the log."""
+        """Parse the next bytes of the log."""
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         known = self._lines
@@ -98,17 +97,19 @@ class LogSource:
             self._flush(number, hart, keep=1)
 
     def record(self, on: bool) -> None:
-        """What was executed before is not in the ring when it is switched on."""
+        """Switch recording on or off. What was executed before it is switched on is not recorded."""
         self._ring.record(on)
         for hart in self._harts:
             hart.last, hart.tracing, hart.rewound = None, False, False
             hart.words = array("I")
 
     def settle(self) -> None:
-        """All of the log was fed, and all harts are stopped."""
+        """Note that the whole log was fed, and all harts are stopped."""
         for number, hart in enumerate(self._harts):
             self._flush(number, hart, keep=0)
-            self._ring.set_began(number, 0 if hart.rewound else _LONGEST_BLOCK)  # of the last block, else the log says
+            self._ring.set_began(
+                number, 0 if hart.rewound else _LONGEST_BLOCK
+            )  # of the last block, unless the log reports it
 
     def _flush(self, number: int, hart: _Hart, keep: int) -> None:
         if len(hart.words) > keep:
@@ -141,7 +142,7 @@ class LogSource:
         elif (found := STOPPED_LINE.match(line)) and self._current.last is not None:
             if self._current.last.pc == int(found[1], 16) and self._current.words:
                 self._current.words.pop()
-                self._current.last = None  # what became of the one before is known: it led here
+                self._current.last = None  # the fate of the previous block is known: it led here
         elif (found := _REWOUND.match(line)) and self._current.last is not None:
             self._current.rewound = int(found[1], 16) in self._current.last.pcs
 
@@ -154,7 +155,7 @@ class LogSource:
         if number is None:
             number = self._homes.get(found[2], self._places.get(found[3]))
         if number is None:
-            return  # its listing was not there: QEMU's log began later
+            return  # its listing is missing: QEMU's log began later
         if self._blocks[number].pc != pc:
             number = self._moved(number, pc)
         if len(self._lines) >= _MOST_LINES:
@@ -165,7 +166,7 @@ class LogSource:
         self._enter(number, hart)
 
     def _lists(self, line: bytes) -> bool:
-        """Takes a line of in_asm; whether it was one."""
+        """Parse a line of in_asm; return whether it was one."""
         assert self._listing is not None
         if found := _CODE.match(line):
             if self._listing and self._listing[-1][0] == int(found[1], 16):
@@ -186,12 +187,12 @@ class LogSource:
         self._fresh[pc] = self._number(b"%x %x %s\n" % (pc, self._mode, b" ".join(code for _, code in listing)))
 
     def _moved(self, number: int, pc: int) -> int:
-        """The same code at another address: QEMU translates it once, wherever the memory is mapped."""
+        """Return the same code at another address: QEMU translates it once, wherever the memory is mapped."""
         text = self._texts[number]
         return self._number(b"%x %s" % (pc, text[text.index(b" ") + 1 :]))
 
     def _number(self, text: bytes) -> int:
-        """Of the block that is written down so, a new one perhaps."""
+        """Return the number of the block that this text describes, which may be a new one."""
         number = self._numbers.get(text)
         if number is None:
             pc, mode, *codes = text.split()
@@ -230,7 +231,7 @@ class LogSource:
 
 
 def pipe(path: Path) -> int:
-    """A pipe at *path*, and its end to read from, without waiting: reading raises BlockingIOError when it is empty."""
+    """Create a pipe at *path*; return its end for reading, which raises BlockingIOError when it is empty."""
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)
 
@@ -240,7 +241,9 @@ _ROOM = 1 << 12  # blocks that a ring has room for while the log is read
 
 
 class LogServer:
-    """`serve` again and again. *stalling*: record from the start, and let QEMU wait while there is no room."""
+    """A server to call `serve` on repeatedly. *stalling*: record from the start, and let QEMU wait while the ring is
+    full.
+    """
 
     def __init__(self, folder: Path, words: int, harts: int, xlen: int, *, stalling: bool) -> None:
         self._log = pipe(folder / LOG)
@@ -250,10 +253,10 @@ class LogServer:
         self._calls.bind(str(folder / CONTROL))
         self._calls.listen(8)
         self.failure: QemuError | None = None
-        """Why the log cannot be read any further; what it said before is in the ring."""
+        """Why the log cannot be read any further; what was read before is in the ring."""
 
     def serve(self, patience: float) -> bool:
-        """Does what there is to do, waiting at most *patience* seconds for it; whether there was any of the log."""
+        """Do what is due, waiting at most *patience* seconds; return whether there was any of the log."""
         if self._ring.stalling and any(self._ring.room(hart) < _ROOM for hart in range(self._ring.harts)):
             return True
         ready, _, _ = select.select([self._log, self._calls.fileno()], [], [], patience)
@@ -262,7 +265,7 @@ class LogServer:
         return self._log in ready and self._read()
 
     def finish(self) -> None:
-        """QEMU has ended."""
+        """Note that QEMU has ended."""
         self._drain()
         self._source.settle()
         self._ring.end()
@@ -277,7 +280,7 @@ class LogServer:
         return bool(self._piece(_PIECE))
 
     def _piece(self, size: int) -> bytes:
-        """At most so many bytes of the log, which are taken."""
+        """Take at most *size* bytes of the log."""
         try:
             data = os.read(self._log, size)
         except BlockingIOError:
@@ -294,7 +297,7 @@ class LogServer:
             pass
 
     def _read_waiting(self) -> None:
-        """What is in the pipe by now; while the program runs it never gets empty."""
+        """Read what is in the pipe now; while the program runs it is never empty."""
         waiting = bytearray(4)
         fcntl.ioctl(self._log, termios.FIONREAD, waiting)
         left = int.from_bytes(waiting, sys.byteorder)
@@ -307,11 +310,11 @@ class LogServer:
             caller.settimeout(1)
             try:
                 command = caller.recv(64).decode(errors="replace").strip()
-                self._read_waiting()  # what QEMU wrote before belongs to what was before
+                self._read_waiting()  # what QEMU wrote before belongs to the time before
                 if command == "settle":
                     self._source.settle()
                 else:
                     self._source.record(command == "on")
                 caller.sendall(b"ok\n")
             except OSError:
-                return  # the caller has gone
+                return  # the requester has ended

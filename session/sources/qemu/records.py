@@ -1,12 +1,12 @@
-"""From the words of a hart's ring (transport/qemu/plugin/plugin.c) to what an encoder takes.
+"""Converts the words of a hart's ring (transport/qemu/plugin/plugin.c) to the input of an encoder.
 
-The code that ran is known as QEMU's translation blocks: the recorder writes down each one once, before it first
-runs. A block that was entered is given out when it is known what became of it: it ran to its end, or was left when
-some of its instructions had begun. The last of these retired, unless
+The code that ran is known as QEMU's translation blocks: the recorder writes each one once, before it first runs. A
+block that was entered is output when its fate is known: it ran to its end, or was left after some of its instructions
+had begun. The last of these retired, unless
 
 * it caused the exception that comes next, or
-* execution goes on with it though it cannot lead to itself: QEMU takes back an instruction that changes its own block,
-  hits a watchpoint, or has to be executed alone, and begins it anew.
+* execution continues at it though it cannot lead to itself: QEMU takes back an instruction that changes its own block,
+  hits a watchpoint, or has to be executed alone, and begins it again.
 
 Sources: QEMU 10, accel/tcg/translate-all.c (cpu_io_recompile), accel/tcg/tb-maint.c (the TB invalidates itself),
 system/watchpoint.c; target/riscv/cpu_helper.c (riscv_cpu_do_interrupt).
@@ -42,12 +42,12 @@ _NOWHERE = -1
 
 
 class Entered:
-    """A translation block. *mode* is None where it is not known.
+    """A translation block. *mode* is None if it is unknown.
 
-    block     all of it
-    repeated  where its last instruction is, unless that can lead to itself: when execution goes on there, it did not
-              retire, but is begun anew
-    followers the blocks that were seen to come after all of it, as its code has it, and in the same mode
+    block     the whole block
+    repeated  the address of its last instruction, unless that can lead to itself: if execution continues there, it did
+              not retire, but is begun again
+    followers the blocks that have followed the whole block, where its code leads, and in the same mode
     """
 
     __slots__ = ("_instructions", "_parts", "_xlen", "block", "followers", "mode", "pc", "pcs", "repeated")
@@ -67,7 +67,7 @@ class Entered:
         return len(self.pcs)
 
     def part(self, begin: int, end: int) -> Block:
-        """Its instructions *begin* to *end* - 1, at least one."""
+        """Return its instructions *begin* to *end* - 1, at least one."""
         found = self._parts.get((begin, end))
         if found is None:
             found = Block.of(self.pcs[begin], self._instructions[begin:end], self._xlen)
@@ -75,13 +75,13 @@ class Entered:
         return found
 
     def may_stay(self, count: int) -> bool:
-        """Whether the last of the first *count* instructions can lead to itself: a jump."""
+        """Return whether the last of the first *count* instructions can lead to itself: a jump."""
         last = self._instructions[count - 1]
         return last.offset == 0 or last.is_uninferable
 
 
 class Code:
-    """The blocks in the file of *ring*'s recorder, by their number. *image*: what the program is made of otherwise."""
+    """The blocks in the file of *ring*'s recorder, by number. *image*: the program."""
 
     def __init__(self, ring: Ring, image: Image) -> None:
         self._path, self._ring, self._image = ring.folder / CODE, ring, image
@@ -90,7 +90,7 @@ class Code:
         self._file = self._path.open("rb") if self._path.exists() else None
         self._fresh: list[tuple[int, bytes]] = []
         self.changed: int | None = None
-        """The lowest address where other code ran than the program is known to have."""
+        """The lowest address at which code ran that differs from the program, None if there is none."""
 
     def close(self) -> None:
         if self._file is not None:
@@ -98,7 +98,7 @@ class Code:
             self._file = None
 
     def refresh(self) -> None:
-        """Reads what was added. Raises QemuError."""
+        """Read blocks that were added. Raises QemuError."""
         size = self._ring.code_bytes
         if self._file is None or size <= self._read:
             return
@@ -109,13 +109,13 @@ class Code:
             self.blocks.append(self._block(line))
 
     def why_missing(self, number: int) -> str:
-        """For the user: why a block is not there."""
+        """Return a message that says why a block is missing."""
         if self._ring.failed:
             return lacking(self._ring)
         return f"{self._path}: the recorder has not told what block {number} is"
 
     def take_fresh(self) -> list[tuple[int, bytes]]:
-        """(address, bytes) of the blocks that were read since this was last asked."""
+        """Return (address, bytes) of the blocks that were read since the last call."""
         fresh, self._fresh = self._fresh, []
         return fresh
 
@@ -136,7 +136,7 @@ class Code:
             address += len(code)
 
     def _instruction(self, address: int, code: bytes) -> Instruction:
-        """As the program has it, which knows more of some; else by itself."""
+        """Return the program's instruction, which may know more about it; if its code differs, decode *code*."""
         try:
             if self._image.knows(address):
                 if self._image.read(address, len(code)) == code:
@@ -148,9 +148,7 @@ class Code:
 
 
 def instruction_of(code: bytes, xlen: int) -> Instruction:
-    """What these bytes are by themselves; what is no instruction at all raises an exception, and has the length that
-    QEMU says.
-    """
+    """Decode an instruction. What is no instruction raises an exception, and has the length that QEMU gives it."""
     try:
         return classify(int.from_bytes(code[:4], "little"), xlen)
     except UndecodableInstruction:
@@ -158,36 +156,36 @@ def instruction_of(code: bytes, xlen: int) -> Instruction:
 
 
 def lacking(ring: Ring) -> str:
-    """For the user: what it means that the recorder has failed."""
+    """Return a message that says what it means that the recorder has failed."""
     why = os.strerror(ring.failed)
     return f"{ring.folder}: code or traps are missing: the recorder cannot write down what happens: {why}"
 
 
 def may_follow(block: Block, pc: int) -> bool:
-    """Whether execution can come to *pc* after *block* by itself."""
+    """Return whether execution can continue at *pc* after *block* without a trap or jump from outside."""
     return pc in (block.fall, block.taken_target) or block.ending == UNINFERABLE
 
 
 def exists(folder: Path) -> bool:
-    """Whether there is a recorder in *folder*."""
+    """Return whether there is a recorder in *folder*."""
     return (folder / CODE).exists()
 
 
 _ALL = -1
 _MOST_TRAPS = 32
-"""Of a handler that itself traps, for ever: the first ones and the newest are kept, as the plugin has it."""
+"""The limit for a handler that itself traps, for ever: the first traps and the newest are kept, as in the plugin."""
 _HINDERED = Entered(0, 0, [Instruction(2, IType.NONE)], 64)
 _CAUSE_MASK = 0x7FFF_FFFF  # old versions leave the top bit of an interrupt in
 
 
 class Jumped(NamedTuple):
-    """Execution went on at *pc* though the code does not lead there: somebody set pc, or reset the machine."""
+    """Execution continued at *pc* though the code does not lead there: a debugger set pc, or the machine was reset."""
 
     pc: int
 
 
 class Happened(NamedTuple):
-    """A trap whose handler the next block, or the next trap, tells."""
+    """A trap whose handler the next block, or the next trap, shows."""
 
     interrupt: bool
     epc: int
@@ -199,21 +197,21 @@ Item = Block | Trap | Context | Jumped
 
 
 class Records:
-    """What one hart ran, told in pieces. *code*: the blocks. *contexts*: privilege modes are told, too."""
+    """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are recorded, too."""
 
     def __init__(self, code: Code, *, contexts: bool = False) -> None:
         self._code, self._contexts = code, contexts
         self._out: list[Item] = []
-        self._last: Entered | None = None  # entered last
-        self._count = _ALL  # of its instructions, how many had begun
+        self._last: Entered | None = None  # the block entered last
+        self._count = _ALL  # how many of its instructions had begun
         self._traps: list[Happened] = []
         self._data: list[int] = []  # of a trap that is being read
         self._interrupt = False
-        self._block: Block | None = None  # given out last, if nothing came after it
+        self._block: Block | None = None  # output last, if nothing came after it
         self._mode: Context | None = None
 
     def feed(self, words: "array[int]") -> list[Item]:
-        """What is known by now, oldest first. Raises QemuError."""
+        """Return what is known now, oldest first. Raises QemuError."""
         out: list[Item] = []
         self._out = out
         append, blocks = out.append, self._code.blocks
@@ -241,9 +239,7 @@ class Records:
         return out
 
     def _unhindered(self) -> Entered:
-        """The block that was entered last if it goes without saying that it is given out when one of its `followers` is
-        entered.
-        """
+        """Return the block that was entered last, if it is sure to be output when one of its `followers` is entered."""
         last, block = self._last, self._block
         if last is None or self._count != _ALL or self._traps:
             return _HINDERED
@@ -263,8 +259,9 @@ class Records:
         self._last, self._count = entered, _ALL
 
     def open_end(self, began: int) -> list[Item]:
-        """What of the block that was entered last retired, when *began* of its instructions have begun and the program
-        is stopped. `feed` will tell it again.
+        """Return the retired instructions of the block that was entered last, of which *began* have begun.
+
+        The program is stopped. `feed` will return them again.
         """
         last, kept = self._last, (self._count, self._block)
         if last is None:
@@ -302,21 +299,21 @@ class Records:
                 self._traps.append(Happened(self._interrupt, epc, cause & _CAUSE_MASK, tval))
 
     def _settle(self, pc: int) -> None:
-        """What became of the block before, now that one is entered at *pc*."""
+        """Determine the fate of the previous block, now that one is entered at *pc*."""
         if self._last is not None:
             self._finish(self._traps[0].epc if self._traps else pc, self._last)
             self._out += self._handled(pc)
         self._traps = []
 
     def _handled(self, pc: int) -> Iterator[Trap]:
-        """The traps, the last of which led to *pc*."""
+        """Yield the traps, the last of which led to *pc*."""
         for number, trap in enumerate(self._traps, 1):
             handler = self._traps[number].epc if number < len(self._traps) else pc
             self._block = None
             yield Trap(trap.epc, trap.interrupt, trap.cause, trap.tval, handler)
 
     def _finish(self, then: int, last: Entered) -> None:
-        """*then*: where execution went on."""
+        """Output the last block. *then*: where execution continued."""
         count = len(last) if self._count == _ALL else self._count
         if count and then == last.pcs[count - 1]:
             excepted = bool(self._traps) and not self._traps[0].interrupt

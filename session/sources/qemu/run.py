@@ -1,11 +1,11 @@
-"""Running QEMU with a recorder, from the first word of its command line to its end.
+"""Runs QEMU with a recorder, from its command line to its end.
 
-The recorder writes into a folder of its own in memory, which goes when `rvtrace qemu` ends. One that was killed
-cannot take its folder away. It held a lock on a file in it, so the next one can tell, and takes it away.
+The recorder writes into a folder of its own in memory, which is removed when `rvtrace qemu` ends. A process that was
+killed cannot remove its folder. It held a lock on a file in it, so the next process can tell, and removes it.
 
-`Streaming` writes all that QEMU runs, from its start to its end, into a capture file, in constant memory. The
-recorder makes the harts wait for the reader (see `transport.qemu.ring.Ring.stalling`). What the encoders send goes
-to a file for each hart at once; the capture is put together in the end, in pieces.
+`Streaming` writes everything that QEMU runs, from its start to its end, into a capture file, in constant memory. The
+recorder makes the harts wait for the reader (see `transport.qemu.ring.Ring.stalling`). The encoders' output goes to a
+file for each hart at once; the capture is assembled at the end, in pieces.
 """
 
 import fcntl
@@ -40,11 +40,11 @@ MEMORY = Path("/dev/shm")  # a file system in memory
 _PREFIX = "rvtrace-qemu-"
 _LOCK = "lock"
 _BESIDE = 1 << 22
-"""Bytes that code, log and sockets need beside the rings, at least."""
+"""The memory in bytes that code, log and sockets need besides the rings, at least."""
 
 
 def made(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
-    """A new one with room for so many rings, until *resources* are closed. Raises QemuError."""
+    """Create a folder with room for so many rings, which exists until *resources* are closed. Raises QemuError."""
     base = MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     remove_left(base)
     needed = ring_bytes * harts + _BESIDE
@@ -61,7 +61,7 @@ def made(resources: ExitStack, ring_bytes: int, harts: int) -> Path:
 
 
 def remove_left(base: Path) -> None:
-    """Removes what is there of our runs that were killed; others may have folders of such names, too."""
+    """Remove the folders of rvtrace's processes that were killed; other programs' folders may have such names, too."""
     for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(OSError):
             if os.lstat(lock.parent).st_uid != os.geteuid():
@@ -83,7 +83,7 @@ def _free(base: Path) -> int:
 
 
 def _locked(path: Path) -> int:
-    """A file that was never there without its lock."""
+    """Create a file that is locked from its beginning."""
     fresh = path.with_name(f"{path.name}.new")
     file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -91,7 +91,7 @@ def _locked(path: Path) -> int:
     return file
 
 
-_BATCH = 1 << 14  # words; the harts go on while these are encoded
+_BATCH = 1 << 14  # words; the harts continue while these are encoded
 _FAR = 1 << 62  # words: no ring gets there
 
 
@@ -103,7 +103,7 @@ class _Hart:
         self.encoder = encoder_for(wanted)
 
     def read(self) -> bool:
-        """Takes what there is; whether there was anything."""
+        """Take what is there; return whether there was anything."""
         end = min(self._ring.written(self.hart), self._at + _BATCH)
         if end == self._at:
             return False
@@ -114,11 +114,11 @@ class _Hart:
         return True
 
     def drop(self) -> None:
-        """Nothing more is wanted."""
+        """Discard the rest."""
         self._ring.done(self.hart, _FAR)
 
     def finish(self, *, whole: bool) -> None:
-        """No more is read. *whole*: all that ran was."""
+        """Read no more. *whole*: everything that ran was read."""
         rest = self._records.open_end(self._ring.began(self.hart)) if whole else []
         tail = self.encoder.end(rest)
         self.encoder.instructions += sum(getattr(item, "instructions", 0) for item in rest)
@@ -127,11 +127,11 @@ class _Hart:
 
 
 class Streaming:
-    """`read` again and again, until it says that nothing is there and QEMU has ended; then `save`."""
+    """A stream to call `read` on until it returns False and QEMU has ended; then call `save`."""
 
     def __init__(self, ring: Ring, wanted: Wanted, program: Program, target: str, resources: ExitStack) -> None:
         self.failure: QemuError | None = None
-        """Why what ran later is missing. The harts wait for nobody any more."""
+        """Why what ran later is missing. The harts do not wait any more then."""
         self._ring, self._program, self._target, self._wanted = ring, program, target, wanted
         self._image = program.image()
         self._code = Code(ring, self._image)
@@ -142,21 +142,21 @@ class Streaming:
 
     @property
     def is_lacking(self) -> bool:
-        """Whether something that is read, or will be, is missing."""
+        """Return whether something that is read, or will be, is missing."""
         return self.failure is not None or bool(self._ring.failed)
 
     @property
     def instructions(self) -> int:
-        """Retired so far, of all harts."""
+        """The number of instructions retired so far, of all harts."""
         return sum(hart.encoder.instructions for hart in self._harts)
 
     @property
     def size(self) -> int:
-        """Bytes of trace so far, of all harts."""
+        """The number of bytes of trace so far, of all harts."""
         return sum(hart.file.tell() for hart in self._harts)
 
     def read(self) -> bool:
-        """Encodes what there is by now; whether there was anything. What cannot be encoded ends it: `failure`."""
+        """Encode what is there; return whether there was anything. An encoding error ends it: see `failure`."""
         try:
             found = [hart.read() for hart in self._harts] if self.failure is None else []
         except (QemuError, OSError) as error:
@@ -169,7 +169,7 @@ class Streaming:
         return any(found)
 
     def save(self, path: str, notes: tuple[str, ...] = (), progress: Progress = silent) -> None:
-        """What there was as a capture. Raises CaptureError, QemuError."""
+        """Write the capture. Raises CaptureError, QemuError."""
         try:
             self._save(path, notes, progress)
         except OSError as error:
@@ -200,11 +200,13 @@ def _failure(error: QemuError | OSError) -> QemuError:
 
 
 def _file() -> IO[bytes]:
-    return tempfile.TemporaryFile()  # gone when it is closed
+    return tempfile.TemporaryFile()  # removed when it is closed
 
 
 def _mapped(file: IO[bytes], maps: ExitStack) -> bytes:
-    """The bytes of a file that are not all in memory; they have a length and slices, as all that is asked of them."""
+    """Return the bytes of a file, which are not all in memory: an object with length and slices, which is all that is
+    needed.
+    """
     if not file.tell():
         return b""
     return cast(bytes, maps.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
@@ -213,7 +215,7 @@ def _mapped(file: IO[bytes], maps: ExitStack) -> bytes:
 DEFAULT_BYTES = 1 << 22
 _PATIENCE = 60.0  # seconds, until QEMU's recorder is there
 _PAUSE = 0.02  # seconds
-_TIMES = 3  # a QEMU that hangs is asked to end before it is ended
+_TIMES = 3  # a QEMU that hangs is asked to end before it is killed
 _WORD = 4  # bytes
 Say = Callable[[str], None]
 Tell = Callable[[Mapping[str, object]], None]
@@ -221,9 +223,9 @@ Tell = Callable[[Mapping[str, object]], None]
 
 @dataclass(frozen=True)
 class Run:
-    """What is wanted. *source*: auto, plugin or log. *options*: of the encoder of *output*, as those of `trace start`.
+    """A run of QEMU. *source*: auto, plugin or log. *options*: of the encoder of *output*, as those of `trace start`.
 
-    *elf*: what is encoded into *output*.
+    *elf*: the program that is encoded into *output*.
     """
 
     arguments: tuple[str, ...]
@@ -237,10 +239,10 @@ class Run:
 
 
 def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress, tell: Tell = lambda _: None) -> int:
-    """Runs QEMU to its end; its exit status. *say* gets lines for the user, *tell* the same for a program: once QEMU is
-    up, and of what *output* has.
+    """Run QEMU to its end, and return its exit status.
 
-    Raises QemuError, DescriptionError, BadElf, CaptureError.
+    *say* gets lines for the user, *tell* the same facts for a program: when QEMU is running, and what *output*
+    contains. Raises QemuError, DescriptionError, BadElf, CaptureError.
     """
     named, options = launch.split(run.arguments)
     qemu = launch.find(run.program or named, options)
@@ -286,7 +288,7 @@ def run_qemu(run: Run, environ: Mapping[str, str], say: Say, progress: Progress,
 
 
 def _status(code: int, say: Say) -> int:
-    """As a shell has it."""
+    """Return the exit status in a shell's convention."""
     if code >= 0:
         return code
     say(f"QEMU was ended by {signal.Signals(-code).name}")
@@ -294,7 +296,7 @@ def _status(code: int, say: Say) -> int:
 
 
 def _check_folder(path: str | None) -> None:
-    """What cannot be written in the end is not begun."""
+    """Raise QemuError now if the output cannot be written later."""
     above = Path(os.path.realpath(path or ".")).parent
     if path not in (None, "-") and not above.is_dir():
         raise QemuError(f"{path}: there is no folder {above}")
@@ -305,7 +307,7 @@ def _check_folder(path: str | None) -> None:
 def _recorder(
     run: Run, qemu: launch.Qemu, options: list[str], plugin: Path | None, folder: Path, resources: ExitStack
 ) -> tuple[LogServer | None, list[str]]:
-    """What records besides QEMU, and QEMU's command line."""
+    """Return the recorder besides QEMU, if one is needed, and QEMU's command line."""
     words, stalling = run.ring_bytes // _WORD, run.output is not None
     if plugin is not None:
         return None, launch.recorded_by_plugin(qemu, options, plugin, folder, words=words, stalling=stalling)
@@ -326,7 +328,7 @@ def _save(stream: Streaming, path: str, say: Say, tell: Tell, progress: Progress
 
 
 def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say) -> Path | None:
-    """The compiled plugin; None, after a line why, where the log has to do."""
+    """Return the compiled plugin; None if the log must be used instead: *say* gets the reason."""
     if source == "log":
         return None
     try:
@@ -347,7 +349,7 @@ def _version(qemu: launch.Qemu) -> str:
 
 
 def _ring(folder: Path, child: "subprocess.Popen[bytes]") -> Ring | None:
-    """The recorder's, when it is there; None if QEMU has ended before. Raises QemuError."""
+    """Return the recorder's ring, once it exists; None if QEMU has ended before. Raises QemuError."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         try:
@@ -362,11 +364,11 @@ def _ring(folder: Path, child: "subprocess.Popen[bytes]") -> Ring | None:
 def _serve(
     child: "subprocess.Popen[bytes]", server: LogServer | None, stream: Streaming | None, progress: Progress
 ) -> None:
-    """Until QEMU has ended and all it ran is read."""
+    """Serve until QEMU has ended and everything it ran is read."""
     while True:
         ended = child.poll() is not None
         if not ended and server is not None and server.failure is not None:
-            child.kill()  # it hangs
+            child.kill()  # it does not react
         busy = server is not None and server.serve(0 if stream is not None else _PAUSE)
         if ended and not busy and server is not None:
             server.finish()
@@ -391,7 +393,7 @@ def _write_target(path: str, qemu: launch.Qemu, folder: Path) -> None:
 
 
 def _forward_signals(child: "subprocess.Popen[bytes]", resources: ExitStack) -> None:
-    """Ctrl-C and SIGTERM end QEMU, the third one whatever it does; rvtrace ends after it."""
+    """Let Ctrl-C and SIGTERM end QEMU, the third one in any case; rvtrace ends after it."""
     asked = 0
 
     def end(*_: object) -> None:

@@ -1,8 +1,8 @@
-"""A trace that is being made of what QEMU runs: a `session.sources.TraceSource`.
+"""A running trace of what QEMU executes: a `session.sources.TraceSource`.
 
-`HartTrace` is one hart of QEMU: how far its ring was read, and the trace that was made of it. `start` is `trace
-start` where the target description says that the target is a QEMU that `rvtrace qemu` has started. The other
-functions say how the trace is: lines that are ready to print.
+`HartTrace` is one hart of QEMU: how far its ring was read, and the encoded trace. `start` is `trace start` if the
+target description says that the target is a QEMU started by `rvtrace qemu`. The other functions describe the trace in
+lines that are ready to print.
 """
 
 from array import array
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 BATCH = 1 << 16  # words
 KEPT = 1 << 26
-"""Bytes of trace that are kept of a hart: the oldest are dropped, as in a buffer that went round."""
+"""How many bytes of a hart's trace are kept: older ones are dropped, as in a buffer that wraps."""
 
 
 class HartTrace:
-    """What *ring* has of *hart* from now on. *kept*: see KEPT; a tail is always there, so a little more may be."""
+    """The trace of *hart* in *ring* from now on. *kept*: see KEPT; a tail is added, so it may be a little longer."""
 
     def __init__(self, ring: Ring, hart: int, code: Code, wanted: Wanted, image: Image, *, kept: int = KEPT) -> None:
         self.hart = hart
@@ -49,21 +49,21 @@ class HartTrace:
         self._encoder = encoder_for(wanted)
         self._pieces: deque[bytes] = deque()
         self._size = 0
-        self._wrapped = False  # the first piece that is kept may begin anywhere
+        self._wrapped = False  # the first piece that is kept may begin in the middle of a message
         self.overwritten = False
         """Older trace is lost."""
         self.encoder: CapturedEncoder = encoder.encoder(hart, wanted, image)
         self.sink: CapturedSink = encoder.sink(hart, b"", wrapped=False)
         self.instructions = 0
-        """Retired, of what was read, since the trace began."""
+        """The number of instructions that retired since the trace began, and were read."""
 
     @property
     def behind(self) -> int:
-        """How many words are in the ring that were not read yet."""
+        """How many words in the ring have not been read yet."""
         return self._ring.written(self.hart) - self._at
 
     def read(self, progress: Progress = silent) -> None:
-        """Takes all that is in the ring by now. Raises QemuError, and what *progress* raises."""
+        """Take everything that is in the ring now. Raises QemuError, and what *progress* raises."""
         end = self._ring.written(self.hart)
         begin = max(self._at, end - self._ring.size)
         while self._at < end:
@@ -71,7 +71,10 @@ class HartTrace:
             self._take(min(end, self._at + BATCH))
 
     def close_up(self, *, stopped: bool) -> None:
-        """Makes the sink of all that was read. *stopped*: the program is, and the recorder has said how far it came."""
+        """Build the sink of everything that was read.
+
+        *stopped*: the program is stopped, and the recorder has reported how far it came.
+        """
         rest = self._records.open_end(self._ring.began(self.hart)) if stopped else []
         before = self._encoder.instructions
         tail = self._encoder.end(rest)
@@ -80,7 +83,7 @@ class HartTrace:
 
     def _take(self, end: int) -> None:
         words = self._ring.words(self.hart, self._at, end)
-        oldest = self._ring.oldest(self.hart)  # by now
+        oldest = self._ring.oldest(self.hart)  # as of now
         if oldest > self._at:
             words = words[min(oldest - self._at, len(words)) :]
             self._lose()
@@ -94,7 +97,7 @@ class HartTrace:
             self._wrapped = self.overwritten = True
 
     def _lose(self) -> None:
-        """Words were overwritten before they were read: what was there before is no part of what follows."""
+        """Begin anew: words were overwritten before they were read, so what was read before has no continuation."""
         self._records = Records(self._code, contexts=self._contexts)
         instructions = self._encoder.instructions
         self._encoder = encoder_for(self._wanted)
@@ -104,13 +107,13 @@ class HartTrace:
 
 
 def _from_a_block(words: "array[int]") -> "array[int]":
-    """What is before the first block belongs to one that is not there any more."""
+    """Drop what comes before the first block: it belongs to a block that was overwritten."""
     first = next((at for at, word in enumerate(words) if word & TAG == BLOCK), len(words))
     return words[first:]
 
 
 def target_line(name: str, file: str, ring: Ring) -> str:
-    """Which QEMU it is."""
+    """Describe the QEMU."""
     which = "hart 0" if ring.harts == 1 else f"harts 0 to {ring.harts - 1}"
     return common.line("target", f"{name}{f' ({file})' if file else ''}, {which}")
 
@@ -128,13 +131,13 @@ def encoders(made: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
 
 
 def ring_line(it: Ring, traces: Sequence[HartTrace]) -> str:
-    """How much can be recorded before it has to be read out."""
+    """Describe how much can be recorded before it has to be read out."""
     each = " for each hart" if len(traces) > 1 else ""
     return common.line("sink", f"a ring of {it.size * _WORD} bytes{each}, keeps the newest {it.size} blocks or so")
 
 
 def hart_lines(traces: Iterable[HartTrace], *, read: bool) -> list[str]:
-    """How much there is of each."""
+    """Describe how much each hart has recorded."""
     lines: list[str] = []
     for it in traces:
         data = it.sink
@@ -155,7 +158,7 @@ def failure(error: RvtraceError | None) -> list[str]:
 
 
 def changed(address: int) -> str:
-    """Code that ran is not what the program has there; a history is made with the latter."""
+    """Describe that code ran that differs from the program; the history is decoded with the program."""
     return (
         f"the code changed while it ran, lowest at 0x{address:x}: the history has it as it was before, and gaps where"
         " that leads elsewhere"
@@ -163,7 +166,7 @@ def changed(address: int) -> str:
 
 
 def gone(it: Ring) -> str:
-    """QEMU does not run any more."""
+    """Describe that QEMU does not run any more."""
     if it.ended:
         return "QEMU has ended; all it ran is in the trace, as far as the ring had room"
     return "QEMU has ended in the middle of something: what it ran last may be missing"
@@ -173,13 +176,13 @@ _WORD = 4  # bytes
 
 
 class QemuTrace:
-    """Of *harts*, by the recorder in *folder*. *program*: gets the code that ran and that no ELF has."""
+    """The trace of *harts*, by the recorder in *folder*. *program* is given the code that ran and that no ELF has."""
 
     def __init__(self, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> None:
         self.tracing = self.behind = True
         self.failure: RvtraceError | None = None
         self.notes: list[str] = []
-        self._change = ""  # the one of them that says that code changed
+        self._change = ""  # the note that says that code changed
         self._folder, self._program = folder, program
         self._ring = Ring.opened(folder)
         self._recorded_before = self._ring.recording
@@ -191,7 +194,7 @@ class QemuTrace:
 
     @classmethod
     def start(cls, folder: Path, harts: list[int], wanted: Wanted, program: Program) -> "QemuTrace":
-        """Begins to record. Raises QemuError."""
+        """Start recording. Raises QemuError."""
         if not recorder.runs(folder):
             recorder.settle(folder)
         trace = cls(folder, harts, wanted, program)
@@ -219,7 +222,7 @@ class QemuTrace:
         return ()
 
     def retired(self, hart: int) -> int:
-        """How many instructions of a hart were read out since the trace began, those that were dropped included."""
+        """Return how many instructions of a hart were read out since the trace began, including those dropped."""
         return next(it.instructions for it in self._harts if it.hart == hart)
 
     def started(self) -> list[str]:
@@ -243,10 +246,10 @@ class QemuTrace:
         return [*hart_lines(self._harts, read=True), *notes(self.notes)]
 
     def told(self, context: Context) -> None:
-        """gdb knows nothing that is not in the ring."""
+        """Take over nothing: gdb knows nothing that is not in the ring."""
 
     def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
-        """What is written when nothing runs stays as it is."""
+        """Return a value that stays the same as long as nothing runs."""
         return None if runs is None else (runs, *(hart.behind for hart in self._harts))
 
     def unread(self) -> int:
@@ -269,17 +272,17 @@ class QemuTrace:
         self.failure = None
 
     def close(self) -> None:
-        """The recorder goes on."""
+        """Release the ring; the recorder continues."""
         self._code.close()
         self._ring.close()
 
     def _record_no_more(self) -> None:
         if self._recorded_before:
-            return  # somebody else wants it: a capture is being written
+            return  # another process records into a capture
         try:
             recorder.record(self._folder, False)
         except RvtraceError:
-            return  # it has ended
+            return  # QEMU has ended
 
     def _read(self, progress: Progress) -> None:
         self.failure, self.behind = None, True
@@ -301,7 +304,7 @@ class QemuTrace:
             self.behind = False
 
     def _stopped(self) -> bool:
-        """Whether the program does not run now; if so, all it did is in the ring."""
+        """Return whether the program is stopped; if so, everything it did is in the ring."""
         try:
             if recorder.runs(self._folder):
                 return False
@@ -313,7 +316,7 @@ class QemuTrace:
         return True
 
     def _settle(self) -> None:
-        """What is in the ring is all that ran, if the program is stopped: it may be on its way there."""
+        """Wait until a program that is stopping has stopped: then the ring contains everything that ran."""
         with suppress(QemuError):
             if not recorder.runs(self._folder):
                 recorder.settle(self._folder)
@@ -325,7 +328,7 @@ class QemuTrace:
             self._change = note
 
     def _tell_code(self) -> None:
-        """The program's image gets what ran and is not in its ELF: a boot ROM, what a loader put there."""
+        """Give the program's image the code that ran and is not in its ELF: a boot ROM, code of a loader."""
         fresh = self._code.take_fresh()
         image = self._program.image()
         if image is not self._image:
@@ -338,7 +341,7 @@ class QemuTrace:
 
 
 def start(session: "Session", description: Description, context: Context, options: Mapping[str, Any]) -> list[str]:
-    """Begin to trace; a trace that was there is dropped. What was set up, a line each.
+    """Start tracing, and drop the trace that the session had. Return lines about what was set up.
 
     Raises NoElf, BadElf, WrongXlen, BadOption, Busy, QemuError.
     """
